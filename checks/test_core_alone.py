@@ -37,7 +37,7 @@ COMMANDS = {
 ALSO_PLUGINS = {
     "test_coming_from_docs.py", "test_conversation_reasoning.py", "test_datasets_check.py", "test_docs.py",
     "test_files_versions.py",
-    "test_hostile_output.py", "test_import_rules.py", "test_readme.py", "test_report_command.py",
+    "test_hostile_output.py", "test_import_rules.py", "test_readme.py",
     "test_report_data.py", "test_trust.py",
 }  # fmt: skip
 """Tests of the core that also use a plug-in's command, page or data."""

@@ -120,9 +120,7 @@ def seen(tmp_path: Path, config: dict[str, Any] | None = None, **arguments: Any)
 
 
 @cases("pipeline")
-def test_a_parameter_takes_this_value(
-    tmp_path: Path, config: dict[str, Any] | None, answer: dict[str, Any] | None, parameters: list[str]
-) -> None:
+def test_a_parameter_takes_this_value(tmp_path: Path, config: Any, answer: Any, parameters: list[str]) -> None:
     """`parameters` are those of `told`; the target gives the answer."""
     target = {} if answer is None else {"target": Answering(lambda row: answer)}
     assert [*seen(tmp_path, config, **target).values()] == parameters

@@ -76,9 +76,7 @@ def test_of_two_definitions_of_a_name_the_first_counts() -> None:
 
 
 @cases("matching")
-def test_arguments_break_their_schema_in_these_places(
-    schema: JSON, arguments: dict[str, JSON], violations: list[str]
-) -> None:
+def test_arguments_break_their_schema_here(schema: JSON, arguments: dict[str, JSON], violations: list[str]) -> None:
     assert checked(schema, arguments) == SchemaCheck(tuple(violations))
 
 

@@ -48,9 +48,7 @@ def seen(match: Match, policy: MatchPolicy) -> dict[str, Any]:
 
 
 @cases("matching")
-def test_calls_match_as_the_table_says(
-    expected: Any, actual: Any, policy: dict[str, Any], tools: Any, then: dict[str, Any]
-) -> None:
+def test_calls_match_as_the_table_says(expected: Any, actual: Any, policy: Any, tools: Any, then: Any) -> None:
     wanted, made, rules = calls_of(expected), calls_of(actual), MatchPolicy(**policy)
     match = match_calls(made, wanted, rules, ToolDefinitions.read(tools))
     found = seen(match, rules)
@@ -99,9 +97,6 @@ def test_a_switch_takes_true_or_false_only(value: Any) -> None:
 def test_a_tolerance_is_a_finite_number_of_at_least_zero(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="relative_tolerance must be a number of at least 0"):
         MatchPolicy(relative_tolerance=value)
-
-
-# -- what is left out, and names
 
 
 def test_null_equals_absent_for_the_schema_too() -> None:

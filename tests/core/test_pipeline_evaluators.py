@@ -177,9 +177,6 @@ def test_evaluators_must_be_a_dict_of_at_least_one(tmp_path: Path, evaluators: A
         run(tmp_path, DATA, evaluators=evaluators)
 
 
-# -- what they return
-
-
 @pytest.mark.parametrize(
     ("returned", "output"),
     [
@@ -291,9 +288,6 @@ def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path)
     assert "define it with `async def`" in column(result, "error.e")[0]["message"]
 
 
-# -- what they raise
-
-
 class Unprintable(Exception):
     def __str__(self) -> str:
         raise SystemExit("no text")
@@ -372,9 +366,6 @@ def test_an_error_in_a_library_names_the_line_of_user_code_that_called_it(tmp_pa
     assert column(result, "error.e")[0]["place"] == f"test_pipeline_evaluators.py:{line}"
 
 
-# -- nobody changes what another one sees
-
-
 def vandal(messages: list[Any], row: dict[str, Any]) -> dict[str, int]:
     messages[0]["content"] = "changed"
     messages.append({"role": "user"})
@@ -448,9 +439,6 @@ def test_a_row_value_without_a_json_form_is_left_out_of_the_results_and_said(tmp
     assert result.failed_row_count == 2
 
 
-# -- how they run
-
-
 def test_asynchronous_evaluators_share_one_event_loop(tmp_path: Path) -> None:
     loops: set[int] = set()
 
@@ -519,11 +507,9 @@ def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path
 
 
 @cases("pipeline")
-def test_a_run_says_that_the_tools_of_the_data_are_never_sent(
-    tmp_path: Path, request_body: dict[str, Any], column: str, said: bool
-) -> None:
+def test_a_run_says_that_tools_are_never_sent(tmp_path: Path, body: dict[str, Any], column: str, said: bool) -> None:
     rows = [{"query": "Hi", column: [{"name": "f", "parameters": {}}]}]
     with FaultServer(lambda *_: answer({"result": "hi"})) as server:
-        endpoint = azure_ml(server.url, request=request_body, response="result")
+        endpoint = azure_ml(server.url, request=body, response="result")
         notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
     assert any("is never sent the data's tools: put ${tools} into request" in note for note in notes) is said

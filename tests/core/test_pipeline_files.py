@@ -23,49 +23,12 @@ import os, threading
 def where(n):
     return {"pid": os.getpid(), "main": threading.current_thread() is threading.main_thread()}
 
-# segfaults.py
-import ctypes
-def segfaults(n):
-    return ctypes.string_at(0) if n == 3 else n
-
-# exits.py
-import os
-def exits(n):
-    if n == 3:
-        os._exit(7)
-    return n
-
-# is_killed.py
-import os, signal
-def is_killed(n):
-    if n == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return n
-
 # eats_memory.py
 import resource
 def eats_memory(n):
     if n == 3:
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
         bytearray(4 << 30)
-    return n
-
-# spins.py
-def spins(n):
-    while n == 3:
-        pass
-    return n
-
-# holds_the_interpreter.py
-import re
-def holds_the_interpreter(n):
-    re.fullmatch('(a+)+', 'a' * 60 + 'b') if n == 3 else None
-    return n
-
-# sleeps.py
-import time
-def sleeps(n):
-    time.sleep(100_000 if n == 3 else 0)
     return n
 
 # kills_its_loader.py
@@ -104,15 +67,8 @@ def leaves_children(n):
 import os, sys
 def prints(n):
     print('a line', n)
-    os.write(1, b'raw')
-    return {'read': len(sys.stdin.read()), 'n': n}
-
-# closes_everything.py
-import os
-def closes_everything(n):
-    if n == 3:
-        os.closerange(3, 100)
-    return n
+    os.write(1, b'raw output')
+    return {'raw': len(os.read(0, 10)), 'read': len(sys.stdin.read()), 'n': n}
 
 # writes_everywhere.py
 import os
@@ -123,25 +79,6 @@ def writes_everywhere(n):
                 os.write(descriptor, b'x' * 64)
             except OSError:
                 pass
-    return n
-
-# stops.py
-def stops(n):
-    if n == 3:
-        raise KeyboardInterrupt('mine')
-    return n
-
-# exits_in_a_coroutine.py
-import os
-async def exits_in_a_coroutine(n):
-    if n == 3:
-        os._exit(7)
-    return n
-
-# blocks_its_loop.py
-import time
-async def blocks_its_loop(n):
-    time.sleep(100_000 if n == 3 else 0)
     return n
 
 # exits_in_the_end.py
@@ -173,13 +110,38 @@ def sets_an_alarm(n):
     signal.signal(signal.SIGALRM, before)
     return n
 """
-"""Evaluators that score every row but one, by the name of their file."""
+
+DEEDS = {
+    "segfaults": "ctypes.string_at(0)",
+    "exits": "os._exit(7)",
+    "is_killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "spins": "while True: pass",
+    "holds_the_interpreter": "re.fullmatch('(a+)+', 'a' * 60 + 'b')",
+    "sleeps": "time.sleep(100_000)",
+    "closes_everything": "os.closerange(3, 100)",
+    "stops": "raise KeyboardInterrupt('mine')",
+    "exits_in_a_coroutine": "os._exit(7)",
+    "blocks_its_loop": "time.sleep(100_000)",
+}
+"""Evaluators that do this on the row of number 3, and score the others."""
+
+HARMFUL = """
+import ctypes, os, re, signal, time
+{define} {name}(n):
+    if n == 3:
+        {deed}
+    return n
+"""
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     (tmp_path / "evaluators").mkdir()
-    for name, source in re.findall(r"^# (\w+)\.py\n(.*?)(?=^# |\Z)", FILES, re.MULTILINE | re.DOTALL):
+    sources = dict(re.findall(r"^# (\w+)\.py\n(.*?)(?=^# |\Z)", FILES, re.MULTILINE | re.DOTALL))
+    for name, deed in DEEDS.items():
+        define = "async def" if name in ("exits_in_a_coroutine", "blocks_its_loop") else "def"
+        sources[name] = HARMFUL.format(define=define, name=name, deed=deed)
+    for name, source in sources.items():
         (tmp_path / "evaluators" / f"{name}.py").write_text(source)
     rows = "".join(json.dumps({"n": number}) + "\n" for number in range(9))
     (tmp_path / "rows.jsonl").write_text(rows)
@@ -303,7 +265,8 @@ def test_a_child_that_an_evaluator_forks_does_not_come_near_the_pipe(workspace: 
     assert ran.done.stderr.count("at exit of") <= 2, "a child ran what belongs to the end of its parent"
 
 
-def test_what_is_printed_does_not_come_near_the_answer(workspace: Path) -> None:
+def test_what_is_printed_goes_to_standard_error_and_standard_input_is_empty(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "prints")
     assert ran.scored("prints", "n") == list(range(9))
-    assert ran.done.stderr.count("a line") == 9
+    assert ran.scored("prints", "read") == ran.scored("prints", "raw") == [0] * 9
+    assert ran.done.stderr.count("a line") == ran.done.stderr.count("raw output") == 9

@@ -171,9 +171,6 @@ def test_records_that_the_fast_reader_refuses_are_found_all_the_same(path: Path)
     assert found.verdict("e", 0, hashed(100)) == {"reason": "\ud83d"}
 
 
-# -- torn and damaged
-
-
 def test_a_last_line_torn_at_any_byte_is_cut_off_and_the_rest_is_whole(path: Path) -> None:
     write(path, 0, 1)
     whole = path.read_bytes()
@@ -283,9 +280,6 @@ def test_a_journal_that_is_not_there_is_said(path: Path) -> None:
         recorded(path)
 
 
-# -- one at a time
-
-
 @contextmanager
 def held_elsewhere(path: Path, *, beside: bool = False) -> Iterator[None]:
     """A journal that another process holds, which is killed in the end; `beside`: by a lock as on Windows."""
@@ -379,9 +373,6 @@ def test_a_folder_that_cannot_be_written_is_said(path: Path) -> None:
         Journal(path / "not" / "there")
 
 
-# -- a full disk
-
-
 def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk takes a part of a record, then nothing, then again everything: what came later must be whole."""
     journal = Journal(path)
@@ -471,9 +462,6 @@ def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tm
     assert run(50_000_000, "last") == "finished"
     answered = [record["i"] for record in strict_lines(folder / "journal.jsonl") if record["k"] == "answer"]
     assert sorted(answered) == list(range(2000)), "an answer was asked for twice, or never"
-
-
-# -- from several journals
 
 
 def test_a_run_s_own_journal_comes_before_its_parent_s(tmp_path: Path) -> None:

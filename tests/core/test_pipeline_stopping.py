@@ -85,9 +85,7 @@ def test_a_full_disk_under_the_results_stops_the_run(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("kind", ["answer", "verdicts", "error"])
-def test_a_full_disk_under_the_journal_stops_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_full_disk_under_a_journal_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     real = os.write
 
     def write(descriptor: int, data: Any) -> int:

@@ -70,9 +70,7 @@ def test_one_slow_row_holds_up_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stuck", [0, 3, 2_500])
-def test_a_row_on_which_a_synchronous_evaluator_waits_holds_up_few_others(
-    tmp_path: Path, stuck: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluator_that_waits_holds_up_few_rows(tmp_path: Path, stuck: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of its batch wait with it; the others get threads of their own, however quick it was before."""
     monkeypatch.setattr("tunecheck.pipeline._worker_queues._PATIENCE_S", 0.5)  # the first row may load something
     released = threading.Event()
@@ -253,9 +251,6 @@ def test_threads_that_were_let_go_finish_their_work_and_take_no_more() -> None:
     for thread in [thread for thread in threading.enumerate() if thread.name.startswith("gone_")]:
         thread.join(30)
         assert not thread.is_alive()
-
-
-# -- calls that do not come back
 
 
 async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:

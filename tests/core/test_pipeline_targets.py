@@ -106,9 +106,6 @@ def test_every_column_of_the_answer_stands_in_the_row_and_is_free_to_be_mapped(t
     assert (row["outputs.line_number"], row["outputs.e.tokens"], row["outputs.e.n"]) == (7, 4, 1)
 
 
-# -- errors
-
-
 def picky(q: str) -> str:
     if q.endswith(("1", "3")):
         raise ValueError(f"endpoint 500 for {q}")
@@ -262,17 +259,15 @@ def test_an_evaluator_that_needs_the_target_is_not_called_without_it(tmp_path: P
     assert sorted(called) == ["question 0", "question 2"]
 
 
-# -- how they are called
+def grow(messages: Any) -> dict[str, Any]:
+    messages.append({"role": "assistant"})
+    return {"response": len(messages)}
 
 
-def test_a_target_that_changes_its_row_changes_nobody_s(tmp_path: Path) -> None:
-    def answer(row: Row) -> dict[str, Any]:
-        messages: Any = row.values["messages"]
-        messages.append({"role": "assistant"})
-        return {"response": len(messages)}
-
+@pytest.mark.parametrize("target", [Answering(lambda row: grow(row.values["messages"])), grow], ids=["rows", "columns"])
+def test_a_target_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, target: Any) -> None:
     data = [{"messages": [{"role": "user"}]} for _ in range(3)]
-    result = run(tmp_path, data, target=Answering(answer), evaluators={"e": lambda messages: len(messages)})
+    result = run(tmp_path, data, target=target, evaluators={"e": lambda messages: len(messages)})
     assert column(result, "outputs.response") == [2, 2, 2]
     assert column(result, "outputs.e.e") == [1, 1, 1]
     assert column(result, "inputs.messages") == [[{"role": "user"}]] * 3
@@ -296,15 +291,6 @@ def test_an_answer_is_the_pipeline_s_own_and_not_the_target_s_to_change(tmp_path
 
     result = run(tmp_path, DATA, target=grow, evaluators={"e": lambda response: 1}, concurrency=1)
     assert column(result, "outputs.response") == [[0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
-
-
-def test_a_function_that_changes_its_arguments_changes_nobody_s(tmp_path: Path) -> None:
-    data = [{"messages": [{"role": "user"}]} for _ in range(3)]
-    result = run(
-        tmp_path, data, target=lambda messages: messages.append(1), evaluators={"e": lambda messages: len(messages)}
-    )
-    assert column(result, "outputs.e.e") == [1, 1, 1]
-    assert column(result, "inputs.messages") == [[{"role": "user"}]] * 3
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -376,9 +362,6 @@ def test_an_input_hash_of_any_text_will_do(tmp_path: Path) -> None:
     again = Named()
     run(tmp_path, DATA, target=again, evaluators={"e": lambda response: 1}, reuse=first.run_dir)
     assert again.asked == []
-
-
-# -- groups
 
 
 def grouped(count: int, groups: int) -> list[dict[str, Any]]:

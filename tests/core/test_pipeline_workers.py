@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,15 +52,6 @@ def is_killed(response):
     if response == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     return 1
-
-def prints(response):
-    print("to standard output", response)
-    os.write(1, b"raw to descriptor 1\\n")
-    sys.stdout.flush()
-    return 1
-
-def reads(response):
-    return {"read": sys.stdin.read(10), "raw": len(os.read(0, 10))}
 
 def opaque(response, thing):
     return {"n": thing.n}
@@ -174,9 +164,7 @@ def test_where_no_process_can_be_started_everything_runs_in_threads(
     assert len(result.notes) == 1
 
 
-def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
-    tmp_path: Path, judges: ModuleType
-) -> None:
+def test_by_default_only_evaluators_that_are_cpu_bound_leave_the_process(tmp_path: Path, judges: ModuleType) -> None:
     """Untrusted code may wait for a service: few processes would be slower than many threads."""
     evaluators = {"untrusted": judges.length, "burns": judges.Threshold(3)}
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
@@ -197,9 +185,6 @@ def test_any_number_of_evaluators_and_workers_makes_progress(tmp_path: Path, jud
     evaluators = {f"e{number}": judges.Threshold(number) for number in range(20)}
     result = run(tmp_path, DATA, evaluators=evaluators, workers=workers)
     assert all(metrics_of(result)[f"e{number}.scored_count"] == 60 for number in range(20))
-
-
-# -- what evaluators do to their process
 
 
 def deadly_rows(count: int, *guilty: int) -> list[dict[str, Any]]:
@@ -250,9 +235,7 @@ def test_a_result_of_300_mb_is_an_error_of_its_row(tmp_path: Path, judges: Modul
     assert column(result, "error.e") == [None, too_large, None]
 
 
-def test_results_that_fit_no_record_together_are_recorded_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_too_long_for_one_record_are_recorded_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tunecheck._records.MOST_IN_A_LINE", 2_000)
     result = run(tmp_path, DATA, evaluators={"e": lambda response: {"n": 1, "text": "x" * 500}})
     assert metrics_of(result)["e.scored_count"] == len(DATA)
@@ -262,20 +245,6 @@ def test_results_that_fit_no_record_together_are_recorded_apart(
 def test_a_worker_on_which_every_row_dies_ends_with_every_row_an_error(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, deadly_rows(6, *range(6)), evaluators={"e": judges.dies}, workers=1)
     assert result.failed_row_count == 6
-
-
-def test_what_evaluators_print_goes_to_standard_error_and_disturbs_nothing(
-    tmp_path: Path, judges: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    result = run(tmp_path, DATA[:5], evaluators={"e": judges.prints}, workers=1)
-    assert metrics_of(result)["e.e"] == 1
-    assert capfd.readouterr().err.count("raw to descriptor 1") == 5
-
-
-def test_an_evaluator_that_reads_standard_input_gets_nothing(tmp_path: Path, judges: ModuleType) -> None:
-    result = run(tmp_path, DATA[:5], evaluators={"e": judges.reads}, workers=1)
-    assert column(result, "outputs.e.read") == [""] * 5
-    assert column(result, "outputs.e.raw") == [0] * 5
 
 
 class Opaque:
@@ -299,9 +268,6 @@ def test_values_arrive_as_they_are(tmp_path: Path, judges: ModuleType, value: An
     result = run(tmp_path, [{"response": value}], evaluators={"e": judges.strange}, workers=1)
     assert column(result, "outputs.e.text") == [value]
     assert column(result, "outputs.e.kind") == [type(value).__name__]
-
-
-# -- the processes themselves
 
 
 def children() -> list[str]:
@@ -357,12 +323,9 @@ def test_a_script_needs_no_main_guard_and_its_own_evaluators_run_in_threads(tmp_
     assert done.stdout.strip() == "['evaluators in this process, as a worker process cannot import them: mine'] 1.0"
 
 
-def test_a_module_in_the_current_folder_called_like_one_of_python_s_does_no_harm(
-    tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "struct.py").write_text("raise RuntimeError('the wrong struct')")
-    monkeypatch.chdir(tmp_path)
-    result = run(tmp_path, DATA, evaluators={"e": judges.length}, workers=1)
+def test_a_module_of_the_current_folder_called_like_pythons_does_no_harm(cwd: Path, judges: ModuleType) -> None:
+    (cwd / "struct.py").write_text("raise RuntimeError('the wrong struct')")
+    result = run(cwd, DATA, evaluators={"e": judges.length}, workers=1)
     assert os.getpid() not in pids(result, "e")
 
 
@@ -391,9 +354,6 @@ def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: Module
     done = script(tmp_path, INTERRUPTED, tmp_path / "runs", tmp_path / "site", own_group=True)
     assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
     assert not done.stderr, done.stderr
-
-
-Killer = Callable[[int], None]
 
 
 @posix_only

@@ -1,8 +1,9 @@
-"""Rendered prompts of the older dialect: roles, names, images, whitespace, and errors of one row."""
+"""Rendered prompts of both dialects: roles, names, images, whitespace, definitions of models, and errors of one row."""
 
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.prompts_parts import make, messages, write
 from tests.tables import cases
 
 from tunecheck import PromptError, PromptRenderError
-from tunecheck.prompts import load_prompt
+from tunecheck.prompts import Prompt, load_prompt
 
 
 @cases("prompts")
@@ -111,3 +112,46 @@ def test_one_prompt_renders_in_many_threads_at_once() -> None:
         rendered = list(pool.map(lambda number: prompt.render({"a": number}), range(200)))
     for number, found in enumerate(rendered):
         assert found == [{"role": "system", "content": str(number) * 50}, {"role": "user", "content": str(number)}]
+
+
+def _prompt(front: str, body: str = "user:\nhi\n") -> Prompt:
+    return load_prompt("p.prompty", text=f"---\n{front}\n---\n{body}")
+
+
+def test_the_secret_of_a_connection_stays_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "s3cret-s3cret")
+    prompt = _prompt("model: {id: m, connection: {kind: key, apiKey: '${env:JUDGE_KEY}'}}")
+    assert "s3cret" not in repr(prompt) + json.dumps([prompt.configuration, prompt.model_definition()])
+
+
+@cases("prompts")
+def test_other_connections_become_definitions_too(connection: str, provider: str, expected: dict[str, object]) -> None:
+    definition = _prompt(f"model: {{id: j, provider: {provider}, connection: {connection}}}").model_definition()
+    name = "model" if expected["kind"] == "openai" else "deployment"
+    assert definition == {**expected, name: "j"}
+
+
+def test_a_default_gives_way_to_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_URL", "https://set")
+    connection = "{kind: anonymous, endpoint: '${env:JUDGE_URL:https://default}'}"
+    definition = _prompt(f"model: {{id: j, connection: {connection}}}").model_definition()
+    assert definition is not None
+    assert definition["url"] == "${env:JUDGE_URL}"
+
+
+@cases("prompts")
+def test_a_newer_prompt_renders_as_these_messages(text: str, values: dict[str, Any], rendered: list[Any]) -> None:
+    assert load_prompt("p.prompty", text=text).render(values) == rendered
+
+
+@cases("prompts")
+def test_what_the_newer_dialect_cannot_render_is_refused(text: str, values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(PromptRenderError if values else PromptError, match=problem):
+        load_prompt("p.prompty", text=text).render(values)
+
+
+@cases("prompts")
+def test_what_is_not_supported_is_refused_with_file_line_and_key(front: str, problem: str) -> None:
+    with pytest.raises(PromptError, match=r"^p\.prompty, line [^\n]+$") as caught:
+        _prompt(front).model_definition()
+    assert problem in str(caught.value)

@@ -41,36 +41,28 @@ def answers(tmp_path: Path) -> Iterator[Any]:
     yield write
 
 
-async def test_a_text_is_found_by_the_row_s_id(answers: Any) -> None:
-    path = answers({"id": "r0", "response": "no"}, {"id": "r1", "response": "hi"})
-    assert (await answered(path)).columns()["response"] == "hi"
-
-
-async def test_a_whole_number_as_id_is_the_row_id_s_text(answers: Any) -> None:
-    assert (await answered(answers({"id": 7, "response": "hi"}), row_id="7")).text == "hi"
-
-
-async def test_an_answer_without_a_matching_id_is_found_by_the_messages(answers: Any) -> None:
-    path = answers({"messages": HELLO, "response": "hi"}, {"id": "other", "response": "no"})
-    assert (await answered(path)).text == "hi"
-
-
-async def test_the_id_wins_over_the_messages(answers: Any) -> None:
-    path = answers({"id": "r2", "messages": HELLO, "response": "by content"}, {"id": "r1", "response": "by id"})
-    assert (await answered(path)).text == "by id"
-
-
 async def test_messages_are_equal_whatever_the_order_of_keys_and_with_null_or_text_parts(answers: Any) -> None:
     path = answers({"messages": [{"content": "hello", "role": "user", "name": None}], "response": "hi"})
-    assert (await answered(path)).text == "hi"
     parts = [{"role": "user", "content": [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]}]
-    assert (await answered(path, messages=parts)).text == "hi"
+    assert [(await answered(path, messages=messages)).text for messages in (HELLO, parts)] == ["hi", "hi"]
+
+
+@pytest.mark.parametrize(
+    ("records", "row_id"),
+    [
+        ([{"id": "r0", "response": "no"}, {"id": "r1", "response": "hi"}], "r1"),
+        ([{"id": 7, "response": "hi"}], "7"),
+        ([{"messages": HELLO, "response": "hi"}, {"id": "other", "response": "no"}], "r1"),
+        ([{"id": "r2", "messages": HELLO, "response": "no"}, {"id": "r1", "response": "hi"}], "r1"),
+    ],
+    ids=["by the row's id", "by a whole number", "by the messages without an id", "by the id before the messages"],
+)
+async def test_an_answer_is_found(answers: Any, records: list[Any], row_id: str) -> None:
+    assert (await answered(answers(*records), row_id)).columns()["response"] == "hi"
 
 
 @cases("endpoints")
-async def test_a_recorded_answer_becomes_the_columns_that_were_recorded(
-    answers: Any, record: dict[str, Any], key: str | None, columns: dict[str, Any]
-) -> None:
+async def test_a_record_becomes_these_columns(answers: Any, record: Any, key: str | None, columns: Any) -> None:
     completion = await answered(answers({"id": "r1", **record}), response=key)
     assert completion.columns() == {**Completion("").columns(), **columns}
 

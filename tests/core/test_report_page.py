@@ -148,9 +148,7 @@ def test_a_link_with_a_row_in_it_opens_that_row(browser: Browser, report: str) -
 
 
 @cases("report")
-def test_an_address_that_asks_for_what_is_not_there_says_so(
-    browser: Browser, report: str, hash: str, asked: str
-) -> None:
+def test_an_address_of_what_is_not_there_says_so(browser: Browser, report: str, hash: str, asked: str) -> None:
     with looking_at(browser, report + hash) as looked:
         assert looked.texts("[role=alert]:not([hidden]) b") == [asked]
         assert looked.page.locator("dialog[open]").count() == 0
@@ -451,9 +449,7 @@ def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) ->
         assert looked.texts(".forest figcaption")[0] == axis
 
 
-def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_that_got_worse(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_page_of_runs_opens_on_the_best_one_and_the_slice_that_got_worse(browser: Browser, tmp_path: Path) -> None:
     """The first run fails 120 of 240 rows, the second the first 30, the third the first 60 and all of one city."""
     folder, runs = tmp_path, []
     for name, lost, city in (("ck1", 120, ""), ("ck2", 30, ""), ("ck3", 60, "c5")):

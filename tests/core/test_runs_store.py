@@ -179,9 +179,6 @@ def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
         found.metrics()
 
 
-# -- files
-
-
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     write_file(path, b"one")

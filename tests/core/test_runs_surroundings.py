@@ -12,16 +12,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import FIRST_TIME, inside, rows, workspace
-from tests.pipeline_parts import Answering, column, metrics_of, only_run, run
+from tests.pipeline_parts import Answering, column, length, metrics_of, only_run, run
 
 from tunecheck import RunError, find_run
 from tunecheck.runs import _store, create_run, list_runs
 
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(6)]
-
-
-def length(response: str) -> int:
-    return len(response)
 
 
 class Meddling(Answering):
@@ -101,7 +97,7 @@ def test_the_command_line_says_it_without_a_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("back_s", [1, 86_400, 400 * 86_400])
-def test_the_last_run_is_the_last_that_was_begun_though_the_clock_was_set_back(
+def test_a_clock_set_back_leaves_the_last_run_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_s: int
 ) -> None:
     ids = []

@@ -79,53 +79,46 @@ def test_what_commands_refuse_fits_no_schema(name: str, content: dict[str, objec
         check(name, content)
 
 
-def test_what_runs_and_commands_write_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(workspace(tmp_path, rows(8)))
+def test_what_runs_and_commands_write_fits(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace(cwd, rows(8))
     right = {str(row["id"]): row["answer"] for row in rows(8)}
     for name, answers in (("base", right), ("new", {**right, "r0": "no", "r1": None})):
-        replay(tmp_path, answers, name)
+        replay(cwd, answers, name)
         here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", f"endpoints/{name}.yaml", "--name", name)
-    run = find_run("new", tmp_path / "eval_results")
+    run = find_run("new", cwd / "eval_results")
     UploadRecord(run, "https://here").save()
     here(capsys, "compare", "base", "new", "--out", "comparison.json")
-    check_file("comparison.json", tmp_path / "comparison.json")
+    check_file("comparison.json", cwd / "comparison.json")
     for name in ("run.json", "metrics.json", "journal.jsonl", "eval_results.jsonl", "upload.json"):
         check_file(name, run.folder / name)
     written = [json.loads(line)["k"] for line in run.journal.read_bytes().splitlines()]
     assert {"journal", "answer", "verdicts"} <= {*written}
 
 
-def test_what_a_memory_run_writes_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_a_memory_run_writes_fits(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configuration: dict[str, object] = {
         "config": {"run_name": "Small"},
         "datasets": {"args": {"memory_span": 900, "dataset_examples": 1}, "datasets": [{"name": "colours"}]},
     }
     check("memory-configuration.yml", configuration)
-    (tmp_path / "small.yml").write_text(json.dumps(configuration))
-    (tmp_path / "endpoints").mkdir()
+    (cwd / "small.yml").write_text(json.dumps(configuration))
+    (cwd / "endpoints").mkdir()
     with serving() as agent:
         definition = {"kind": "memory_agent", "url": f"http://127.0.0.1:{agent.port}/agent", "auth": {"type": "none"}}
-        (tmp_path / "endpoints" / "agent.yaml").write_text(json.dumps(definition))
+        (cwd / "endpoints" / "agent.yaml").write_text(json.dumps(definition))
         assert here(capsys, "memory", "run", "-c", "small.yml", "--endpoint", "agent").code == 0
-    run: Run = find_run("last", tmp_path / "eval_results")
+    run: Run = find_run("last", cwd / "eval_results")
     check_file("memory-summary.json", run.folder / "memory" / "summary.json")
     check_file("memory-events.jsonl", run.folder / "memory" / "session-1" / "events.jsonl")
     check_file("journal.jsonl", run.journal)
     check_file("run.json", run.manifest_file)
 
 
-def test_a_row_error_is_described_as_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(workspace(tmp_path, rows(3)))
-    replay(tmp_path, {"r0": rows(3)[0]["answer"]}, "partly")
+def test_a_row_error_is_described_as_it_is_written(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace(cwd, rows(3))
+    replay(cwd, {"r0": rows(3)[0]["answer"]}, "partly")
     here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/partly.yaml")
-    failed = [row for row in find_run("last", tmp_path / "eval_results").rows() if "error.target" in row]
+    failed = [row for row in find_run("last", cwd / "eval_results").rows() if "error.target" in row]
     assert len(failed) == 2
     for row in failed:
         assert msgspec.convert(row["error.target"], Failure).message
@@ -161,20 +154,17 @@ def test_what_is_written_of_published_results_fits(
     assert {"format_version": 1, **whole} == json.loads((out / "one" / "summary.json").read_text())
 
 
-def test_a_calibration_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_calibration_fits(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = [("pass", "a b"), ("fail", "c d"), ("fail", "a b"), (None, "a b")]
     lines = [
         {"id": f"r{n}", "response": said, "ground_truth": "a b", "label": label}
         for n, (label, said) in enumerate(labels)
     ]
-    write_lines(tmp_path / "labels.jsonl", lines)
+    write_lines(cwd / "labels.jsonl", lines)
     calibrate = ("judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--out", "found.json")
     assert here(capsys, *calibrate).code == 0
-    check_file("calibration.json", tmp_path / "found.json")
-    assert json.loads((tmp_path / "found.json").read_text())["run_dir"].startswith("eval_results")
+    check_file("calibration.json", cwd / "found.json")
+    assert json.loads((cwd / "found.json").read_text())["run_dir"].startswith("eval_results")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from tunecheck.endpoints import ChatRequest, Endpoint, Price, Prices, Redactor, 
 from tunecheck.runs import kept_settings
 
 SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape
+Plan = Callable[[Request, int], Step]
+
 KEY = "sk-9a8B7c6D/5e4f3G"
 
 
@@ -65,9 +67,6 @@ def judge(folder: Path, server: FaultServer, prompt: str = PROMPT, **definition:
 
 def said(row: Any) -> Any:
     return row["outputs.polite.polite_reason"]
-
-
-# -- a prompt's parameters
 
 
 def test_a_prompts_parameters_are_sent_and_stand_in_no_file(tmp_path: Path) -> None:
@@ -141,9 +140,6 @@ def test_what_a_prompt_says_of_its_model_is_not_kept_as_its_value(tmp_path: Path
     for value in (SECRET, KEY):
         assert value not in left
         assert quote(value, safe="") not in left
-
-
-# -- what a server repeats
 
 
 def masking(*secrets: str) -> Redactor:
@@ -295,7 +291,7 @@ def test_a_secret_that_arrives_in_pieces_is_masked(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def repeating() -> Callable[[Request, int], Step]:
+def repeating() -> Plan:
     def plan(request: Request, _: int) -> Step:
         team, slot = request.headers.get("x-team", ""), request.headers.get("x-slot", "")
         return answer({"result": f"{team.swapcase()} runs {slot} and {quote(team, safe='')}"})
@@ -303,9 +299,7 @@ def repeating() -> Callable[[Request, int], Step]:
     return plan
 
 
-def test_a_header_that_the_server_repeats_is_masked_before_it_is_journaled_and_judged(
-    tmp_path: Path, repeating: Callable[[Request, int], Step]
-) -> None:
+def test_a_header_that_the_server_repeats_is_masked_before_it_is_kept(tmp_path: Path, repeating: Plan) -> None:
     with FaultServer(repeating) as server:
         endpoint = sending(server, X_Team="${env:TC_KEY}", X_Slot="${env:TC_SHORT}")
         seen: list[str] = []
@@ -322,7 +316,7 @@ def test_a_header_that_the_server_repeats_is_masked_before_it_is_journaled_and_j
     assert note in (only_run(tmp_path).folder / "metrics.json").read_text()
 
 
-def test_a_value_marked_as_plain_is_not_masked(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
+def test_a_value_marked_as_plain_is_not_masked(tmp_path: Path, repeating: Plan) -> None:
     with FaultServer(repeating) as server:
         endpoint = sending(server, X_Team="${env:TC_KEY:plain}", X_Auth_Region="${env:TC_SHORT:plain}")
         result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
@@ -331,7 +325,7 @@ def test_a_value_marked_as_plain_is_not_masked(tmp_path: Path, repeating: Callab
     assert not any("masked" in note for note in result.notes)
 
 
-def test_inputs_and_ground_truth_are_never_masked(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
+def test_inputs_and_ground_truth_are_never_masked(tmp_path: Path, repeating: Plan) -> None:
     with FaultServer(repeating) as server:
         endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "auth": {"value": "${env:TC_KEY}"}})
         rows = [{"query": f"what is {KEY}?", "ground_truth": KEY}]
@@ -342,7 +336,7 @@ def test_inputs_and_ground_truth_are_never_masked(tmp_path: Path, repeating: Cal
     assert row["outputs.same.same"] is True
 
 
-def test_a_run_that_goes_on_judges_the_same(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
+def test_a_run_that_goes_on_judges_the_same(tmp_path: Path, repeating: Plan) -> None:
     stop = True
 
     def plan(request: Request, attempt: int) -> Step:
@@ -383,9 +377,6 @@ def test_a_plain_header_with_a_secrets_name_survives_being_kept_and_read_again()
     definition = {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m", "headers": headers}
     settings = kept_settings(load_endpoint(definition).settings())
     assert load_endpoint(settings).settings() == load_endpoint(definition).settings()
-
-
-# -- what was written out
 
 
 class Listener(Evaluator):
@@ -444,8 +435,6 @@ def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Pa
     )
     assert not (tmp_path / "eval_results").exists()
 
-
-# -- settings of evaluators from the environment
 
 CALLER = """
 class Caller:

@@ -1,19 +1,33 @@
-"""The simulated endpoint: ground truth plus seeded mistakes; a row's answer does not depend on other rows."""
+"""The simulated endpoint: ground truth plus seeded mistakes, and what each mistake changes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from tests.tables import cases
+from tests.text_fragments import JSON_VALUES
 
 from tunecheck import ConfigurationError, ReplyError, Row, _yaml as yamltext
 from tunecheck.calls import FORMATS, FunctionCall, write_calls
+from tunecheck.calls.matching import match_calls
 from tunecheck.endpoints import ChatRequest, Completion, default_definition, load_endpoint
-from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES
+from tunecheck.endpoints._mistakes import (
+    ANSWER_MISTAKES,
+    CALL_MISTAKES,
+    Mistake,
+    SimulatedAnswer,
+    Situation,
+    converted_number,
+    other_date_or_time,
+    paraphrase,
+    shifted_date_or_time,
+)
 from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.formats import read_calls
 
@@ -159,9 +173,6 @@ async def test_any_row_id_will_do(row_id: str) -> None:
     assert (await answered(SimulatedEndpoint(), Row(0, row_id, {"answer": TEXT}, ""))).simulated
 
 
-# -- definitions ------------------------------------------------------------------------------------------------------
-
-
 def test_the_workspace_s_definition_is_the_embedded_one() -> None:
     assert (ROOT / "endpoints" / "simulated.yaml").read_text("utf-8") == default_definition()
 
@@ -199,3 +210,243 @@ def test_answers_depend_on_seed_rates_and_column_not_on_name_or_latency() -> Non
     assert plain.answer_settings() != SimulatedEndpoint(seed=2).answer_settings()
     assert plain.answer_settings() != SimulatedEndpoint(seed=1, ground_truth="x").answer_settings()
     assert plain.depends_on_row
+
+
+BOOK = {
+    "type": "object",
+    "properties": {
+        "place": {"type": "string"},
+        "day": {"type": "string", "format": "date"},
+        "people": {"type": "integer"},
+        "area": {"type": "string", "enum": ["inside", "terrace", "bar"]},
+        "smoking": {"type": "boolean", "default": False},
+    },
+    "required": ["place", "people"],
+}
+BOOKING_TOOLS: Any = [
+    {"type": "function", "function": {"name": "book_table", "parameters": BOOK}},
+    {"name": "cancel_table", "parameters": {"type": "object", "properties": {"id": {"type": "string"}}}},
+]
+MESSAGES: Any = [{"role": "user", "content": "A table for four at Casa Mia in Lisbon"}]
+SITUATION = Situation.of(MESSAGES, BOOKING_TOOLS)
+CALL = FunctionCall("book_table", {"place": "Casa Mia", "day": "2026-03-05", "people": 4, "area": "inside"})
+RIGHT = SimulatedAnswer(calls=(CALL,))
+
+
+def outcomes(
+    mistake: Mistake, draft: SimulatedAnswer = RIGHT, situation: Situation = SITUATION
+) -> list[SimulatedAnswer | None]:
+    return [mistake(draft, situation, Random(seed)) for seed in range(60)]
+
+
+def changed_arguments(name: str, draft: SimulatedAnswer = RIGHT, situation: Situation = SITUATION) -> list[Any]:
+    """All the argument sets that a mistake makes; each outcome differs from the right one in exactly one argument."""
+    found = []
+    for outcome in outcomes(CALL_MISTAKES[name], draft, situation):
+        assert outcome is not None
+        (call,) = outcome.calls
+        (right,) = draft.calls
+        assert call.name == right.name
+        names = {*call.arguments, *right.arguments}
+        different = [n for n in names if call.arguments.get(n, "gone") != right.arguments.get(n, "gone")]
+        assert len(different) == 1
+        found.append({different[0]: call.arguments.get(different[0], "gone")})
+    return found
+
+
+def test_number_as_string_turns_the_number_into_its_text() -> None:
+    assert changed_arguments("number_as_string") == [{"people": "4"}] * 60
+
+
+def test_number_conversion_gives_a_fraction_for_percent_and_thousands_for_units() -> None:
+    loan = SimulatedAnswer(calls=(FunctionCall("loan", {"amount": 250000, "interest_rate": 5, "years": 3}),))
+    changes = changed_arguments("number_conversion", loan)
+    assert {tuple(change.items()) for change in changes} == {(("amount", 250),), (("interest_rate", 0.05),)}
+
+
+def test_wrong_argument_stays_within_the_type_and_the_choices() -> None:
+    changes = changed_arguments("wrong_argument")
+    assert {change["area"] for change in changes if "area" in change} == {"terrace", "bar"}
+    assert {change["people"] for change in changes if "people" in change} == {5, 6}
+    assert {change["day"] for change in changes if "day" in change} == {"2026-03-04", "2026-03-06"}
+    assert {change["place"] for change in changes if "place" in change} == {"Lisbon"}
+
+
+def test_wrong_argument_reaches_into_lists_and_objects() -> None:
+    nested = SimulatedAnswer(calls=(FunctionCall("f", {"a": {"b": [True, None]}}),))
+    assert changed_arguments("wrong_argument", nested) == [{"a": {"b": [False, None]}}] * 60
+
+
+def test_missing_argument_leaves_out_a_required_one() -> None:
+    gone = {name for change in changed_arguments("missing_argument") for name in change}
+    assert gone == {"place", "people"}
+
+
+def test_missing_argument_takes_any_where_no_schema_says_which_are_required() -> None:
+    gone = {name for change in changed_arguments("missing_argument", situation=Situation()) for name in change}
+    assert gone == {"place", "day", "people", "area"}
+
+
+def test_extra_argument_adds_an_optional_one_of_the_schema_but_not_at_its_default() -> None:
+    assert changed_arguments("extra_argument") == [{"smoking": True}] * 60
+
+
+def test_extra_argument_invents_one_where_the_schema_has_none_left() -> None:
+    for change in changed_arguments("extra_argument", situation=Situation()):
+        assert not {*change} & {"place", "day", "people", "area"}
+
+
+def test_wrong_function_calls_another_one_on_offer_with_the_same_arguments() -> None:
+    for outcome in outcomes(CALL_MISTAKES["wrong_function"]):
+        assert outcome == SimulatedAnswer(calls=(FunctionCall("cancel_table", CALL.arguments),))
+
+
+@pytest.mark.parametrize(("name", "miss"), [("get_weather", "fetch_weather"), ("weather", "get_weather")])
+def test_wrong_function_misses_a_name_where_there_is_no_other_one(name: str, miss: str) -> None:
+    for outcome in outcomes(CALL_MISTAKES["wrong_function"], SimulatedAnswer(calls=(FunctionCall(name),)), Situation()):
+        assert outcome
+        assert outcome.calls[0].name == miss
+
+
+def test_one_of_several_calls_is_wrong_and_the_others_stay() -> None:
+    draft = SimulatedAnswer(calls=(CALL, FunctionCall("cancel_table", {"id": "x1"}), CALL))
+    for name, mistake in CALL_MISTAKES.items():
+        for outcome in outcomes(mistake, draft):
+            if outcome is None or name == "answered_instead_of_called":
+                continue
+            assert sum(a != b for a, b in zip(outcome.calls, draft.calls, strict=True)) <= 1
+
+
+def test_answered_instead_of_called_is_text_and_no_call() -> None:
+    texts = {outcome.text for outcome in outcomes(CALL_MISTAKES["answered_instead_of_called"]) if outcome}
+    assert len(texts) > 1
+    assert all(outcome and not outcome.calls for outcome in outcomes(CALL_MISTAKES["answered_instead_of_called"]))
+
+
+def test_called_instead_of_answered_fills_in_what_is_required() -> None:
+    for outcome in outcomes(ANSWER_MISTAKES["called_instead_of_answered"], SimulatedAnswer("It is sunny.")):
+        assert outcome
+        (call,) = outcome.calls
+        assert outcome.text is None
+        assert set(call.arguments) == ({"place", "people"} if call.name == "book_table" else set())
+        assert isinstance(call.arguments.get("people", 1), int)
+
+
+def test_called_instead_of_answered_needs_a_function_on_offer() -> None:
+    assert set(outcomes(ANSWER_MISTAKES["called_instead_of_answered"], SimulatedAnswer("x"), Situation())) == {None}
+
+
+@pytest.mark.parametrize("name", ["number_as_string", "number_conversion", "date_format", "wrong_argument"])
+def test_what_has_no_occasion_is_not_made(name: str) -> None:
+    assert set(
+        outcomes(CALL_MISTAKES[name], SimulatedAnswer(calls=(FunctionCall("f", {"a": None, "b": {}, "c": []}),)))
+    ) == {None}
+
+
+@cases("simulators")
+def test_the_matcher_names_the_mistake_that_was_made(name: str, kind: str) -> None:
+    report = FunctionCall("report", {"share": 0.25, "total": 120000, "from": "2026-03-05", "at": "14:30"})
+    for outcome in outcomes(CALL_MISTAKES[name], SimulatedAnswer(calls=(report,))):
+        assert outcome
+        (pair,) = match_calls(outcome.calls, (report,)).pairs
+        assert [difference.kind for difference in pair.differences] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("number", "other"),
+    [(0.05, 5), (0.075, 7.5), (30, 0.3), (12.5, 0.125), (2.5, 0.025), (1500, 1.5), (-250000, -250), (0.1, 10)],
+)
+def test_numbers_are_converted_exactly(number: float, other: float) -> None:
+    converted = converted_number(number)
+    assert converted == other
+    assert type(converted) is type(other)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 4, True, "5", None, [5], 10**30, 1e300])
+def test_counts_and_what_is_no_number_are_not_converted(value: Any) -> None:
+    assert converted_number(value) is None
+
+
+@cases("simulators")
+def test_dates_and_times_have_these_other_formats(text: str, others: list[str]) -> None:
+    assert {other_date_or_time(text, Random(seed)) for seed in range(80)} == {*others}
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-02-30", "25:00", "31/31/2020", "Foo 5, 2026", "1:2", "٢٠٢٦-٠٣-٠٥"])
+def test_what_is_no_date_or_time_is_left_alone(text: str) -> None:
+    assert other_date_or_time(text, Random(1)) is None
+    assert shifted_date_or_time(text, Random(1)) is None
+
+
+def test_a_shifted_date_or_time_keeps_its_format() -> None:
+    assert {shifted_date_or_time("March 1, 2026", Random(seed)) for seed in range(20)} == {
+        "February 28, 2026",
+        "March 2, 2026",
+    }
+    assert {shifted_date_or_time("23:15", Random(seed)) for seed in range(20)} == {"22:15", "00:15"}
+    assert {shifted_date_or_time("2026-03-05T14:30", Random(seed)) for seed in range(20)} == {
+        "2026-03-04T14:30",
+        "2026-03-06T14:30",
+    }
+
+
+SENTENCE = "Sure! I'm happy to help you with that. The current price of the movie ticket is 12.50 euros."
+
+
+def test_a_paraphrase_has_other_words_and_the_same_numbers() -> None:
+    texts = [paraphrase(SENTENCE, Random(seed)) for seed in range(100)]
+    assert len(set(texts)) > 20
+    for text in texts:
+        assert text
+        assert text != SENTENCE
+        assert "12.50 euros" in text
+
+
+schemas = st.recursive(
+    JSON_VALUES,
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["object", "array", "integer", "number", "string", "boolean", ["string", "null"]]),
+            "properties": st.dictionaries(st.sampled_from(["a", "b", "c"]), inner),
+            "required": st.lists(st.sampled_from(["a", "b", "c"])) | JSON_VALUES,
+            "items": inner,
+            "enum": st.lists(JSON_VALUES) | JSON_VALUES,
+            "default": JSON_VALUES,
+        },
+    ),
+    max_leaves=12,
+)
+tools = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={"name": st.sampled_from(["f", "g", "h", 3]), "parameters": schemas, "function": JSON_VALUES}
+    ),
+    max_size=3,
+)
+drafts = st.lists(
+    st.builds(
+        FunctionCall,
+        st.sampled_from(["f", "g", ""]),
+        st.dictionaries(st.sampled_from(["a", "b", "c", ""]), JSON_VALUES),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(drafts, tools, st.lists(st.dictionaries(st.sampled_from(["role", "content"]), JSON_VALUES)), st.integers())
+def test_every_mistake_changes_any_call_or_says_that_it_cannot(
+    calls: list[FunctionCall], offered: Any, messages: Any, seed: int
+) -> None:
+    draft = SimulatedAnswer(calls=tuple(calls))
+    situation = Situation.of(messages, offered)
+    for mistake in CALL_MISTAKES.values():
+        outcome = mistake(draft, situation, Random(seed))
+        assert outcome is None or outcome.calls != draft.calls
+
+
+@given(st.text(min_size=1), tools, st.integers())
+def test_every_mistake_changes_any_text_or_says_that_it_cannot(text: str, offered: Any, seed: int) -> None:
+    for mistake in ANSWER_MISTAKES.values():
+        outcome = mistake(SimulatedAnswer(text), Situation.of([], offered), Random(seed))
+        assert outcome is None or outcome != SimulatedAnswer(text)

@@ -209,9 +209,7 @@ def test_scores_too_large_to_subtract_have_no_figures_and_raise_no_warning() -> 
 
 @pytest.mark.parametrize(("gone", "come"), [(2, 2), (0, 3), (2, 1), (9, 1), (0, 0)])
 @pytest.mark.parametrize("higher", [True, False])
-def test_as_many_rows_as_are_said_to_decide_a_margin_decide_it_and_fewer_do_not(
-    gone: int, come: int, higher: bool
-) -> None:
+def test_the_rows_said_to_decide_a_margin_decide_it_and_fewer_do_not(gone: int, come: int, higher: bool) -> None:
     def difference(times: int) -> Estimate:
         passed_before = [1.0] * gone + [0.0] * come + [1.0] * (100 - gone - come)
         passed_after = [0.0] * gone + [1.0] * come + [1.0] * (100 - gone - come)

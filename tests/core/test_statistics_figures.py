@@ -66,9 +66,7 @@ def test_the_standard_error_of_a_share_is_the_usual_one() -> None:
 
 
 @cases("statistics")
-def test_published_tables_of_verdicts(
-    b: int, c: int, n: int, exact: float, mid: float, low: float, high: float
-) -> None:
+def test_published_verdict_tables(b: int, c: int, n: int, exact: float, mid: float, low: float, high: float) -> None:
     found = verdicts(b, c, n)
     assert (found.p_exact, found.p_mid) == pytest.approx((exact, mid), abs=5e-5)
     assert (found.difference.low, found.difference.high) == pytest.approx((low, high), abs=5e-4)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,11 +25,20 @@ from tunecheck.statistics import (
     tango,
 )
 
+Scores = list[tuple[float, float, str | None]]
+Verdicts = list[tuple[bool, bool, str | None]]
+
 SCORES = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 1.0]), st.floats(-1e3, 1e3))
 MARKS = st.integers(0, 40).map(lambda mark: mark / 8)
 PAIRS = st.lists(st.tuples(SCORES, SCORES, st.sampled_from(["a", "b", "c", None])), max_size=40)
 VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from(["a", "b", "c", None])), max_size=40)
 ANY = st.lists(st.tuples(st.floats(), st.floats(), st.integers(0, 3)), max_size=30)
+
+
+def columns(rows: Sequence[tuple[Any, Any, Any]], clustered: bool = True) -> tuple[list[Any], list[Any], Any]:
+    """The verdicts or scores of both runs, and the clusters of the rows."""
+    base, new, labels = ([row[side] for row in rows] for side in range(3))
+    return base, new, labels if clustered else None
 
 
 def numbers(result: object) -> list[float]:
@@ -38,8 +50,7 @@ def numbers(result: object) -> list[float]:
 
 @given(ANY, st.booleans())
 def test_any_floats_give_figures_or_none_but_never_nan(rows: list[tuple[float, float, int]], clustered: bool) -> None:
-    base, new = [row[0] for row in rows], [row[1] for row in rows]
-    clusters = [row[2] for row in rows] if clustered else None
+    base, new, clusters = columns(rows, clustered)
     found = paired_scores(base, new, clusters, resamples=50, flips=50)
     assert all(math.isfinite(number) for number in numbers(found))
     if not all(abs(value) <= 1e100 for value in (*base, *new)):
@@ -49,11 +60,8 @@ def test_any_floats_give_figures_or_none_but_never_nan(rows: list[tuple[float, f
 
 
 @given(VERDICTS, st.booleans())
-def test_swapping_two_runs_turns_the_difference_of_verdicts_around(
-    rows: list[tuple[bool, bool, str | None]], clustered: bool
-) -> None:
-    base, new = [row[0] for row in rows], [row[1] for row in rows]
-    clusters = [row[2] for row in rows] if clustered else None
+def test_swapping_two_runs_turns_the_difference_of_verdicts_around(rows: Verdicts, clustered: bool) -> None:
+    base, new, clusters = columns(rows, clustered)
     one, other = paired_binary(base, new, clusters), paired_binary(new, base, clusters)
     assert (one.b, one.c, one.base, one.new) == (other.c, other.b, other.new, other.base)
     assert (one.p_exact, one.p_mid) == pytest.approx((other.p_exact, other.p_mid))
@@ -61,11 +69,8 @@ def test_swapping_two_runs_turns_the_difference_of_verdicts_around(
 
 
 @given(PAIRS, st.booleans())
-def test_swapping_two_runs_turns_the_difference_of_scores_around(
-    rows: list[tuple[float, float, str | None]], clustered: bool
-) -> None:
-    base, new = [row[0] for row in rows], [row[1] for row in rows]
-    clusters = [row[2] for row in rows] if clustered else None
+def test_swapping_two_runs_turns_the_difference_of_scores_around(rows: Scores, clustered: bool) -> None:
+    base, new, clusters = columns(rows, clustered)
     one = paired_scores(base, new, clusters, resamples=200, flips=200)
     other = paired_scores(new, base, clusters, resamples=200, flips=200)
     assert turned(one.difference) == pytest.approx(plain(other.difference), rel=1e-9, abs=1e-9)
@@ -84,28 +89,18 @@ def turned(estimate: Estimate) -> list[float]:
 
 
 @given(VERDICTS, st.randoms())
-def test_the_order_of_rows_changes_no_verdict(rows: list[tuple[bool, bool, str | None]], random: object) -> None:
-    shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = (
-        paired_binary([row[0] for row in order], [row[1] for row in order], [row[2] for row in order])
-        for order in (rows, shuffled)
-    )
+def test_the_order_of_rows_changes_no_verdict(rows: Verdicts, random: Random) -> None:
+    shuffled = random.sample(rows, len(rows))
+    one, other = (paired_binary(*columns(order)) for order in (rows, shuffled))
     assert (one.b, one.c, one.clusters) == (other.b, other.c, other.clusters)
     assert plain(one.difference) == pytest.approx(plain(other.difference), abs=1e-9)
     assert (one.p_exact, one.p_mid) == pytest.approx((other.p_exact, other.p_mid))
 
 
 @given(PAIRS, st.randoms())
-def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(
-    rows: list[tuple[float, float, str | None]], random: object
-) -> None:
-    shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = (
-        paired_scores([row[0] for row in order], [row[1] for row in order], resamples=50, flips=50)
-        for order in (rows, shuffled)
-    )
+def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(rows: Scores, random: Random) -> None:
+    shuffled = random.sample(rows, len(rows))
+    one, other = (paired_scores(*columns(order, clustered=False), resamples=50, flips=50) for order in (rows, shuffled))
     assert one.difference.value == pytest.approx(other.difference.value or 0.0, rel=1e-9, abs=1e-9) or not rows
     assert one.difference.method == other.difference.method
     if "(exact)" in one.test:
@@ -141,8 +136,8 @@ def test_the_more_rows_go_one_way_the_smaller_the_p_value(b: int, c: int) -> Non
 
 
 @given(VERDICTS)
-def test_a_row_for_a_cluster_is_no_cluster(rows: list[tuple[bool, bool, str | None]]) -> None:
-    base, new = [row[0] for row in rows], [row[1] for row in rows]
+def test_a_row_for_a_cluster_is_no_cluster(rows: Verdicts) -> None:
+    base, new, _ = columns(rows)
     assert paired_binary(base, new, range(len(rows))) == paired_binary(base, new, [None] * len(rows))
     assert paired_binary(base, new, range(len(rows))) == paired_binary(base, new)
 
@@ -185,7 +180,7 @@ def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: 
 
 
 @given(PAIRS)
-def test_the_same_seed_gives_the_same_figures(rows: list[tuple[float, float, str | None]]) -> None:
-    base, new = [row[0] for row in rows], [row[1] for row in rows]
+def test_the_same_seed_gives_the_same_figures(rows: Scores) -> None:
+    base, new, _ = columns(rows)
     first = paired_scores(base, new, resamples=100, flips=100, seed=5)
     assert first == paired_scores(base, new, resamples=100, flips=100, seed=5)

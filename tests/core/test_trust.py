@@ -119,9 +119,6 @@ def as_typed(error: str) -> list[str]:
     return words[3:]
 
 
-# -- a sidecar's target
-
-
 @cases("others")
 def test_what_a_file_names_runs_no_code_that_it_may_not_name(
     home: Path, elsewhere: Path, ran: Path, files: dict[str, str], words: str, code: int, err: list[str]
@@ -176,9 +173,6 @@ def test_evaluate_in_python_refuses_a_sidecars_target_too(home: Path, elsewhere:
     assert not ran.exists()
 
 
-# -- evaluators and simulators that data names
-
-
 def test_a_sidecar_elsewhere_names_installed_evaluators_only(home: Path, elsewhere: Path, ran: Path) -> None:
     path = evaluator(home / "evaluators" / "wipe.py", ran)
     (elsewhere / "data.yaml").write_text(SIDECAR.replace("match]", "match, wipe]"), "utf-8")
@@ -229,9 +223,7 @@ def test_rows_elsewhere_name_installed_simulators_only(
     assert ran.exists()
 
 
-def test_rows_after_the_first_that_name_what_they_may_not_are_counted_with_how_to_allow_it(
-    home: Path, elsewhere: Path, ran: Path
-) -> None:
+def test_later_rows_that_name_what_they_may_not_are_counted(home: Path, elsewhere: Path, ran: Path) -> None:
     (home / "simulators").mkdir()
     (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
     harmless = {"id": "a", **TURNS, "involved_classes": ["MathAPI"], "ground_truth": [["mean(numbers=[1])"]]}
@@ -244,9 +236,6 @@ def test_rows_after_the_first_that_name_what_they_may_not_are_counted_with_how_t
     assert len(refused) == 1, done
     assert "refused on 2 rows: " in refused[0]
     assert not ran.exists()
-
-
-# -- what allows it
 
 
 def test_what_is_trusted_for_one_command_may_load_what_it_names(home: Path, elsewhere: Path, ran: Path) -> None:
@@ -279,9 +268,6 @@ def test_what_is_trusted_is_trusted_until_it_changes(home: Path, elsewhere: Path
     assert not ran.exists()
 
 
-# -- the first time
-
-
 def test_the_first_time_code_of_a_workspace_runs_is_told_of(home: Path, ran: Path) -> None:
     evaluator(home / "evaluators" / "mine.py", ran)
     arguments = ("--dataset", "small.jsonl", "--evaluators", "mine")
@@ -300,9 +286,6 @@ def test_the_first_time_a_format_of_a_workspace_is_loaded_is_told_of(home: Path,
 
 def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:
     assert "note" not in evaluated(home, "--dataset", "small.jsonl").err
-
-
-# -- runs of others
 
 
 def recorded_endpoint(home: Path, elsewhere: Path, server: FaultServer) -> dict[str, dict[str, object]]:
@@ -344,9 +327,7 @@ def test_the_refusal_prints_the_command_to_type(home: Path, elsewhere: Path, ran
     assert (home / "it.xml").exists()
 
 
-def test_what_was_typed_in_place_of_what_somebody_else_recorded_is_kept(
-    home: Path, elsewhere: Path, server: FaultServer, ran: Path
-) -> None:
+def test_what_was_typed_over_a_record_is_kept(home: Path, elsewhere: Path, server: FaultServer, ran: Path) -> None:
     asks(home / "mine.yaml", server)
     run = by_somebody_else(begun(home, "--endpoint", "mine.yaml"), endpoint=str(elsewhere / "evil.yaml"))
     done = evaluated(home, "--resume", run.name, "--endpoint", "mine.yaml")
@@ -418,9 +399,7 @@ def test_what_an_api_takes_is_known_to_ones_own_resumed_run(home: Path, with_fac
 
 
 @pytest.mark.parametrize("facts", [{"reasoning_fields": ["content"]}, {"roles": ["user"]}, {"parameters": {"stop": 1}}])
-def test_what_others_say_of_an_api_does_not_change_what_it_is_asked(
-    home: Path, with_facts: Path, server: FaultServer, facts: object
-) -> None:
+def test_what_others_say_of_an_api_is_ignored(home: Path, with_facts: Path, server: FaultServer, facts: object) -> None:
     manifest = json.loads((with_facts / "run.json").read_text("utf-8"))
     (with_facts / "run.json").write_text(json.dumps(manifest | {"api": {"target": facts}}), "utf-8")
     evaluated(home, "--resume", with_facts.name)
@@ -439,9 +418,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config"])
-def test_a_memory_run_of_somebody_else_loads_and_writes_nothing_it_recorded(
-    home: Path, elsewhere: Path, ran: Path, kind: str
-) -> None:
+def test_a_memory_run_of_others_does_nothing_it_recorded(home: Path, elsewhere: Path, ran: Path, kind: str) -> None:
     (elsewhere / "kind.py").write_text(MARK.format(mark=str(ran)), "utf-8")
     benchmark = "datasets: {datasets: [{name: %s}]}\n"
     (elsewhere / "evil.yml").write_text(benchmark % "kind.py", "utf-8")
@@ -454,9 +431,6 @@ def test_a_memory_run_of_somebody_else_loads_and_writes_nothing_it_recorded(
     done = inside(home, "memory", "run", "--resume", run.name)
     assert (done.code, ran.exists(), (elsewhere / "made").exists()) == (2, False, False), done
     assert as_typed(done.err)[:4] == ["memory", "run", "--resume", run.name]
-
-
-# -- one's own runs
 
 
 def test_ones_own_run_goes_on_with_everything_it_recorded(home: Path, elsewhere: Path, ran: Path) -> None:
@@ -541,9 +515,6 @@ def test_a_run_without_a_home_to_write_to_works_unsigned(home: Path, tmp_path: P
     assert evaluated(home, "--resume", run.name, **own).code == 0
 
 
-# -- files of options
-
-
 def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran: Path) -> None:
     config = elsewhere / "eval.yaml"
     for line in (f"endpoint: {elsewhere}/evil.yaml", f"junit: {elsewhere}/it.xml", f"results_dir: {elsewhere}/results"):
@@ -574,9 +545,6 @@ def test_a_benchmark_elsewhere_runs_no_code_of_its_own(home: Path, elsewhere: Pa
     assert f"--trust {elsewhere / 'kind.py'}" in done.err
 
 
-# -- values, answers and replies
-
-
 def test_values_in_a_prompt_are_text(home: Path, ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET", "s3cret-s3cret")
     (home / "secret.png").write_bytes(b"s3cret")
@@ -604,9 +572,6 @@ def test_a_reply_leads_nowhere_else(home: Path, server: FaultServer) -> None:
         assert (done.code, bool(redirecting.requests), server.requests) == (1, True, [])
 
 
-# -- the page
-
-
 def test_the_page_has_a_row_for_each_input_and_each_row_a_test() -> None:
     page = (ROOT / "docs" / "security.md").read_text("utf-8")
     table = page.partition("\n\n| input |")[2].partition("\n\n")[0]
@@ -614,8 +579,6 @@ def test_the_page_has_a_row_for_each_input_and_each_row_a_test() -> None:
     assert [line[0].removeprefix("| ").split("(")[0].strip() for line in lines] == [*TESTED]
     assert all(len(line) == 3 for line in lines)
 
-
-# -- modules of the current folder
 
 SHADOWED = ("yaml", "msgspec", "click", "aiohttp", "json", "typing", "dataclasses", "asyncio")
 
