@@ -118,6 +118,10 @@ class Answering(Target):
         self.closed += 1
 
 
+def fail(error: BaseException) -> NoReturn:
+    raise error
+
+
 def questions(count: int) -> list[Values]:
     return [{"id": f"q{number}", "question": f"What is {number}?"} for number in range(count)]
 

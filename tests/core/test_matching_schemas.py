@@ -192,11 +192,8 @@ def test_a_schema_deep_in_itself_is_refused_for_deep_values() -> None:
 
 
 def test_a_long_text_under_many_rules_is_refused() -> None:
-    schema: JSON = {
-        "properties": {"a": {"anyOf": [{"minLength": length, "$ref": "#/$defs/x"} for length in range(999)]}}
-    }
-    assert isinstance(schema, dict)
-    schema["$defs"] = {"x": {"type": "string"}}
+    rules: list[JSON] = [{"minLength": length, "$ref": "#/$defs/x"} for length in range(999)]
+    schema: JSON = {"properties": {"a": {"anyOf": rules}}, "$defs": {"x": {"type": "string"}}}
     assert "too large" in (checked(schema, {"a": "x" * 1_000_000}).problem or "")
     assert checked(schema, {"a": "x"}) == SchemaCheck()
 
@@ -231,26 +228,16 @@ def test_values_that_the_validator_cannot_hold_are_no_crash(value: JSON) -> None
     checked({"properties": {"a": {"type": "integer"}}}, {"a": value})
 
 
-@given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.text(max_size=5)
-        | st.sampled_from(["#", "#/properties", "string"]),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    "type $ref $id $schema properties items anyOf not required default enum pattern a".split()
-                ),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=15,
-    )
+KEYS = st.sampled_from("type $ref $id $schema properties items anyOf not required default enum pattern a".split())
+TEXTS = st.text(max_size=5) | st.sampled_from(["#", "#/properties", "string"])
+SCHEMAS: st.SearchStrategy[JSON] = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=15,
 )
+
+
+@given(SCHEMAS)
 def test_no_schema_raises_anything(schema: JSON) -> None:
     definitions = tools(schema)
     match_calls([call("f", a=1.0), call("f", a={"a": [1]})], [call("f", a=1), call("f")], None, definitions)

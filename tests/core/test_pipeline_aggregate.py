@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import metrics_of, run
+from tests.pipeline_parts import fail, metrics_of, run
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
@@ -175,9 +175,8 @@ def test_group_by_reports_each_column_s_values(tmp_path: Path) -> None:
 
 def test_too_many_groups_stop_the_run_with_the_reason(tmp_path: Path) -> None:
     data = [{"out": {"s": 1}, "text": f"text {n}"} for n in range(1_500)]
-    with pytest.raises(
-        ConfigurationError, match="column 'text' makes more than 1,000 groups: group by a column with fewer"
-    ):
+    said = "column 'text' makes more than 1,000 groups: group by a column with fewer"
+    with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, data, evaluators={"e": echo}, group_by="text")
 
 
@@ -244,19 +243,15 @@ def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path)
     assert metrics == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 2}
 
 
-def raises(error: BaseException) -> NoReturn:
-    raise error
-
-
 @pytest.mark.parametrize(
     ("aggregation", "said"),
     [
         (lambda rows: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda rows: None, "TypeError: the evaluator returned a NoneType"),
-        (lambda rows: raises(StopIteration("over")), "StopIteration: over"),
-        (lambda rows: raises(SystemExit(3)), "SystemExit: 3"),
-        (lambda rows: raises(KeyboardInterrupt("mine")), "KeyboardInterrupt: mine"),
-        (lambda rows: raises(BaseException("base")), "BaseException: base"),
+        (lambda rows: fail(StopIteration("over")), "StopIteration: over"),
+        (lambda rows: fail(SystemExit(3)), "SystemExit: 3"),
+        (lambda rows: fail(KeyboardInterrupt("mine")), "KeyboardInterrupt: mine"),
+        (lambda rows: fail(BaseException("base")), "BaseException: base"),
         (lambda rows: {"v": object()}, "TypeError: aggregate.v: a object has no JSON form"),
         (lambda rows: rows[99], "IndexError"),
     ],
@@ -311,20 +306,15 @@ def test_rows_whose_number_is_none_are_not_among_those_of_its_own_aggregate(tmp_
     assert metrics_of(result)["e.sum"] == 5
 
 
-def test_rows_of_an_evaluator_with_a_longer_name_are_not_mixed_in(tmp_path: Path) -> None:
+def test_evaluators_whose_results_would_share_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"evaluators 'e' and 'e.more' would share result columns"):
         run(tmp_path, [{"out": {}}], evaluators={"e": echo, "e.more": echo})
 
 
 def test_an_evaluator_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
-    result = run(tmp_path, [{"out": {"a.b_result": "pass", "s": 1}}], evaluators={"a.b": echo})
-    assert metrics_of(result) == {
-        "a.b.s": 1,
-        "a.b.binary_aggregate": 1,
-        "a.b.scored_count": 1,
-        "a.b.not_applicable_count": 0,
-        "a.b.error_count": 0,
-    }
+    metrics = metrics_of(run(tmp_path, [{"out": {"a.b_result": "pass", "s": 1}}], evaluators={"a.b": echo}))
+    counts = {"a.b.scored_count": 1, "a.b.not_applicable_count": 0, "a.b.error_count": 0}
+    assert metrics == {"a.b.s": 1, "a.b.binary_aggregate": 1, **counts}
 
 
 numbers = st.lists(st.floats(-1e300, 1e300), max_size=30)

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import script, strict_lines
+from tests.pipeline_parts import fail, script, strict_lines
 from tests.platforms import posix_only
 
 from tunecheck import ConfigurationError, RunError
@@ -61,11 +61,14 @@ def answers_in(path: Path, count: int, **options: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("by_row", [True, False])
-def test_what_was_recorded_is_found_under_its_inputs(path: Path, by_row: bool) -> None:
+def test_what_was_recorded_is_found_under_its_inputs_and_no_others(path: Path, by_row: bool) -> None:
     write(path, 0, 1, 2)
     found = recorded(path, by_row=by_row)
     assert found.answer(1, hashed(1)) == {"response": "answer 1"}
     assert found.verdict("e", 1, hashed(101)) == {"n": 1}
+    assert found.answer(1, hashed(9)) is found.answer(10**9, hashed(9)) is None
+    others = [("e", hashed(109)), ("e", None), ("other", hashed(101))]
+    assert [found.verdict(evaluator, 1, inputs) for evaluator, inputs in others] == [None] * 3
 
 
 def test_the_parts_of_an_unfinished_answer_are_found_by_their_names_under_its_inputs(path: Path) -> None:
@@ -80,17 +83,6 @@ def test_the_parts_of_an_unfinished_answer_are_found_by_their_names_under_its_in
     assert found.steps(0, hashed(0)) == {"turn 1": [2], "turn 2": {"a": None}}
     assert found.steps(2, hashed(0)) == {}
     found.close()
-
-
-@pytest.mark.parametrize("by_row", [True, False])
-def test_under_other_inputs_nothing_is_found(path: Path, by_row: bool) -> None:
-    write(path, 0, 1, 2)
-    found = recorded(path, by_row=by_row)
-    assert found.answer(1, hashed(9)) is None
-    assert found.verdict("e", 1, hashed(109)) is None
-    assert found.verdict("e", 1, None) is None
-    assert found.verdict("other", 1, hashed(101)) is None
-    assert found.answer(10**9, hashed(9)) is None
 
 
 def test_by_row_an_answer_without_a_hash_is_found_by_its_row(path: Path) -> None:
@@ -373,20 +365,23 @@ def test_a_folder_that_cannot_be_written_is_said(path: Path) -> None:
         Journal(path / "not" / "there")
 
 
+def disk_with_room_for(most: int) -> Callable[[int, bytes], int]:
+    """`os.write` to a disk that takes so many bytes at once, and then nothing."""
+    real, parts = os.write, iter([most])
+
+    def write(descriptor: int, data: bytes) -> int:
+        for room in parts:
+            return real(descriptor, bytes(data)[:room])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    return write
+
+
 def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk takes a part of a record, then nothing, then again everything: what came later must be whole."""
     journal = Journal(path)
     journal.answer(0, "r0", hashed(0), {"response": 0})
-    real = os.write
-    left: Iterator[int] = iter([20, -1])
-
-    def filling(descriptor: int, data: Any) -> int:
-        room = next(left)
-        if room < 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(descriptor, bytes(data)[:room])
-
-    monkeypatch.setattr("tunecheck._records.os.write", filling)
+    monkeypatch.setattr("tunecheck._records.os.write", disk_with_room_for(20))
     with pytest.raises(RunError, match="No space left on device; nothing recorded before is lost"):
         journal.answer(1, "r1", hashed(1), {"response": 1})
     monkeypatch.undo()
@@ -397,20 +392,10 @@ def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monke
 
 def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(path)
-    real = os.write
-    parts = iter([10])
-
-    def filling(descriptor: int, data: Any) -> int:
-        for room in parts:
-            return real(descriptor, bytes(data)[:room])
-        raise OSError(errno.EIO, "Input/output error")
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr("tunecheck._records.os.write", filling)
-    monkeypatch.setattr("tunecheck._records.os.ftruncate", refuse)
-    with pytest.raises(RunError, match="Input/output error"):
+    monkeypatch.setattr("tunecheck._records.os.write", disk_with_room_for(10))
+    error = OSError(errno.EIO, "Input/output error")
+    monkeypatch.setattr("tunecheck._records.os.ftruncate", lambda *_: fail(error))
+    with pytest.raises(RunError, match="No space left on device"):
         journal.answer(0, "r0", hashed(0), {"response": 0})
     monkeypatch.undo()
     with pytest.raises(RunError, match="an earlier record could not be written"):

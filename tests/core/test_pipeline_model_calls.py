@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,21 @@ def rows(*responses: str) -> list[dict[str, Any]]:
     return [{"id": f"r{n}", "response": text} for n, text in enumerate(responses)]
 
 
+def served(server: FaultServer, **values: Any) -> Endpoint:
+    price = {"input_per_million": 100.0, "output_per_million": 100.0}
+    definition = {"kind": "openai", "url": f"{server.url}/v1", "model": "m", "price": price, **values}
+    return load_endpoint({"parameters": {"max_tokens": 500}, "retries": 1, **definition})
+
+
+QUESTIONS = [f"question {number}" for number in range(60)]
+
+
+def asked(folder: Path, endpoint: Endpoint, questions: Sequence[str] = QUESTIONS, **arguments: Any) -> Any:
+    """Run with the endpoint as the target, which gets a row for each question."""
+    data = [{"id": str(number), "messages": question} for number, question in enumerate(questions)]
+    return run(folder, data, target=EndpointTarget(endpoint), evaluators={"n": lambda response: 1}, **arguments)
+
+
 def test_an_evaluator_with_call_with_is_awaited_and_closed(tmp_path: Path) -> None:
     model = Model()
     result = judged(tmp_path, Judge(model), rows("a", "bb", "ccc"))
@@ -141,10 +157,7 @@ def test_without_a_price_tokens_are_counted_and_the_cost_is_unknown(tmp_path: Pa
 
 
 def test_what_the_target_spends_is_counted_too(tmp_path: Path) -> None:
-    target = EndpointTarget(Model(price=CHEAP))
-    data = [{"id": "a", "messages": "hello"}, {"id": "b", "messages": "hello"}]
-    result = run(tmp_path, data, target=target, evaluators={"n": lambda response: len(response)})
-    spent: Any = result.usage["target"]
+    spent = asked(tmp_path, Model(price=CHEAP), ["hello", "hello"]).usage["target"]
     assert (spent["calls"], spent["cost"]) == (2, pytest.approx(0.0004))
 
 
@@ -198,16 +211,8 @@ def test_a_run_stops_before_it_spends_more_than_its_budget_and_goes_on_with_a_la
 
 def test_the_budget_holds_for_the_target_as_well(tmp_path: Path) -> None:
     model = Model(price=CHEAP)
-    data = [{"id": str(n), "messages": f"{n}"} for n in range(30)]
     with pytest.raises(RunError, match="max-cost"):
-        run(
-            tmp_path,
-            data,
-            target=EndpointTarget(model),
-            evaluators={"n": lambda response: 1},
-            max_cost=0.002,
-            concurrency=1,
-        )
+        asked(tmp_path, model, max_cost=0.002, concurrency=1)
     assert 9 <= len(model.asked) <= 10
 
 
@@ -237,25 +242,16 @@ def test_calls_that_nobody_counted_are_charged_by_estimate_and_shown_as_unknown(
 
 def test_so_are_the_answers_of_a_target(tmp_path: Path) -> None:
     model = Uncounting(price=CHEAP)
-    data = [{"id": str(n), "messages": "x" * 4_000} for n in range(100)]
     with pytest.raises(RunError, match="max-cost"):
-        run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: 1}, max_cost=0.02)
+        asked(tmp_path, model, ["x" * 4_000] * 100, max_cost=0.02)
     assert 8 <= len(model.asked) <= 30  # about 1,000 tokens each, at 1 a million
 
 
 def test_a_reply_that_stays_unreadable_is_charged_by_estimate_and_shown_as_unknown(tmp_path: Path) -> None:
     broken = Step(200, {"Content-Type": "application/json"}, b'{"choices": [{"message"')
     with FaultServer(lambda *_: broken) as server:
-        endpoint = load_endpoint(
-            {
-                "kind": "openai",
-                "url": f"{server.url}/v1",
-                "model": "m",
-                "retries": 1,
-                "price": {"input_per_million": 1.0, "output_per_million": 10.0},
-                "parameters": {"max_tokens": 10},
-            }
-        )
+        price = {"input_per_million": 1.0, "output_per_million": 10.0}
+        endpoint = served(server, price=price, parameters={"max_tokens": 10})
         judge: Any = Judge(endpoint)  # type: ignore[arg-type]
         arguments: Any = {"max_cost": 0.001, "concurrency": 1}
         with pytest.raises(RunError, match="max-cost"):
@@ -270,9 +266,7 @@ def test_a_reply_that_stays_unreadable_is_charged_by_estimate_and_shown_as_unkno
 
 def test_so_is_one_of_a_target(tmp_path: Path) -> None:
     model = Model(price=CHEAP, failing={"bb": ReplyError("not JSON", status=200)})
-    data = [{"id": text, "messages": text} for text in ("a", "bb", "ccc")]
-    result = run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: 1}, max_cost=1)
-    spent: Any = result.usage["target"]
+    spent = asked(tmp_path, model, ["a", "bb", "ccc"], max_cost=1).usage["target"]
     assert (spent["calls"], spent["uncounted_calls"], spent["cost"]) == (3, 1, None)
 
 
@@ -280,17 +274,6 @@ def test_a_call_that_failed_otherwise_costs_nothing(tmp_path: Path) -> None:
     model = Model(price=CHEAP, failing={"bb": EndpointError("busy", status=503)})
     result = judged(tmp_path, Judge(model), rows("a", "bb"))
     assert (result.usage["judge"]["calls"], result.usage["judge"]["cost"]) == (1, pytest.approx(0.0002))
-
-
-def served(server: FaultServer, **values: Any) -> Endpoint:
-    price = {"input_per_million": 100.0, "output_per_million": 100.0}
-    definition = {"kind": "openai", "url": f"{server.url}/v1", "model": "m", "price": price, **values}
-    return load_endpoint({"parameters": {"max_tokens": 500}, "retries": 1, **definition})
-
-
-def asked(folder: Path, endpoint: Endpoint, **arguments: Any) -> Any:
-    data = [{"id": str(n), "messages": f"question {n}"} for n in range(60)]
-    return run(folder, data, target=EndpointTarget(endpoint), evaluators={"n": lambda response: 1}, **arguments)
 
 
 def reply_with(tokens: int, text: str = "x" * 4_000, status: int = 200) -> Step:
@@ -317,7 +300,7 @@ def test_a_budget_stops_a_run_whose_attempts_seem_free(tmp_path: Path, step: Ste
 def test_attempts_before_an_answer_are_charged_with_it(tmp_path: Path) -> None:
     with FaultServer(lambda seen, before: reply_with(10) if before else HANG) as server:
         result = asked(tmp_path, served(server, timeout_s=0.3), limit=1)
-    spent: Any = result.usage["target"]
+    spent = result.usage["target"]
     assert (spent["calls"], spent["uncounted_calls"]) == (2, 1)
     assert spent["counted_cost"] == pytest.approx(0.002)
     assert spent["estimated_cost"] == pytest.approx(0.05, rel=0.05)
@@ -435,23 +418,10 @@ def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where
     assert charged_usage(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
 
 
-class Priced(Endpoint):
-    """An endpoint that is not called."""
-
-    kind = name = "priced"
-    price = Price(1.0, 1.0)
-
-    async def complete(self, request: ChatRequest) -> Completion:
-        raise NotImplementedError
-
-    def settings(self) -> dict[str, JSON]:
-        return {}
-
-
 async def test_a_call_waits_for_the_budget_and_then_refuses(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     calls = RunCalls("run", journal, CachedResults(), Budget(0.001))
-    costs = calls.of_endpoint("target", Priced(), "a conversation")
+    costs = calls.of_endpoint("target", Model(price=Price(1.0, 1.0)), "a conversation")
     for _ in range(2):
         async with costs.one_call() as told:
             told(CallsMade(1, 300, 100))

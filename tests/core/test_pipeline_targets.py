@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
-from tests.pipeline_parts import Answering, column, metrics_of, records, rows_of, run
+from tests.pipeline_parts import Answering, column, fail, metrics_of, records, rows_of, run
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, Row, Target, UnansweredError, evaluate
 
@@ -94,13 +94,10 @@ def test_a_plain_value_becomes_the_response(tmp_path: Path, value: Any) -> None:
 
 
 def test_every_column_of_the_answer_stands_in_the_row_and_is_free_to_be_mapped(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        DATA[:1],
-        target=lambda q: {"response": "r", "usage": {"input_tokens": 4}, "a.b": 1, "line_number": 7},
-        evaluators={"e": lambda tokens, n: {"tokens": tokens, "n": n}},
-        evaluator_config={"e": {"tokens": "${target.usage.input_tokens}", "n": "${target['a.b']}"}},
-    )
+    answer = {"response": "r", "usage": {"input_tokens": 4}, "a.b": 1, "line_number": 7}
+    evaluators = {"e": lambda tokens, n: {"tokens": tokens, "n": n}}
+    config = {"e": {"tokens": "${target.usage.input_tokens}", "n": "${target['a.b']}"}}
+    result = run(tmp_path, DATA[:1], target=lambda q: answer, evaluators=evaluators, evaluator_config=config)
     (row,) = rows_of(result)
     assert (row["outputs.response"], row["outputs.usage"], row["outputs.a.b"]) == ("r", {"input_tokens": 4}, 1)
     assert (row["outputs.line_number"], row["outputs.e.tokens"], row["outputs.e.n"]) == (7, 4, 1)
@@ -124,10 +121,8 @@ def test_one_bad_row_is_one_error(tmp_path: Path) -> None:
 
 
 def test_all_rows_failing_is_still_a_result(tmp_path: Path) -> None:
-    def failing(q: str) -> NoReturn:
-        raise ConnectionError("nobody there")
-
-    result = run(tmp_path, DATA, target=failing, evaluators={"e": lambda response: 1})
+    error = ConnectionError("nobody there")
+    result = run(tmp_path, DATA, target=lambda q: fail(error), evaluators={"e": lambda response: 1})
     assert (result.row_count, result.failed_row_count) == (4, 4)
     assert metrics_of(result) == {
         "e.scored_count": 0,
@@ -190,10 +185,8 @@ def test_what_a_target_raises_is_its_rows_error_alone(tmp_path: Path, error: Bas
 
 
 def test_the_service_s_request_id_stands_with_the_error(tmp_path: Path) -> None:
-    def answer(q: str) -> NoReturn:
-        raise EndpointError("no", status=500, request_id="req-7")
-
-    result = run(tmp_path, DATA[:1], target=answer, evaluators={"e": lambda response: 1})
+    error = EndpointError("no", status=500, request_id="req-7")
+    result = run(tmp_path, DATA[:1], target=lambda q: fail(error), evaluators={"e": lambda response: 1})
     assert column(result, "error.target") == [
         {"type": "EndpointError", "message": "no", "request_id": "req-7", "cause": "server_fault"}
     ]
@@ -218,32 +211,19 @@ def test_a_target_that_answers_nothing_is_an_error_of_its_row(tmp_path: Path) ->
     assert column(result, "error.target")[0]["type"] == "TypeError"
 
 
-MAPPED = {"needs": {"response": "${target.response}"}, "independent": {"q": "${data.q}"}}
-
-
 def test_evaluators_that_do_not_need_the_target_score_its_failed_rows_too(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        DATA,
-        target=picky,
-        evaluators={"needs": lambda response: 1, "independent": lambda q: 1},
-        evaluator_config=MAPPED,
-    )
+    mapped = {"needs": {"response": "${target.response}"}, "independent": {"q": "${data.q}"}}
+    evaluators = {"needs": lambda response: 1, "independent": lambda q: 1}
+    result = run(tmp_path, DATA, target=picky, evaluators=evaluators, evaluator_config=mapped)
     assert column(result, "outputs.independent.independent") == [1, 1, 1, 1]
     assert column(result, "outputs.needs.needs") == [1, None, 1, None]
     assert metrics_of(result)["independent.error_count"] == 0
 
 
 def test_with_a_target_of_known_columns_a_plain_column_needs_no_mapping_for_that(tmp_path: Path) -> None:
-    def answer(row: Row) -> NoReturn:
-        raise ValueError("no")
-
-    result = run(
-        tmp_path,
-        DATA,
-        target=Answering(answer, columns=frozenset({"response"})),
-        evaluators={"independent": lambda q: 1, "needs": lambda response="": 1},
-    )
+    target = Answering(lambda row: fail(ValueError("no")), columns=frozenset({"response"}))
+    evaluators: Any = {"independent": lambda q: 1, "needs": lambda response="": 1}
+    result = run(tmp_path, DATA, target=target, evaluators=evaluators)
     assert column(result, "outputs.independent.independent") == [1, 1, 1, 1]
     assert column(result, "outputs.needs.needs") == [None] * 4
 
@@ -275,10 +255,8 @@ def test_a_target_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, targe
 
 def test_an_answer_s_column_cannot_pass_for_an_evaluator_s_output(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], target=lambda q: {"e.n": 1, "ex.n": 2}, evaluators={"e": lambda q: {"n": 3}})
-    assert (
-        "the answer's column 'e.n' clashes with the results of evaluator 'e'"
-        in column(result, "error.target")[0]["message"]
-    )
+    (error,) = column(result, "error.target")
+    assert "the answer's column 'e.n' clashes with the results of evaluator 'e'" in error["message"]
     assert metrics_of(result)["e.error_count"] == 1
 
 

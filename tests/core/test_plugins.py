@@ -50,7 +50,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "workspace"
-    (folder / "evaluators").mkdir(parents=True)
+    for kind in ("evaluators", "endpoints", "simulators", "prompty"):
+        (folder / kind).mkdir(parents=True)
     monkeypatch.chdir(folder)
     yield folder
     for name in [name for name in sys.modules if name.startswith("tunecheck_workspace")]:
@@ -164,14 +165,12 @@ def test_private_files_and_names_that_are_no_identifiers_are_left_alone(workspac
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_a_pipe_is_no_evaluator_and_is_not_waited_for(workspace: Path) -> None:
-    (workspace / "prompty").mkdir()
     for name in ("evaluators/pipe.py", "prompty/pipe.prompty"):
         os.mkfifo(workspace / name)
     assert "pipe" not in [plugin.name for plugin in discover(GROUP)]
 
 
 def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspace: Path) -> None:
-    (workspace / "endpoints").mkdir()
     (workspace / "endpoints" / "evil.py").write_text("raise RuntimeError")
     assert "evil" in {plugin.name for plugin in discover("endpoints")}
     with pytest.raises(PluginError, match=r"plugin 'evil' \(.*evil\.py\) does not load: RuntimeError"):
@@ -180,14 +179,12 @@ def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspa
 
 @cases("others")
 def test_types_of_values_errors_and_functions_may_stand_beside_a_simulator(workspace: Path, beside: str) -> None:
-    (workspace / "simulators").mkdir()
     text = "import enum, typing\nfrom tunecheck.simulators import Simulator\nclass Shop(Simulator):\n    pass\n"
     (workspace / "simulators" / "shop_api.py").write_text(text + beside)
     assert getattr(find("simulators", "shop_api"), "__name__", "") == "Shop"
 
 
 def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
-    (workspace / "endpoints").mkdir()
     text = "class Settings: ...\nclass Other:\n    kind = 'other'\nclass Mine:\n    kind = 'mine'\n"
     (workspace / "endpoints" / "mine.py").write_text(text)
     assert getattr(find("endpoints", "mine"), "__name__", "") == "Mine"
@@ -214,9 +211,8 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
 
 def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith) -> None:
     plugin(MORE + SIZE)
-    with pytest.raises(
-        MissingExtraError, match=r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
-    ):
+    said = r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
+    with pytest.raises(MissingExtraError, match=said):
         find(GROUP, "acme_size")
 
 

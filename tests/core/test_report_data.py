@@ -466,12 +466,10 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
     ]
     (tmp_path / "evaluation_results.json").write_text(json.dumps({"rows": rows, "metrics": {}}), "utf-8")
 
-    said = inside(tmp_path, "report", "evaluation_results.json", "--against", "tree")
+    held = ("report", "evaluation_results.json", "--against", "tree")
+    said = inside(tmp_path, *held)
     assert (said.code, "so the report needs a path: --out FILE" in said.err) == (2, True)
-    said = inside(
-        tmp_path, "report", "evaluation_results.json", "--against", "tree", "--out", "x.html", "--pair-by", "id"
-    )
-    assert said.code == 0
+    assert inside(tmp_path, *held, "--out", "x.html", "--pair-by", "id").code == 0
     index, head = (data_of(tmp_path / "x.html", name) for name in ("index", "head"))
     assert index["ids"] == names
     assert index["outcomes"][0]["results"] == "ppp"

@@ -198,9 +198,8 @@ def test_the_focus_can_be_seen(page: Looked) -> None:
 
 
 def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
-    page.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
-        "button", name="wrong function"
-    ).click()
+    faults = page.page.locator(".card", has_text="Faults that evaluators found")
+    faults.get_by_role("button", name="wrong function").click()
     assert page.ids() == ["r3"]
     cards = page.page.locator(".card", has_text="Failed because of the model")
     cards.get_by_role("button", name="a number written as text").click()
@@ -215,9 +214,8 @@ def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
 def test_a_chart_with_one_bar_shows_its_rows_too(browser: Browser, tmp_path: Path) -> None:
     run = make_run(tmp_path, small_rows()[:3])
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
-        looked.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
-            "button", name="wrong function"
-        ).click()
+        faults = looked.page.locator(".card", has_text="Faults that evaluators found")
+        faults.get_by_role("button", name="wrong function").click()
         assert looked.ids() == ["r3"]
     run = make_run(tmp_path, small_rows()[2:3])
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
@@ -303,7 +301,8 @@ def test_what_a_judge_found_is_shown_and_counted(browser: Browser, tmp_path: Pat
         assert looked.texts("dialog .verdict-card td") == ["day", "5", "", "date format"]
 
 
-def conversation(result: object, passed: bool) -> dict[str, object]:
+def conversation() -> dict[str, object]:
+    result = [[[{"buy": '{"what": "tea"}'}]], [[]]]
     state = [{"role": "state_info", "class_name": "Shop", "content": {"cart": [], "open": True}}]
     after = [{"role": "state_info", "class_name": "Shop", "content": {"cart": ["tea"], "open": True}}]
     log = [
@@ -323,7 +322,7 @@ def conversation(result: object, passed: bool) -> dict[str, object]:
         "id": "talk-1",
         "turns": [[{"role": "user", "content": "Buy tea."}], [{"role": "user", "content": "Now close."}]],
         "ground_truth": [["buy(what='tea')"], ["close()"]],
-        "answer": {"result": result, "inference_log": log, "passed": passed},
+        "answer": {"result": result, "inference_log": log},
     }
 
 
@@ -331,17 +330,14 @@ def test_a_conversation_is_shown_turn_by_turn_with_what_it_changed(browser: Brow
     def recorded(answer: dict[str, object]) -> dict[str, object]:
         return {"result": answer["result"], "inference_log": answer["inference_log"], "response": "Done."}
 
-    def state(*, answer: dict[str, object]) -> dict[str, object]:
-        result = "pass" if answer["passed"] else "fail"
-        return {
-            "state": 0.0,
-            "state_result": result,
-            "state_reason": "Shop.open is true",
-            "state_properties": {"turn": 1},
-        }
-
-    data = [conversation([[[{"buy": '{"what": "tea"}'}]], [[]]], passed=False)]
-    run = make_run(tmp_path, data, target=recorded, evaluators={"state": state})
+    failed = {
+        "state": 0.0,
+        "state_result": "fail",
+        "state_reason": "Shop.open is true",
+        "state_properties": {"turn": 1},
+    }
+    evaluators = {"state": lambda answer: failed}
+    run = make_run(tmp_path, [conversation()], target=recorded, evaluators=evaluators)
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
         looked.open_row("talk-1")
         assert looked.texts("dialog .turn > summary b") == ["Turn 1", "Turn 2"]
@@ -353,7 +349,7 @@ def test_a_conversation_is_shown_turn_by_turn_with_what_it_changed(browser: Brow
 
 def test_conversations_of_two_runs_stand_beside_each_other(browser: Browser, tmp_path: Path) -> None:
     def run(name: str, what: str, turn: int) -> Run:
-        data = conversation([[[{"buy": '{"what": "tea"}'}]], [[]]], passed=False)
+        data = conversation()
         said = json.loads(json.dumps(data.pop("answer")).replace("tea", what))
 
         def recorded(id: str) -> dict[str, object]:
@@ -517,8 +513,7 @@ def test_a_long_text_is_folded_and_can_be_copied(browser: Browser, tmp_path: Pat
         folded = looked.page.locator(".answers .text pre").bounding_box()
         more.click()
         opened = looked.page.locator(".answers .text pre").bounding_box()
-        assert folded is not None
-        assert opened is not None
+        assert folded is not None and opened is not None
         assert folded["height"] < opened["height"]
         looked.page.locator(".answers .text").get_by_role("button", name="Copy").click()
         looked.page.get_by_text("copied").wait_for()

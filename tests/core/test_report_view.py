@@ -150,8 +150,7 @@ def test_the_head_of_a_report_covers_no_part_that_a_link_leads_to(browser: Brows
             link.click()
             part = looked.page.locator(f"{link.get_attribute('href')} h2")
             head, title = looked.page.locator(".top").bounding_box(), part.bounding_box()
-            assert head is not None
-            assert title is not None
+            assert head is not None and title is not None
             assert title["y"] >= head["y"] + head["height"]
 
 

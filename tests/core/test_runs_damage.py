@@ -64,6 +64,15 @@ def cut(path: Path, lines: slice) -> None:
     path.write_bytes(b"".join(kept))
 
 
+def rewrite(run: Run, **changes: object) -> None:
+    """Change these keys of run.json, and take out those that are None here."""
+    manifest = json.loads(run.manifest_file.read_text()) | changes
+    for key, value in changes.items():
+        if value is None:
+            del manifest[key]
+    run.manifest_file.write_text(json.dumps(manifest))
+
+
 def line_of(run: Run, row: str) -> int:
     """The line of the journal, from 0, that holds a row's answer."""
     lines = run.journal.read_bytes().splitlines()
@@ -88,9 +97,8 @@ def test_a_damaged_answer_names_its_row_and_is_asked_again_once_that_is_accepted
     flip(made.journal, b"answer to q7", b"answer to qX")
     before = {path.name: path.read_bytes() for path in made.folder.iterdir()}
     target = Counting()
-    with pytest.raises(
-        RunError, match=r"so up to 1 call must be made again, of rows r7; put back whole files .*--accept"
-    ):
+    said = r"so up to 1 call must be made again, of rows r7; put back whole files .*--accept"
+    with pytest.raises(RunError, match=said):
         resumed(tmp_path, target)
     assert {path.name: path.read_bytes() for path in made.folder.iterdir() if path.suffix != ".synced"} == {
         name: content for name, content in before.items() if not name.endswith(".synced")
@@ -136,9 +144,7 @@ def test_the_end_of_a_journal_is_missed_by_either_count(tmp_path: Path, part: st
     if part == "journal.synced":
         cut(made.journal, slice(-2, None))
     else:
-        manifest = json.loads(made.manifest_file.read_text())
-        del manifest["records"]
-        made.manifest_file.write_text(json.dumps(manifest))
+        rewrite(made, records=None)
         cut(made.journal, slice(-2, None))
     with pytest.raises(RunError, match=r"2 records are damaged or missing \(at the end\)"):
         resumed(tmp_path, Counting())
@@ -201,10 +207,8 @@ def test_rows_that_were_changed_since_are_not_scored_unless_that_is_accepted(tmp
     flip(made.results, b'"question":"q7"' if b'"question":"q7"' in made.results.read_bytes() else b'"q7"', b'"qX"')
     with pytest.raises(RunError, match=r"is damaged: eval_results\.jsonl has changed since the run wrote it"):
         score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs")
-    assert (
-        score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs", accept_damage=True).row_count
-        == ROWS
-    )
+    again = score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs", accept_damage=True)
+    assert again.row_count == ROWS
 
 
 def write(path: Path, rows: range) -> None:
@@ -269,8 +273,7 @@ def test_a_finished_run_is_whole_and_so_are_those_made_from_it(tmp_path: Path) -
 @pytest.mark.parametrize("change", [{"name": "other"}, {"row_count": 21}, {"sha256": {}}, {"later": 1}, {"digest": ""}])
 def test_a_change_of_run_json_is_found(tmp_path: Path, change: dict[str, Any]) -> None:
     made = begun(tmp_path)
-    manifest = json.loads(made.manifest_file.read_text())
-    made.manifest_file.write_text(json.dumps({**manifest, **change}))
+    rewrite(made, **change)
     assert "run.json has changed since the run wrote it" in verify(made).damage
 
 
@@ -309,9 +312,8 @@ def results_of_another_run(run: Run) -> None:
     from tunecheck.plugins import sha256_of
 
     flip(run.results, b"answer to q7", b"answer to q8")
-    manifest = json.loads(run.manifest_file.read_text())
-    manifest["sha256"][run.results.name] = sha256_of(run.results)
-    run.manifest_file.write_text(json.dumps(manifest))
+    digests = json.loads(run.manifest_file.read_text())["sha256"]
+    rewrite(run, sha256={**digests, run.results.name: sha256_of(run.results)})
 
 
 DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
@@ -348,9 +350,7 @@ def test_damage_is_found_and_told(tmp_path: Path, finished: Run, name: str, caps
 
 def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path: Path) -> None:
     made = begun(tmp_path)
-    manifest = json.loads(made.manifest_file.read_text())
-    del manifest["sha256"], manifest["digest"], manifest["records"]
-    made.manifest_file.write_text(json.dumps(manifest))
+    rewrite(made, sha256=None, digest=None, records=None)
     found = verify(made)
     assert found.whole
     assert found.unchecked == ("results and metrics: they have no digests to check them by",)
@@ -369,8 +369,7 @@ def test_several_runs_are_told_of_as_json(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_run_that_is_being_written_says_so(tmp_path: Path) -> None:
     made = begun(tmp_path, answers=9)
-    manifest = json.loads(made.manifest_file.read_text()) | {"status": "running"}
-    made.manifest_file.write_text(json.dumps(manifest))
+    rewrite(made, status="running")
     journal = Journal(made.journal)
     assert verify(made).unchecked == ("another process is writing it now",)
     journal.close()

@@ -14,7 +14,7 @@ import pytest
 from tests.cli_parts import inside, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat, judgement
-from tests.pipeline_parts import only_run, questions, rows_of, run
+from tests.pipeline_parts import fail, only_run, questions, rows_of, run
 from tests.tables import cases
 
 from tunecheck import EvaluationResult, Evaluator, PromptyEvaluator, Run, RunError, write_report
@@ -132,9 +132,8 @@ def test_what_a_prompt_says_of_its_model_is_not_kept_as_its_value(tmp_path: Path
         base = f"http://127.0.0.1:{server.port}"
         prompt = PROMPT.replace("parameters:", f"configuration: {configuration.replace('URL', base)}\n  parameters:")
         (tmp_path / "polite.prompty").write_text(prompt, encoding="utf-8")
-        result = run(
-            tmp_path, [{"response": "hi"}], evaluators={"polite": PromptyEvaluator(tmp_path / "polite.prompty")}
-        )
+        evaluators = {"polite": PromptyEvaluator(tmp_path / "polite.prompty")}
+        result = run(tmp_path, [{"response": "hi"}], evaluators=evaluators)
     assert rows_of(result)[0]["outputs.polite.polite_score"] == 4
     left = everything(only_run(tmp_path))
     for value in (SECRET, KEY):
@@ -230,11 +229,9 @@ def test_a_long_answer_of_a_secrets_letters_is_masked_in_time(secret: str) -> No
 
 
 def test_the_exception_of_an_evaluator_is_masked(tmp_path: Path) -> None:
-    def reveals(response: str) -> float:
-        raise ValueError(f"Incorrect API key provided: {KEY[:-1]}")
-
+    evaluators = {"e": lambda response: fail(ValueError(f"Incorrect API key provided: {KEY[:-1]}"))}
     with FaultServer(lambda *_: answer({"result": "hi"})) as server:
-        result = run(tmp_path, asked(1), target=sending(server, X_Team="${env:TC_KEY}"), evaluators={"e": reveals})
+        result = run(tmp_path, asked(1), target=sending(server, X_Team="${env:TC_KEY}"), evaluators=evaluators)
     assert KEY[:-1] not in everything(only_run(tmp_path))
     assert rows_of(result)[0]["error.e"]["message"] == "Incorrect API key provided: ***"
 

@@ -36,8 +36,7 @@ def test_the_rate_is_rogan_and_gladens() -> None:
     assert found.value == pytest.approx(0.5)
     variance = (0.55 * 0.45 / 1_000 + 0.25 * 0.9 * 0.1 / 100 + 0.25 * 0.2 * 0.8 / 100) / 0.49
     assert found.standard_error == pytest.approx(variance**0.5)
-    assert found.low is not None
-    assert found.high is not None
+    assert found.low is not None and found.high is not None
     assert found.low < 0.5 - 1.5 * variance**0.5 < 0.5 + 1.5 * variance**0.5 < found.high
 
 
@@ -90,8 +89,7 @@ def test_where_every_row_is_labelled_the_labels_are_the_rate() -> None:
 def test_more_labels_and_more_rows_narrow_the_interval() -> None:
     def width(rows: int, times: int) -> float:
         found = rogan_gladen(0.55 * rows, rows, LabelCounts(9 * times, times, 2 * times, 8 * times))
-        assert found.low is not None
-        assert found.high is not None
+        assert found.low is not None and found.high is not None
         return found.high - found.low
 
     assert width(1_000, 10) < width(1_000, 3) < width(50, 3)
