@@ -49,6 +49,14 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def small(cwd: Path) -> Path:
+    """The current folder, a workspace with a data set of six rows."""
+    from tests.cli_parts import workspace  # few tests need what it loads
+
+    return workspace(cwd)
+
+
+@pytest.fixture
 def shelf(cwd: Path) -> Path:
     """The current folder, a workspace with the simulator `Shelf`."""
     from tests.conversation_parts import shelf_workspace  # few tests need what it loads

@@ -60,18 +60,17 @@ rules:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a judge, and labels: 6 right ones, 4 wrong ones, on one of each the judge errs."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    (tmp_path / "evaluators").mkdir()
-    (tmp_path / "evaluators" / "strict.py").write_text(JUDGE)
-    (tmp_path / "script.yaml").write_text(SCRIPT)
+    (cwd / "evaluators").mkdir()
+    (cwd / "evaluators" / "strict.py").write_text(JUDGE)
+    (cwd / "script.yaml").write_text(SCRIPT)
     said = ["right"] * 5 + ["wrong"] * 3 + ["wrong", "right"]
     labels = ["pass"] * 5 + ["fail"] * 3 + ["pass", "fail"]
     rows = [{"id": f"r{n}", "response": f"{said[n]} {n}", "label": labels[n]} for n in range(10)]
-    write_lines(tmp_path / "labels.jsonl", rows)
-    return tmp_path
+    write_lines(cwd / "labels.jsonl", rows)
+    return cwd
 
 
 @contextmanager

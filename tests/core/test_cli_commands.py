@@ -23,18 +23,11 @@ from tests.cli_parts import (
     replay,
     right_answers,
     rows,
-    workspace,
     write_files,
     write_lines,
 )
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
-
-
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(workspace(tmp_path))
-    return tmp_path
 
 
 @cases("cli")
@@ -52,9 +45,6 @@ def test_a_command_prints_these_lines_and_ends_with_this_code(
     printed = iter(said.out.splitlines())
     assert [text for text in out if not any(like(text, line) for line in printed)] == [], said.out
     assert ran is None or (small / "eval_results").exists() == ran
-
-
-# -- runs
 
 
 def test_runs_lists_the_newest_first_with_how_they_ended(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,9 +97,6 @@ def test_named_runs_are_removed_and_no_others(small: Path, capsys: pytest.Captur
     assert [path.name.partition("-")[0] for path in (small / "eval_results").iterdir()] == ["two"]
 
 
-# -- endpoints list
-
-
 def test_endpoints_are_listed_with_kind_model_and_address(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "endpoints" / "a.yaml").write_text(
         "kind: openai\nurl: http://localhost:1/v1\nmodel: m\nheaders: {key: s3cr3t}\n"
@@ -124,9 +111,6 @@ def test_endpoints_are_listed_with_kind_model_and_address(small: Path, capsys: p
     assert "s3cr3t" not in found.out
 
 
-# -- plugins
-
-
 def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "evaluators").mkdir()
     (small / "evaluators" / "mine.py").write_text("def mine(*, response): return 1\n")
@@ -136,9 +120,6 @@ def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytes
     assert "simulated" in [each["name"] for each in brings["core"]["endpoints"]]
     assert "runs" in [each["name"] for each in brings["core"]["commands"]]
     assert "evaluators/mine.py" in here(capsys, "plugins").out
-
-
-# -- init
 
 
 def test_init_makes_a_workspace_in_which_the_main_job_runs(tmp_path: Path) -> None:
@@ -172,8 +153,6 @@ def test_every_endpoint_of_a_new_workspace_can_be_loaded(
     assert load_endpoint(tmp_path / "endpoints" / f"{name}.yaml").kind == name
 
 
-# -- datasets convert
-
 CONVERSATION = {
     "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
     "messages": [
@@ -184,10 +163,9 @@ CONVERSATION = {
 
 
 def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
+    (cwd / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
     convert = ("datasets", "convert", "raw.json", "--from", "openai", "--out", "datasets/x.jsonl")
     said = here(capsys, *convert)
     assert said.code == 0
@@ -199,11 +177,8 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     assert here(capsys, *convert, "--overwrite").code == 0
     recognised = here(capsys, "datasets", "convert", "raw.json", "--out", "datasets/y.jsonl")
     assert recognised.out == said.out.replace("/x.", "/y.")
-    (tmp_path / "rows.jsonl").write_text('{"query": "hi"}\n')
+    (cwd / "rows.jsonl").write_text('{"query": "hi"}\n')
     assert "or use the file as it is if its records are rows" in here(capsys, "datasets", "convert", "rows.jsonl").err
-
-
-# -- check
 
 
 def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,9 +198,6 @@ def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[st
 def test_check_takes_names_with_and_without_option_names(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = here(capsys, "check", "small.jsonl", "simulated")
     assert here(capsys, "check", "--dataset", "small.jsonl", "--endpoint", "simulated").out == named.out
-
-
-# -- serve
 
 
 @contextmanager
@@ -279,28 +251,17 @@ def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path)
     assert all("s3cret-key" not in path.read_text() for path in (small / said.json()["run_dir"]).iterdir())
 
 
-# -- start-up
-
-
-MOST_MODULES_OF_HELP = 42
-
-
 def test_help_comes_quickly_because_nothing_heavy_is_loaded() -> None:
-    ours = _loaded_by("--help")
+    code = (
+        "import sys; from tunecheck.cli._app import main; main(['--help']); "
+        "assert not {'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules); "
+        "print(*(name for name in sys.modules if name.startswith('tunecheck')))"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    ours = set(done.stdout.splitlines()[-1].split())
     of_plugins = {name for name in ours if name.startswith("tunecheck_")}
     packages = {name.partition(".")[0] for name in of_plugins}
     assert "tunecheck_memory" in packages
     assert of_plugins == packages | {f"{package}.plugin" for package in packages}
-    assert len(ours) <= MOST_MODULES_OF_HELP
-
-
-def _loaded_by(*arguments: str) -> set[str]:
-    """Our modules in a new process that ran a command."""
-    code = (
-        "import sys; from tunecheck.cli._app import main; main(sys.argv[1:]); "
-        "assert not {'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules); "
-        "print(*(name for name in sys.modules if name.startswith('tunecheck')))"
-    )
-    command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+    assert len(ours) <= 42

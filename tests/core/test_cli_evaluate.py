@@ -9,18 +9,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, call, environment, here, inside, replay, right_answers, rows, workspace, write_lines
+from tests.cli_parts import (
+    ROOT,
+    call,
+    environment,
+    here,
+    inside,
+    process,
+    replay,
+    right_answers,
+    rows,
+    workspace,
+    write_lines,
+)
 
 from tunecheck.report._serving import runs_page
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]\u202eBOOM[/bold red]"
-
-
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace of six rows, and the current folder."""
-    monkeypatch.chdir(workspace(tmp_path))
-    return tmp_path
 
 
 def only_run(folder: Path) -> Path:
@@ -31,6 +36,7 @@ def only_run(folder: Path) -> Path:
 def test_the_main_job_needs_nothing_but_data(small: Path) -> None:
     said = inside(small, "evaluate", "--dataset", "small.jsonl")
     assert (said.code, said.err) == (0, "")
+    assert "\x1b" not in said.out, "no colour reaches a pipe"
     assert "SIMULATED answers: no model was asked" in said.out
     assert "the embedded simulated endpoint" in " ".join(said.out.split())
     assert "datasets/small.jsonl · 6 rows" in said.out
@@ -47,10 +53,6 @@ def test_evaluate_py_is_the_same_command(small: Path) -> None:
     assert done.returncode == 0
     assert Path(small, done.stdout.strip()) == only_run(small)
     assert done.stderr == "SIMULATED answers: no model was asked\n"
-
-
-def test_no_colour_reaches_a_pipe(small: Path) -> None:
-    assert "\x1b" not in inside(small, "evaluate", "--dataset", "small.jsonl").out
 
 
 def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None:
@@ -217,5 +219,5 @@ def test_a_reader_that_leaves_early_changes_no_exit_code(small: Path) -> None:
 
 
 def test_a_terminal_that_knows_only_ascii_ends_no_run(small: Path) -> None:
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", PYTHONIOENCODING="ascii")
+    said = process(small, "evaluate", "--dataset", "small.jsonl", PYTHONIOENCODING="ascii")
     assert (said.code, said.err) == (0, "")

@@ -8,17 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, call, inside, like, replay, right_answers, rows, workspace, write_files
+from tests.cli_parts import Said, call, inside, like, replay, right_answers, write_files
 from tests.tables import cases
 
 EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
 
 Evaluated = Callable[..., list[str]]
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    return workspace(tmp_path, rows())
 
 
 @pytest.fixture
@@ -82,13 +77,6 @@ def test_score_keeps_the_name_of_the_data(evaluated: Evaluated, small: Path) -> 
     assert " · datasets/small.jsonl · 6 rows · recorded answers of small-" in said
 
 
-def test_details_print_every_cause_and_figure_below_the_sentences(evaluated: Evaluated) -> None:
-    lines = evaluated({"r0": call(people="2")}, "--details")
-    assert lines[1] == "match: 5 of 6 rows passed (83.3%)."
-    assert any("baselines: never calling" in line for line in lines)
-    assert any("call recall" in line for line in lines)
-
-
 def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluated, small: Path) -> None:
     lines = evaluated({"r0": call(people="2"), "r3": call()})
     assert inside(small, "report", "last", "--out", "report.html").code == 0
@@ -100,17 +88,6 @@ def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluate
     assert [" ".join(" ".join(row).split()) for row in first["rows"]] == [
         " ".join(line.split()) for line in lines[6:11]
     ]
-
-
-def test_answers_in_a_mapped_column_need_no_endpoint(small: Path) -> None:
-    (small / "datasets" / "log.jsonl").write_text('{"told": "yes", "answer": "yes"}\n', "utf-8")
-    mapping = 'column_mapping: {response: "${data.told}", ground_truth: "${data.answer}"}\nevaluators: [match]\n'
-    (small / "datasets" / "log.yaml").write_text(mapping, "utf-8")
-    said = inside(small, "evaluate", "--dataset", "log.jsonl", COLUMNS="300")
-    assert said.out.splitlines()[1] == "match: 1 of 1 row passed (100.0%)."
-    assert said.out.rstrip().endswith("1 row · column told")
-    refused = inside(small, "evaluate", "--dataset", "log.jsonl", "--endpoint", "simulated")
-    assert refused.err.startswith("error: --endpoint has no effect, because the response is mapped to ${data.told}")
 
 
 def test_the_next_step_after_a_gate_is_to_compare_with_its_base(small: Path) -> None:
@@ -188,17 +165,3 @@ def test_the_worst_end_of_several_runs_is_the_exit_code(small: Path) -> None:
     assert said.code == 3
     assert "match passed: old 5 of 6 (83.3%), gate NOT met; new" in " ".join(said.out.split())
     assert re.search(r"^old: gate NOT met +required", said.out, re.MULTILINE)
-
-
-@pytest.mark.parametrize("option", ["--junit", "--markdown"])
-def test_what_is_for_one_run_is_refused_with_several_endpoints(small: Path, option: str) -> None:
-    said = several(small, option, "out")
-    assert (said.code, said.err) == (2, f"error: {option} is for one run: name one --endpoint\n")
-
-
-def test_a_missing_endpoint_is_said_before_the_first_run(small: Path) -> None:
-    replay(small, right_answers(), "old")
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,none")
-    assert said.code == 2
-    assert "there is no endpoint definition 'none'" in said.err
-    assert not (small / "eval_results").exists()

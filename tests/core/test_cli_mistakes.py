@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import here, process, workspace
+from tests.cli_parts import here, process
 from tests.tables import cases
 
 from tunecheck.plugin import PLUGIN
 
 DATA = ("evaluate", "--dataset", "small.jsonl")
-
-
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(workspace(tmp_path))
-    return tmp_path
 
 
 @cases("cli")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.cli_parts import like
 from tests.conversation_parts import had, log_items, said, shelf_row, states
+from tests.tables import cases
 
 from tunecheck.episodes import OwnWording
 
@@ -40,29 +42,12 @@ async def test_calls_in_the_text_are_made_and_their_results_come_back_in_one_use
     ]
 
 
-async def test_a_call_inside_a_call_is_made_first() -> None:
-    output, _ = await had(["[put(name='cup', count=count(name='book'))]", "Done."], mode="text")
-    assert log_items(output, "tool")[0]["content"] == '{"cup": 1}'
-    assert log_items(output, "handler_log")[0]["model_response_decoded"] == [
-        "put(name='cup', count=count(name='book'))"
-    ]
-
-
-async def test_where_an_inner_call_fails_the_outer_one_is_not_made() -> None:
-    output, _ = await had(["[put(name=take(name='cup'))]", "Sorry."], mode="text")
-    assert json.loads(log_items(output, "tool")[0]["content"]) == {"error": "there is no cup"}
-    assert states(output)[1] == {"Shelf": {"things": {"book": 1}}}
-
-
-async def test_where_the_outer_operation_is_unknown_the_inner_one_is_not_made() -> None:
-    output, _ = await had(["[fly(to=put(name='cup'))]", "Sorry."], mode="text")
-    assert "no operation 'fly'" in log_items(output, "tool")[0]["content"]
-    assert states(output)[1] == {"Shelf": {"things": {"book": 1}}}
-
-
-async def test_positional_arguments_are_kept() -> None:
-    output, _ = await had(["[put('cup', 2)]", "Done."], mode="text")
-    assert log_items(output, "tool")[0]["content"] == '{"cup": 2}'
+@cases("episodes")
+async def test_a_call_in_the_text_has_this_result(answer: str, result: str, things: dict[str, int]) -> None:
+    output, _ = await had([answer, "Done."], mode="text")
+    assert like(result, log_items(output, "tool")[0]["content"])
+    assert log_items(output, "handler_log")[0]["model_response_decoded"] == [answer[1:-1]]
+    assert states(output)[1] == {"Shelf": {"things": things}}
 
 
 async def test_an_answer_in_the_format_that_the_model_was_trained_on_is_read_too() -> None:
