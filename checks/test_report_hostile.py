@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.core.test_report_hostile import browser
 from tests.report_parts import looking_at, make_run, report_of, row, tool_call
 
 from tunecheck import Run, write_report
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Browser
-
-__all__ = ["browser"]
 
 
 def test_a_huge_text_is_cut_and_says_so(browser: Browser, tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings, strategies
 from tests.foundry_azurite import azurite
 from tests.reference_environments import make_environment
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +66,15 @@ def shelf(cwd: Path) -> Path:
     from tests.conversation_parts import shelf_workspace  # few tests need what it loads
 
     return shelf_workspace(cwd)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """A real browser; tests that need it skip where there is none."""
+    from tests.report_parts import browser_at_work  # few tests need what it loads
+
+    with browser_at_work() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,15 @@ def records(result: EvaluationResult | Run, kind: str) -> list[Any]:
     return [record for record in journal_of(result) if record["k"] == kind]
 
 
+def rewrite(path: Path, **changes: object) -> None:
+    """Change these keys of a JSON file, and take out those that are None here."""
+    content = json.loads(path.read_text("utf-8")) | changes
+    for key, value in changes.items():
+        if value is None:
+            del content[key]
+    path.write_text(json.dumps(content), "utf-8")
+
+
 class Answering(Target):
     """Answers each row by a function, and remembers which rows it was asked for, in order."""
 

@@ -6,7 +6,6 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -53,10 +52,7 @@ def test_a_result_shows_its_rates_its_means_and_its_errors(tmp_path: Path) -> No
 
 
 def test_a_comparison_and_a_selection_say_what_the_command_line_says(tmp_path: Path) -> None:
-    base, new = (
-        passes(tmp_path, "base", [n < 40 for n in range(100)]),
-        passes(tmp_path, "new", [n < 70 for n in range(100)]),
-    )
+    base, new = (passes(tmp_path, name, [n < up_to for n in range(100)]) for name, up_to in (("base", 40), ("new", 70)))
     assert "match: better, 40.0% → 70.0%, +30.0 points" in words(compare(base, new)._repr_html_())
     selection = select(base, new)
     assert selection.decision.because[0] in words(selection._repr_html_())
@@ -65,13 +61,12 @@ def test_a_comparison_and_a_selection_say_what_the_command_line_says(tmp_path: P
 class Shell:
     """The part of IPython that a kernel's output needs; keeps what is shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.updates: list[str] = []
         self.kernel = self
-        self.modules: dict[str, Any] = {
-            "IPython": SimpleNamespace(get_ipython=lambda: self),
-            "IPython.display": SimpleNamespace(HTML=str, display=lambda *_, **__: self),
-        }
+        display = SimpleNamespace(HTML=str, display=lambda *_, **__: self)
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: self))
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
 
     def update(self, html: str) -> None:
         self.updates.append(html)
@@ -83,9 +78,7 @@ def test_in_a_notebook_a_run_says_how_far_it_is_and_elsewhere_only_if_asked(
     rows = [{"response": "a", "ground_truth": "a"}] * 3
     evaluate(data=rows, evaluators={"f1": "f1_score"}, results_dir=tmp_path, workers=0)
     assert capsys.readouterr().err == ""
-    shell = Shell()
-    for name, module in shell.modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    shell = Shell(monkeypatch)
     evaluate(data=rows, evaluators={"f1": "f1_score"}, results_dir=tmp_path, workers=0, progress=False)
     assert shell.updates == []
     evaluate(data=rows, evaluators={"f1": "f1_score"}, results_dir=tmp_path, workers=0, evaluation_name="<i>")
@@ -95,8 +88,6 @@ def test_in_a_notebook_a_run_says_how_far_it_is_and_elsewhere_only_if_asked(
 
 
 def test_the_line_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = Shell()
-    for name, module in shell.modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    shell = Shell(monkeypatch)
     NotebookProgress("run")(Progress(None, 5, 4, 2, 0, "waiting"))
     assert words(shell.updates[-1]) == "run · 4 rows · 2 with an error · waiting"

@@ -326,8 +326,8 @@ ERRORS = [
 
 @pytest.mark.parametrize("make", [fails, fails_later], ids=["synchronous", "asynchronous"])
 @pytest.mark.parametrize(("error", "name", "said"), ERRORS, ids=[name for _, name, _ in ERRORS])
-def test_whatever_an_evaluator_raises_is_an_error_of_that_row_alone(
-    tmp_path: Path, make: Callable[..., Any], error: BaseException, name: str, said: str
+def test_what_an_evaluator_raises_is_its_rows_error_alone(
+    tmp_path: Path, make: Any, error: Any, name: str, said: str
 ) -> None:
     failing = make(error)
 

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,9 @@ class Model(Endpoint):
     kind = "model"
     name = "model"
 
-    def __init__(
-        self, *, price: Price | None = None, failing: dict[str, Exception] | None = None, wait: float = 0
-    ) -> None:
+    def __init__(self, *, price: Price | None = None, failing: Mapping[str, Exception] = {}, wait: float = 0) -> None:
         self.price = price
-        self.failing = failing or {}
+        self.failing = failing
         self.wait = wait
         self.asked: list[str] = []
         self.keys: list[str | None] = []

@@ -111,9 +111,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
 
 
 @pytest.mark.parametrize("seconds", [60, 0.01], ids=["a coroutine that hangs", "a callback that holds the loop"])
-def test_an_asynchronous_call_that_takes_too_long_is_an_error_of_its_row(
-    tmp_path: Path, released: threading.Event, seconds: float
-) -> None:
+def test_a_late_coroutine_is_an_error_of_its_row(tmp_path: Path, released: threading.Event, seconds: float) -> None:
     async def hangs(n: int) -> int:
         if n == 3:
             if seconds < 1:
@@ -407,9 +405,7 @@ class BlockingTarget(Target):
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["an endpoint", "a target"])
-def test_a_users_class_that_blocks_is_held_to_its_limit(
-    tmp_path: Path, released: threading.Event, wrapped: bool
-) -> None:
+def test_a_users_blocking_class_is_held_to_its_limit(tmp_path: Path, released: threading.Event, wrapped: bool) -> None:
     mine = Blocking(released)
     target = BlockingTarget(mine) if wrapped else mine
     data = [{"query": str(number)} for number in range(8)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import ROOT
+from tests.report_parts import data_of
 from tests.tables import cases
 
 from tunecheck import F1ScoreEvaluator, MissingExtraError, PluginError, compare, evaluate
@@ -311,11 +312,8 @@ def test_its_panel_stands_in_the_report(fresh: Environment) -> None:
     words = ("evaluate", "--dataset", "greetings:all", "--response-column", "answer", "--quiet")
     run = fresh.workspace / fresh.tunecheck(*words).strip()
     fresh.tunecheck("report", str(run))
-    page = (run / "report.html").read_text("utf-8")
-    assert (TOY / "src" / "greetings" / "panel.js").read_text("utf-8") in page
-    head = re.search(r'id="head">(.*?)</script>', page, re.DOTALL)
-    assert head is not None
-    assert json.loads(head[1])["panels"] == {"greetings": ["Ada", "Bob"]}
+    assert (TOY / "src" / "greetings" / "panel.js").read_text("utf-8") in (run / "report.html").read_text("utf-8")
+    assert data_of(run / "report.html", "head")["panels"] == {"greetings": ["Ada", "Bob"]}
 
 
 def test_a_run_without_it_has_no_panel_of_its(fresh: Environment) -> None:
@@ -323,10 +321,7 @@ def test_a_run_without_it_has_no_panel_of_its(fresh: Environment) -> None:
     run = fresh.tunecheck("evaluate", "--dataset", "rows.jsonl", "--response-column", "response", "--evaluators",
                           "bleu", "--mapping", "ground_truth=x", "--quiet").strip()  # fmt: skip
     fresh.tunecheck("report", run)
-    page = (fresh.workspace / run / "report.html").read_text("utf-8")
-    head = re.search(r'id="head">(.*?)</script>', page, re.DOTALL)
-    assert head is not None
-    assert json.loads(head[1])["panels"] == {}
+    assert data_of(fresh.workspace / run / "report.html", "head")["panels"] == {}
 
 
 def test_it_is_listed_with_what_it_brings(fresh: Environment) -> None:

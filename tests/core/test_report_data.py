@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as some
-from tests.cli_parts import here, inside
+from tests.cli_parts import here, inside, write_lines
 from tests.report_parts import TOOLS, data_of, make_run, report_of, row, small_rows, tool_call
 
 from tunecheck import (
@@ -449,21 +449,11 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
     score = tmp_path / "tree" / "score" / "m" / "BFCL_v4_simple_python_score.json"
     result = tmp_path / "tree" / "result" / "m" / "BFCL_v4_simple_python_result.json"
     names = [f"simple_python_{number}" for number in range(3)]
-    for path, lines in (
-        (score, [{"accuracy": 2 / 3, "correct_count": 2, "total_count": 3}, {"id": names[1], "error": ["wrong type"]}]),
-        (result, [{"id": name, "result": "f()"} for name in names]),
-    ):
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
-    rows = [
-        {
-            "inputs.id": name,
-            "outputs.bfcl_pooled.bfcl_pooled": 1.0,
-            "outputs.bfcl_pooled.bfcl_pooled_result": "pass",
-            "outputs.fluency.fluency": None,
-        }
-        for name in names
-    ]
+    total = {"accuracy": 2 / 3, "correct_count": 2, "total_count": 3}
+    write_lines(score, [total, {"id": names[1], "error": ["wrong type"]}])
+    write_lines(result, [{"id": name, "result": "f()"} for name in names])
+    passed = {"outputs.bfcl_pooled.bfcl_pooled": 1.0, "outputs.bfcl_pooled.bfcl_pooled_result": "pass"}
+    rows = [{"inputs.id": name, **passed, "outputs.fluency.fluency": None} for name in names]
     (tmp_path / "evaluation_results.json").write_text(json.dumps({"rows": rows, "metrics": {}}), "utf-8")
 
     held = ("report", "evaluation_results.json", "--against", "tree")

@@ -11,29 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.comparison_parts import passes
 from tests.conftest import ROOT
-from tests.report_parts import (
-    Looked,
-    browser_at_work,
-    length,
-    looking_at,
-    make_run,
-    report_of,
-    row,
-    small_rows,
-    tool_call,
-)
+from tests.report_parts import Looked, length, looking_at, make_run, report_of, row, small_rows, tool_call
 from tests.tables import cases
 
 from tunecheck import Run, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_at_work() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

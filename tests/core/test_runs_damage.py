@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import Answering, column, rows_of, run
+from tests.pipeline_parts import Answering, column, rewrite, rows_of, run
 
 from tunecheck import EvaluationResult, Row, Run, RunError, compare, score
 from tunecheck.cli import main
@@ -62,15 +62,6 @@ def cut(path: Path, lines: slice) -> None:
     kept = path.read_bytes().splitlines(keepends=True)
     del kept[lines]
     path.write_bytes(b"".join(kept))
-
-
-def rewrite(run: Run, **changes: object) -> None:
-    """Change these keys of run.json, and take out those that are None here."""
-    manifest = json.loads(run.manifest_file.read_text()) | changes
-    for key, value in changes.items():
-        if value is None:
-            del manifest[key]
-    run.manifest_file.write_text(json.dumps(manifest))
 
 
 def line_of(run: Run, row: str) -> int:
@@ -144,7 +135,7 @@ def test_the_end_of_a_journal_is_missed_by_either_count(tmp_path: Path, part: st
     if part == "journal.synced":
         cut(made.journal, slice(-2, None))
     else:
-        rewrite(made, records=None)
+        rewrite(made.manifest_file, records=None)
         cut(made.journal, slice(-2, None))
     with pytest.raises(RunError, match=r"2 records are damaged or missing \(at the end\)"):
         resumed(tmp_path, Counting())
@@ -273,7 +264,7 @@ def test_a_finished_run_is_whole_and_so_are_those_made_from_it(tmp_path: Path) -
 @pytest.mark.parametrize("change", [{"name": "other"}, {"row_count": 21}, {"sha256": {}}, {"later": 1}, {"digest": ""}])
 def test_a_change_of_run_json_is_found(tmp_path: Path, change: dict[str, Any]) -> None:
     made = begun(tmp_path)
-    rewrite(made, **change)
+    rewrite(made.manifest_file, **change)
     assert "run.json has changed since the run wrote it" in verify(made).damage
 
 
@@ -313,7 +304,7 @@ def results_of_another_run(run: Run) -> None:
 
     flip(run.results, b"answer to q7", b"answer to q8")
     digests = json.loads(run.manifest_file.read_text())["sha256"]
-    rewrite(run, sha256={**digests, run.results.name: sha256_of(run.results)})
+    rewrite(run.manifest_file, sha256={**digests, run.results.name: sha256_of(run.results)})
 
 
 DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
@@ -350,7 +341,7 @@ def test_damage_is_found_and_told(tmp_path: Path, finished: Run, name: str, caps
 
 def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path: Path) -> None:
     made = begun(tmp_path)
-    rewrite(made, sha256=None, digest=None, records=None)
+    rewrite(made.manifest_file, sha256=None, digest=None, records=None)
     found = verify(made)
     assert found.whole
     assert found.unchecked == ("results and metrics: they have no digests to check them by",)
@@ -369,7 +360,7 @@ def test_several_runs_are_told_of_as_json(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_run_that_is_being_written_says_so(tmp_path: Path) -> None:
     made = begun(tmp_path, answers=9)
-    rewrite(made, status="running")
+    rewrite(made.manifest_file, status="running")
     journal = Journal(made.journal)
     assert verify(made).unchecked == ("another process is writing it now",)
     journal.close()

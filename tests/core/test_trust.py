@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
+from tests.pipeline_parts import rewrite
 from tests.platforms import posix_only
 from tests.tables import cases
 
@@ -102,13 +103,10 @@ def begun(folder: Path, *arguments: str) -> Path:
     return folder / done.out.strip()
 
 
-def by_somebody_else(run: Path, **recorded: object) -> Path:
+def by_somebody_else(run: Path, status: str = "interrupted", **recorded: object) -> Path:
     """The run as an attacker would hand it over, with actions for the user's machine."""
-    manifest = json.loads((run / "run.json").read_text("utf-8"))
-    manifest["command"] |= recorded
-    manifest["signature"] = "0" * 64
-    manifest["status"] = "interrupted"
-    (run / "run.json").write_text(json.dumps(manifest), "utf-8")
+    command = json.loads((run / "run.json").read_text("utf-8"))["command"] | recorded
+    rewrite(run / "run.json", command=command, signature="0" * 64, status=status)
     return run
 
 
@@ -205,9 +203,7 @@ def test_a_sidecar_of_the_workspace_names_its_evaluators(home: Path, ran: Path) 
                                        ("evaluate", "--response-column", "answer", "--evaluators", "multi_turn_state",
                                         "--mapping", "result=${data.answer}", "--workers", "1", "--dataset"),
                                        ("check",)])  # fmt: skip
-def test_rows_elsewhere_name_installed_simulators_only(
-    home: Path, elsewhere: Path, ran: Path, arguments: tuple[str, ...]
-) -> None:
+def test_rows_elsewhere_name_installed_simulators_only(home: Path, elsewhere: Path, ran: Path, arguments: Any) -> None:
     (home / "simulators").mkdir()
     (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
     write_lines(elsewhere / "turns.jsonl", [{"id": "a", **TURNS, "answer": [[{"wipe": "{}"}]]}])
@@ -288,7 +284,7 @@ def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:
     assert "note" not in evaluated(home, "--dataset", "small.jsonl").err
 
 
-def recorded_endpoint(home: Path, elsewhere: Path, server: FaultServer) -> dict[str, dict[str, object]]:
+def recorded_endpoint(home: Path, elsewhere: Path, server: FaultServer) -> dict[str, dict[str, Any]]:
     asks(elsewhere / "asking.yaml", server, 'headers: {x-a: "${env:AWS_SECRET_ACCESS_KEY}"}\n')
     return {
         "code": {"endpoint": str(elsewhere / "evil.yaml")},
@@ -354,9 +350,7 @@ def test_a_run_of_somebody_else_may_name_an_endpoint_of_the_workspace(home: Path
 
 
 def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere: Path, ran: Path) -> None:
-    run = by_somebody_else(begun(home), judge=str(elsewhere / "evil.yaml"))
-    manifest = json.loads((run / "run.json").read_text("utf-8"))
-    (run / "run.json").write_text(json.dumps({**manifest, "status": "finished"}), "utf-8")
+    run = by_somebody_else(begun(home), status="finished", judge=str(elsewhere / "evil.yaml"))
     done = inside(home, "score", str(run))
     assert (done.code, ran.exists()) == (2, False)
     assert as_typed(done.err) == ["score", str(run), "--trust", str(run)]
@@ -366,9 +360,7 @@ def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere:
 def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
     home: Path, elsewhere: Path, ran: Path, server: FaultServer, command: tuple[str, ...]
 ) -> None:
-    run = by_somebody_else(begun(home), **recorded_endpoint(home, elsewhere, server)["code"])
-    text = (run / "run.json").read_text("utf-8").replace('"interrupted"', '"finished"')
-    (run / "run.json").write_text(text, "utf-8")
+    run = by_somebody_else(begun(home), "finished", **recorded_endpoint(home, elsewhere, server)["code"])
     name, *more = (word.format(run=run) for word in command)
     done = inside(home, name, *([] if name == "runs" else [str(run)]), *more)
     assert (done.code, ran.exists(), server.requests) == (0, False, []), done
@@ -400,8 +392,7 @@ def test_what_an_api_takes_is_known_to_ones_own_resumed_run(home: Path, with_fac
 
 @pytest.mark.parametrize("facts", [{"reasoning_fields": ["content"]}, {"roles": ["user"]}, {"parameters": {"stop": 1}}])
 def test_what_others_say_of_an_api_is_ignored(home: Path, with_facts: Path, server: FaultServer, facts: object) -> None:
-    manifest = json.loads((with_facts / "run.json").read_text("utf-8"))
-    (with_facts / "run.json").write_text(json.dumps(manifest | {"api": {"target": facts}}), "utf-8")
+    rewrite(with_facts / "run.json", api={"target": facts})
     evaluated(home, "--resume", with_facts.name)
     first = server.requests[0].json()
     assert first["params"] == {"stop": "x"}  # type: ignore[index]
@@ -411,8 +402,7 @@ def test_what_others_say_of_an_api_is_ignored(home: Path, with_facts: Path, serv
 def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, tmp_path: Path) -> None:
     other = begun(workspace(tmp_path / "other"))
     run = by_somebody_else(begun(home))
-    manifest = json.loads((run / "run.json").read_text("utf-8"))
-    (run / "run.json").write_text(json.dumps({**manifest, "parent": str(other)}), "utf-8")
+    rewrite(run / "run.json", parent=str(other))
     said = inside(home, "evaluate", "--resume", run.name).out
     assert " ".join(said.split()).count("another person's run.json names it") == 1  # a long path breaks lines
 
@@ -426,8 +416,7 @@ def test_a_memory_run_of_others_does_nothing_it_recorded(home: Path, elsewhere: 
     acting = {"definitions": f"{elsewhere}/made", "config": f"{elsewhere}/evil.yml"}
     recorded = {"config": "good.yml", "endpoint": "simulated", kind: acting[kind]}
     run = by_somebody_else(begun(home))
-    manifest = json.loads((run / "run.json").read_text("utf-8"))
-    (run / "run.json").write_text(json.dumps({**manifest, "command": {"memory_run": recorded}}), "utf-8")
+    rewrite(run / "run.json", command={"memory_run": recorded})
     done = inside(home, "memory", "run", "--resume", run.name)
     assert (done.code, ran.exists(), (elsewhere / "made").exists()) == (2, False, False), done
     assert as_typed(done.err)[:4] == ["memory", "run", "--resume", run.name]
