@@ -8,13 +8,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tunecheck import CallContext, Row
+from tunecheck import CallContext, EvaluationResult, Row, evaluate
 from tunecheck.endpoints import Endpoint, load_endpoint
 from tunecheck.episodes import ConversationTarget
 
 Values = dict[str, Any]
 Answer = Any
-"""A text, None, or calls: a list of `(name, arguments)`, arguments as a dict or as the text that is sent."""
+"""A text, None, or calls: a list of `(name, arguments)`, arguments as a dict or as the text that is sent.
+
+In a pair with an HTTP status, which is 200 otherwise.
+"""
 
 SHELF = '''
 """A simulator of a shelf, as a user would write one."""
@@ -97,7 +100,6 @@ class Server:
     def __init__(self, reply: Callable[[Values], Answer]) -> None:
         self.requests: list[Values] = []
         self.keys: list[str] = []
-        self.status = 200
         self._reply = reply
         server = self
 
@@ -112,9 +114,11 @@ class Server:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 server.requests.append(body)
                 server.keys.append(self.headers["idempotency-key"])
-                found = completion(server._reply(body), len(server.requests))
+                reply = server._reply(body)
+                status, answer = reply if isinstance(reply, tuple) else (200, reply)
+                found = completion(answer, len(server.requests))
                 raw = found if isinstance(found, bytes) else json.dumps(found).encode()
-                self.send_response(server.status)
+                self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(raw)))
                 self.end_headers()
@@ -169,16 +173,28 @@ def call(name: str, arguments: Any, id_: str) -> Values:
 
 
 async def had(
-    answers: Sequence[Answer] | Callable[[Values], Answer], row: Row | None = None, **options: Any
+    answers: Sequence[Answer] | Callable[[Values], Answer],
+    row: Row | None = None,
+    definition: Values | None = None,
+    **options: Any,
 ) -> tuple[Values, Server]:
     """The output of a conversation with a server that gives these answers, and the server."""
     with serving(answers) as server:
-        target = ConversationTarget(server.endpoint(retries=0), **options)
+        target = ConversationTarget(server.endpoint(retries=0, **(definition or {})), **options)
         try:
             output = dict(await target.answer(row or shelf_row(), context()))
         finally:
             await target.close()
         return output, server
+
+
+def evaluated(data: Any, target: Any, **options: Any) -> EvaluationResult:
+    """Evaluate the number of steps of each conversation."""
+
+    def steps(result: list[Any]) -> dict[str, int]:
+        return {"steps": sum(len(turn) for turn in result)}
+
+    return evaluate(data=data, target=target, evaluators={"steps": steps}, workers=0, **options)
 
 
 def log_items(output: Values, role: str) -> list[Values]:

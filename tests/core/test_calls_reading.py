@@ -52,14 +52,6 @@ def test_json_text_and_a_fenced_block_of_a_format_read_as_the_format_itself(valu
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris", "days": 3})
 STOP = FunctionCall("stop")
-WEATHER_TEXT = '{"city": "Paris", "days": 3}'
-
-
-def tool_call(name: str, arguments: object, identity: str = "call_1") -> dict[str, Any]:
-    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-TWO_TOOL_CALLS = [tool_call("get_weather", WEATHER_TEXT, "call_1"), tool_call("stop", "{}", "call_2")]
 
 
 def test_call_objects_read_as_themselves() -> None:
@@ -76,13 +68,9 @@ def test_what_was_read_does_not_change_with_the_value_it_came_from() -> None:
 
 def test_objects_of_the_openai_client_read_as_the_calls_they_hold() -> None:
     openai_types = pytest.importorskip("openai.types.chat")
-    message = openai_types.ChatCompletionMessage.model_validate(
-        {"role": "assistant", "content": None, "tool_calls": TWO_TOOL_CALLS}
-    )
+    calls = [*openai('{"city": "Paris", "days": 3}', "get_weather"), *openai("{}", "stop")]
+    message = openai_types.ChatCompletionMessage(role="assistant", tool_calls=calls)
     assert read_calls(message) == read_calls(message.tool_calls) == Reading((WEATHER, STOP), "", "openai")
-
-
-# -- BFCL's call text -------------------------------------------------------------------------------------------------
 
 
 def test_positional_arguments_get_the_names_of_the_parameters() -> None:
@@ -127,21 +115,18 @@ def openai(arguments: object, name: object = "f") -> list[dict[str, Any]]:
     return [{"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}]
 
 
-BROKEN: list[tuple[object, str]] = [
-    (openai({"a": float("inf")}), "call 1 ('f'): inf is not a JSON number"),
-    (openai({"a": object()}), "call 1 ('f'): a value of type object has no JSON form"),
-    (openai({1: "a", "1": "b"}), "call 1 ('f'): the key '1' is given twice"),
-    (openai({None: "a"}), "call 1 ('f'): an object's key must be text, not null"),
-]
-
-
-@pytest.mark.parametrize(("value", "problem"), BROKEN)
-def test_a_broken_call_is_no_call_with_a_problem_that_says_what_and_where(value: object, problem: str) -> None:
-    reading = read_calls(value)
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"a": float("inf")}, "call 1 ('f'): inf is not a JSON number"),
+        ({"a": object()}, "call 1 ('f'): a value of type object has no JSON form"),
+        ({1: "a", "1": "b"}, "call 1 ('f'): the key '1' is given twice"),
+        ({None: "a"}, "call 1 ('f'): an object's key must be text, not null"),
+    ],
+)
+def test_a_broken_call_is_no_call_with_a_problem_that_says_what_and_where(arguments: object, problem: str) -> None:
+    reading = read_calls(openai(arguments))
     assert (reading.calls, reading.problem) == ((), problem)
-
-
-# -- bounds -----------------------------------------------------------------------------------------------------------
 
 
 def nested(levels: int) -> str:

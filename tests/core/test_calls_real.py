@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls
@@ -30,12 +29,6 @@ def test_whole_glaive_conversations_are_read_as_their_calls(shared_data: Path) -
     assert all("<functioncall>" not in reading.text and reading.text for reading in readings)
 
 
-def bfcl_results(shared_data: Path) -> list[Any]:
-    files = sorted(shared_data.glob("bfcl_runs/*/result/*/*live/*.json"))
-    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    return [json.loads(line)["result"] for line in lines]
-
-
 def expected(result: list[dict[str, str]]) -> tuple[FunctionCall, ...] | None:
     """The calls in the two models' lists, read by the standard library; None where an argument text is not JSON."""
     try:
@@ -44,20 +37,17 @@ def expected(result: list[dict[str, str]]) -> tuple[FunctionCall, ...] | None:
         return None
 
 
-def test_every_call_list_of_real_bfcl_runs_is_read(shared_data: Path) -> None:
-    results = bfcl_results(shared_data)
+def test_every_call_list_of_real_bfcl_runs_is_read_as_a_value_and_as_json_text(shared_data: Path) -> None:
+    files = sorted(shared_data.glob("bfcl_runs/*/result/*/*live/*.json"))
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     broken = 0
-    for result in results:
+    for line in lines:
+        result = json.loads(line)["result"]
         calls = expected(result) if isinstance(result, list) else ()
         reading = read_calls(result)
         assert reading.calls == (calls or ())
+        assert isinstance(result, str) or read_calls(json.dumps(result)).calls == reading.calls
         assert (reading.problem is None) == (calls is not None)
         broken += calls is None
-    assert len(results) > 7000
+    assert len(lines) > 7000
     assert broken == 3  # `1980? `, `"x"+"A".repeat(1001)` and a stray quote: not JSON, whoever reads them
-
-
-def test_the_same_call_lists_as_json_text_read_the_same(shared_data: Path) -> None:
-    for result in bfcl_results(shared_data)[::7]:
-        from_text = read_calls(json.dumps(result))
-        assert isinstance(result, str) or from_text.calls == read_calls(result).calls

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,8 +114,6 @@ def test_a_very_long_object_with_texts_in_apostrophes_is_read_in_the_time_that_i
     check(read_calls("<functioncall> {" + ",".join(f'"a{n}":\'{{"b":"\\\'"}}\'' for n in range(LENGTH // 25)) + "}"))
 
 
-# -- nothing runs -----------------------------------------------------------------------------------------------------
-
 PAYLOADS = [
     "__import__('os').system('touch CANARY')",
     "().__class__.__mro__[1].__subclasses__()",
@@ -183,7 +180,7 @@ def test_reading_compiles_imports_opens_and_starts_nothing(tmp_path: Path) -> No
     ]
     texts += list(random_texts(500))
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WATCHED)],
+        [sys.executable, "-c", WATCHED],
         input=json.dumps(texts), capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == []

@@ -68,24 +68,17 @@ def shown(calls: Any) -> list[tuple[str, object]]:
 @settings(max_examples=FEWER)
 @pytest.mark.parametrize("wire_format", FORMATS)
 @given(data=st.data())
-def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObject) -> None:
+def test_what_is_written_is_read_back_equal_also_from_a_json_file(wire_format: str, data: st.DataObject) -> None:
     calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
     written = write_calls(calls, wire_format)
     reading = read_calls(written)
     assert (reading.problem, shown(reading.calls)) == (None, shown(calls))
     if calls:
         assert (reading.format, reading.text) == (wire_format, "")
-
-
-@settings(max_examples=FEWER)
-@pytest.mark.parametrize("wire_format", FORMATS)
-@given(data=st.data())
-def test_what_is_written_survives_a_json_file(wire_format: str, data: st.DataObject) -> None:
-    calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
-    written = jsontext.dumps(write_calls(calls, wire_format))
-    assert shown(read_calls(jsontext.loads(written)).calls) == shown(calls)
-    if not isinstance(jsontext.loads(written), str):
-        assert shown(read_calls(written.decode()).calls) == shown(calls)
+    stored = jsontext.dumps(written)
+    assert shown(read_calls(jsontext.loads(stored)).calls) == shown(calls)
+    if not isinstance(written, str):
+        assert shown(read_calls(stored.decode()).calls) == shown(calls)
 
 
 @pytest.mark.parametrize("wire_format", ["openai", "azure_agent"])
@@ -160,9 +153,6 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
 def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         write_calls([call], wire_format)
-
-
-# -- the readers against Python's own ---------------------------------------------------------------------------------
 
 
 @given(values)

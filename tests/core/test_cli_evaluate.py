@@ -9,19 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import (
-    ROOT,
-    call,
-    environment,
-    here,
-    inside,
-    process,
-    replay,
-    right_answers,
-    rows,
-    workspace,
-    write_lines,
-)
+from tests.cli_parts import call, environment, inside, process, replay, right_answers, rows, workspace, write_lines
+from tests.conftest import ROOT
 
 from tunecheck.report._serving import runs_page
 
@@ -96,12 +85,6 @@ def test_a_response_column_asks_nobody(small: Path) -> None:
     assert said["simulated"] is False
     manifest = json.loads((small / said["run_dir"] / "run.json").read_text())
     assert manifest["target"] is None
-
-
-def test_the_simulated_endpoint_of_the_workspace_wins_over_the_embedded_one(small: Path) -> None:
-    (small / "endpoints" / "simulated.yaml").write_text("kind: simulated\nrates: {answered_instead_of_called: 1}\n")
-    found = inside(small, "evaluate", "--dataset", "small.jsonl", "--json").json()
-    assert found["by"]["row_kind"]["call"]["function_call_match.binary_aggregate"] == 0.0
 
 
 def test_the_seed_decides_what_the_simulated_endpoint_answers(small: Path) -> None:
@@ -194,14 +177,14 @@ def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> No
     assert not (small / "eval_results").exists()
 
 
-def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path) -> None:
     estimates = {}
     for limit in (5, 500_000, 1_000_000):
         (small / "endpoints" / "priced.yaml").write_text(
             f"kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nparameters: {{max_tokens: {limit}}}\n"
             "price: {input_per_million: 0, output_per_million: 2000000, currency: EUR}\n"
         )
-        said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "priced", "--dry-run", "--json")
+        said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "priced", "--dry-run", "--json")
         estimates[limit] = said.json()["output_tokens"], said.json()["cost"]
     assert estimates[5] == (30, 60.0)  # six answers of five tokens, at two euros each
     assert estimates[500_000] == estimates[1_000_000]  # as long as the ground truth, not as the limit

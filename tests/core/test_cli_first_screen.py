@@ -45,18 +45,6 @@ def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(eval
     assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
 
 
-def test_the_table_has_a_line_for_each_evaluator_and_cause_the_primary_one_first(evaluated: Evaluated) -> None:
-    lines = [" ".join(line.split()) for line in evaluated({"r0": call(people="2"), "r3": call()})]
-    assert lines[5:11] == [
-        "all 6 rows call (3) answer (3)",
-        "match 4 of 6 66.7% 66.7% 66.7%",
-        "function_call_match 5 of 6 83.3% 100.0% 66.7%",
-        "failed rows 2 1 1",
-        "called more than it should 1 0 1",
-        "a number written as text 1 1 0",
-    ]
-
-
 def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> None:
     names = "bleu,gleu,meteor,rouge,f1_score,function_call_match,argument_match,match,long,longer"
     (small / "evaluators").mkdir()

@@ -15,20 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli_parts import (
-    FIRST_TIME,
-    ROOT,
-    Said,
-    command,
-    environment,
-    here,
-    inside,
-    process,
-    replay,
-    rows,
-    workspace,
-    write_lines,
-)
+from tests.cli_parts import FIRST_TIME, Said, command, environment, inside, process, replay, rows, workspace
+from tests.conftest import ROOT
 from tests.platforms import hear_ctrl_c, posix_only
 
 SLOW = """\
@@ -184,23 +172,23 @@ def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow:
     assert (said.code, "keeps its name" in said.err) == (2, True)
 
 
-def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path) -> None:
     from tunecheck import evaluate
 
     evaluate(data=[{"response": "a"}], evaluators={"mine": lambda response: 1})
-    said = here(capsys, "evaluate", "--resume", "last")
+    said = inside(slow, "evaluate", "--resume", "last")
     assert said.code == 2
     assert "was not started from the command line: finish it in Python" in said.err
 
 
-def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reuse_asks_only_what_has_changed(slow: Path) -> None:
     slowly(slow, 0)
-    here(capsys, *SLOWLY, "--evaluators", "match")
+    inside(slow, *SLOWLY, "--evaluators", "match")
     data = rows(COUNT)
     data[3]["query"] = "another question"
-    write_lines(slow / "datasets" / "small.jsonl", data)
+    workspace(slow, data)
     before = asked(slow).total()
-    said = here(capsys, "evaluate", "--reuse", "last", "--name", "second", "--evaluators", "match,bleu", "--json")
+    said = inside(slow, "evaluate", "--reuse", "last", "--name", "second", "--evaluators", "match,bleu", "--json")
     assert said.code == 0
     assert asked(slow).total() == before + 1
     manifest = json.loads((slow / said.json()["run_dir"] / "run.json").read_text())
@@ -209,37 +197,36 @@ def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixt
     assert manifest["parent"].startswith("small-")
 
 
-def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path) -> None:
     slowly(slow, 0)
-    here(capsys, *SLOWLY, "--evaluators", "match")
+    inside(slow, *SLOWLY, "--evaluators", "match")
     for option in ("--resume", "--reuse"):
-        said = here(capsys, "evaluate", option, "last")
+        said = inside(slow, "evaluate", option, "last")
         assert f"{COUNT} answers and {COUNT} verdicts reused" in " ".join(said.out.split())
-    write_lines(slow / "datasets" / "small.jsonl", [{**row, "query": f"{row['query']}!"} for row in rows(COUNT)])
-    said = here(capsys, "evaluate", "--reuse", "last", "--evaluators", "bleu")
+    workspace(slow, [{**row, "query": f"{row['query']}!"} for row in rows(COUNT)])
+    said = inside(slow, "evaluate", "--reuse", "last", "--evaluators", "bleu")
     assert "nothing reused" in " ".join(said.out.split())
 
 
-def test_reuse_of_a_run_from_python_asks_nobody(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reuse_of_a_run_from_python_asks_nobody(slow: Path) -> None:
     from tunecheck import evaluate
 
     run = evaluate(data=rows(2), target=lambda: "hello", evaluators={"mine": lambda response: 1}).run_dir.name
     mapping = ("--mapping", "ground_truth=${data.answer}")
-    said = here(capsys, "evaluate", "--reuse", run, "--evaluators", "bleu", *mapping, "--json")
+    said = inside(slow, "evaluate", "--reuse", run, "--evaluators", "bleu", *mapping, "--json")
     assert said.code == 0
     assert said.json()["metrics"]["bleu.scored_count"] == 1
-    unclear = here(capsys, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
+    unclear = inside(slow, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
     assert unclear.code == 2
     assert "name the source of the answers with --endpoint or --response-column" in unclear.err
 
 
-def test_score_judges_recorded_answers_in_a_new_run(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_judges_recorded_answers_in_a_new_run(slow: Path) -> None:
     slowly(slow, 0)
-    here(capsys, *SLOWLY, "--evaluators", "match")
+    inside(slow, *SLOWLY, "--evaluators", "match")
     before = asked(slow).total()
-    said = here(
-        capsys, "score", "last", "--evaluators", "bleu,function_call_match", "--fail-under", "bleu>=0.9", "--json"
-    )
+    judged = ("--evaluators", "bleu,function_call_match", "--fail-under", "bleu>=0.9")
+    said = inside(slow, "score", "last", *judged, "--json")
     assert said.code == 3
     found = said.json()
     assert asked(slow).total() == before
@@ -247,13 +234,11 @@ def test_score_judges_recorded_answers_in_a_new_run(slow: Path, capsys: pytest.C
     assert len(list((slow / "eval_results").iterdir())) == 2
 
 
-def test_score_without_names_takes_the_runs_own_evaluators(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_without_names_takes_the_runs_own_evaluators(slow: Path) -> None:
     replay(slow, {str(row["id"]): row["answer"] for row in rows(COUNT)})
-    here(
-        capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--evaluators", "match,bleu",
-        "--set", "bleu.threshold=0.25",
-    )  # fmt: skip
-    said = here(capsys, "score", "last", "--set", "match.threshold=0.9", "--json")
+    chosen = ("--evaluators", "match,bleu", "--set", "bleu.threshold=0.25")
+    inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", *chosen)
+    said = inside(slow, "score", "last", "--set", "match.threshold=0.9", "--json")
     manifest = json.loads((slow / said.json()["run_dir"] / "run.json").read_text())
     assert {name: entry["arguments"]["threshold"] for name, entry in manifest["evaluators"].items()} == {
         "match": 0.9,
@@ -261,10 +246,10 @@ def test_score_without_names_takes_the_runs_own_evaluators(slow: Path, capsys: p
     }
 
 
-def test_score_of_a_simulated_run_is_simulated_and_ungated(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here(capsys, "evaluate", "--dataset", "small.jsonl")
-    assert "SIMULATED answers" in here(capsys, "score", "last", "--evaluators", "bleu").out
-    assert here(capsys, "score", "last", "--evaluators", "bleu", "--fail-under", "bleu>=0").code == 2
+def test_score_of_a_simulated_run_is_simulated_and_ungated(slow: Path) -> None:
+    inside(slow, "evaluate", "--dataset", "small.jsonl")
+    assert "SIMULATED answers" in inside(slow, "score", "last", "--evaluators", "bleu").out
+    assert inside(slow, "score", "last", "--evaluators", "bleu", "--fail-under", "bleu>=0").code == 2
 
 
 @posix_only
@@ -319,7 +304,7 @@ def test_a_run_whose_process_was_killed_names_the_rows_in_flight_and_goes_on(tmp
     (tmp_path / "mine.py").write_text(crash + body)
     (tmp_path / "mine.yaml").write_text("kind: python\nfunction: mine.py:answer\nlimits: {concurrency: 2}\n")
     rows = [{"id": f"r{number}", "query": str(number), "ground_truth": str(number)} for number in range(12)]
-    write_lines(tmp_path / "rows.jsonl", rows)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     quiet = ("evaluate", "--quiet", "--workers", "0")
     begun = ("--dataset", "rows.jsonl", "--endpoint", "mine.yaml", "--evaluators", "f1_score")
     assert process(tmp_path, *quiet, *begun).code == 9

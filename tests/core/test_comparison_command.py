@@ -62,15 +62,12 @@ def test_two_runs_are_compared_in_thirty_lines_whatever_is_found(
     for arguments in (("base", "new"), ("new", "base")):
         said = here(capsys, "compare", *arguments, "--results-dir", str(tmp_path)).out
         assert len(said.splitlines()) <= 30, said
-    said = here(
-        capsys, "compare", "base", "new", "--results-dir", str(tmp_path), "--markdown", str(tmp_path / "c.md")
-    ).out
+    said = here(capsys, "compare", "base", "new", "--results-dir", str(tmp_path)).out
     assert "and 21 more objections" in said
     assert "12 other metrics: 0 better, 12 worse; --details shows all metrics, slices, causes and rows" in said
     assert said.count("now: no call") == 3
-    assert said.count("\n") < here(
-        capsys, "compare", "base", "new", "--details", "--results-dir", str(tmp_path)
-    ).out.count("\n")
+    details = here(capsys, "compare", "base", "new", "--details", "--results-dir", str(tmp_path)).out
+    assert said.count("\n") < details.count("\n")
 
 
 def test_what_is_not_shown_is_said_in_one_line(tmp_path: Path, compared: Command) -> None:
@@ -121,26 +118,26 @@ def test_many_iterations_and_metrics_fit_on_a_narrow_screen(
     assert any(line.split() == ["function_call_match", "argument_match"] for line in lines)
 
 
-def test_nothing_of_the_data_acts_in_the_terminal(tmp_path: Path, compared: Command) -> None:
+@pytest.fixture
+def hostile(tmp_path: Path, compared: Command) -> tuple[str, str]:
+    """The output and the Markdown file of a comparison of runs with hostile row ids and reasons."""
     for side, passed in (("base", True), ("new", False)):
-        rows = [
-            row(n, verdict("match", passed, None if passed else HOSTILE)) | {"row_id": f"{HOSTILE}{n}"}
-            for n in range(9)
-        ]
+        match = verdict("match", passed, None if passed else HOSTILE)
+        rows = [row(n, match, {"row_id": f"{HOSTILE}{n}"}) for n in range(9)]
         write_run(tmp_path, side, rows, declares("match"))
     said = compared("base", "new", "--markdown", "c.md")
     assert said.code == 0
-    for text in (said.out, (tmp_path / "c.md").read_text()):
+    return said.out, (tmp_path / "c.md").read_text()
+
+
+def test_nothing_of_the_data_acts_in_the_terminal(hostile: tuple[str, str]) -> None:
+    for text in hostile:
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
-    assert "onerror" in said.out  # shown as the text that it is
+    assert "onerror" in hostile[0]  # shown as the text that it is
 
 
-def test_what_comes_from_data_stands_in_code_spans_in_markdown(tmp_path: Path, compared: Command) -> None:
-    for side, passed in (("base", True), ("new", False)):
-        rows = [row(n, verdict("match", passed, None if passed else HOSTILE)) for n in range(9)]
-        write_run(tmp_path, side, rows, declares("match"))
-    compared("base", "new", "--markdown", "c.md")
-    outside = outside_code((tmp_path / "c.md").read_text())
+def test_what_comes_from_data_stands_in_code_spans_in_markdown(hostile: tuple[str, str]) -> None:
+    outside = outside_code(hostile[1])
     for sign in ("<img", "@everyone", "](http", "**b**", "# head"):
         assert sign not in outside
 
@@ -169,11 +166,7 @@ def test_a_simulated_run_is_refused_with_exit_code_2(tmp_path: Path, compared: C
 
 def test_rows_in_one_run_only_and_failures_are_noted(tmp_path: Path, compared: Command) -> None:
     passes(tmp_path, "a", [True, True, True, True])
-    rows = [
-        row(0, {"error.match": {"type": "E", "message": "m"}}),
-        row(1, verdict("match", True)),
-        row(9, verdict("match", True)),
-    ]
+    rows = [row(0, {"error.match": {"type": "E", "message": "m"}}), *(row(n, verdict("match", True)) for n in (1, 9))]
     write_run(tmp_path, "b", rows, declares("match"))
     said = compared("a", "b")
     assert "2 rows only in the base, in no figure: q2, q3" in said.out
@@ -202,12 +195,8 @@ def test_another_threshold_is_said_beside_rates_and_mean(tmp_path: Path, compare
     for side, threshold in (("a", 0.5), ("b", 0.7)):
         entry = {**declares("bleu", "score")["bleu"], "arguments": {"threshold": threshold}}  # type: ignore[dict-item]
         declared = {"bleu": entry} | {name: declares(name, "score")[name] for name in names}
-        rows = [
-            row(
-                n, verdict("bleu", n / 20 >= threshold, score=n / 20), *(verdict(name, True, score=1) for name in names)
-            )
-            for n in range(20)
-        ]
+        constant = [verdict(name, True, score=1) for name in names]
+        rows = [row(n, verdict("bleu", n / 20 >= threshold, score=n / 20), *constant) for n in range(20)]
         write_run(tmp_path, side, rows, declared)
     said = compared("a", "b")
     words = " ".join(said.out.split())
@@ -222,11 +211,7 @@ def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: 
         rows = [row(n, verdict("one", n > 3), verdict("two", n > 5, score=n / 12)) for n in range(12)]
         write_run(tmp_path, side, rows, evaluators)
     said = compared("base", "new", "--metric", "one")
-    names = [
-        line.split("  ")[0] or line.strip().split("  ")[0]
-        for line in said.out.splitlines()
-        if re.search(r" 12  ", line)
-    ]
+    names = [line.strip().split("  ")[0] for line in said.out.splitlines() if " 12  " in line]
     assert names == ["one", "two", "mean"]
 
 
@@ -242,9 +227,8 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
     assert all(len(line) <= width for line in table)
     heads = [line for line in table if line.startswith(" ")]
     assert [line.split()[0] for line in table if line not in heads] == list(names) * len(heads)
-    assert (
-        " ".join(" ".join(heads).split()) == "pairs base new difference (95%) p adj. p min. detectable worse by < 0.05"
-    )
+    columns = "pairs base new difference (95%) p adj. p min. detectable worse by < 0.05"
+    assert " ".join(" ".join(heads).split()) == columns
     assert (len(heads) == 1) is (width > 100)
 
 

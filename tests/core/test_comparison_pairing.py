@@ -71,13 +71,12 @@ def test_an_answer_that_stands_in_the_data_is_no_content(tmp_path: Path) -> None
     """Two runs with `--response-column`: their fingerprints cover the answers, too."""
     sides = []
     for name, answers in (("a", "one two"), ("b", "ONE TWO")):
-        rows = [
-            row(number, verdict("match", True), answer_of_model=f"{answers} {number}")
-            | {"row_fingerprint": f"{name}{number}"}
-            for number in range(3)
-        ]
+        columns = {
+            "inputs.answer_of_model": [f"{answers} {number}" for number in range(3)],
+            "row_fingerprint": [f"{name}{number}" for number in range(3)],
+        }
         mapping = {"match": {"response": "${data['answer_of_model']}"}}
-        sides.append(write_run(tmp_path, name, rows, declares("match"), target=None, mapping=mapping))
+        sides.append(passes(tmp_path, name, [True] * 3, columns, target=None, mapping=mapping))
     assert compare(*sides).pairs.paired == 3
 
 
@@ -154,10 +153,8 @@ def test_errors_and_rows_to_which_an_evaluator_does_not_apply_are_counted_by_run
 
 def test_a_run_in_which_every_row_failed_leaves_nothing_to_test(tmp_path: Path) -> None:
     base = passes(tmp_path, "a", [True] * 12)
-    new = write_run(
-        tmp_path, "b", [row(n, {"error.match": {"type": "E", "message": "m"}}) for n in range(12)], declares("match")
-    )
-    found = compare(base, new).metrics["match"]
+    rows = [row(n, {"error.match": {"type": "E", "message": "m"}}) for n in range(12)]
+    found = compare(base, write_run(tmp_path, "b", rows, declares("match"))).metrics["match"]
     assert found.verdict == "too little data"
     assert found.new_rows.errors == 12
     assert (found.one_sided.base, found.one_sided.new) == (12, 0)

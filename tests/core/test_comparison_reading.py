@@ -40,12 +40,8 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_or_as_the_last(tmp_pa
 
 def test_what_evaluate_returned_can_be_compared_at_once(tmp_path: Path) -> None:
     data = [{"id": f"r{number}", "text": "x" * number} for number in range(12)]
-    results = [
-        evaluate(
-            data=data, evaluators={"long": lambda text, least=least: {"long": len(text) >= least}}, results_dir=tmp_path
-        )
-        for least in (2, 9)
-    ]
+    evaluators = [lambda text, least=least: {"long": len(text) >= least} for least in (2, 9)]
+    results = [evaluate(data=data, evaluators={"long": each}, results_dir=tmp_path) for each in evaluators]
     found = compare(*results).metrics["long"]
     assert (found.kind, found.base.value, found.new.value) == ("binary", 10 / 12, 3 / 12)
     assert found.verdict == "worse"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +64,11 @@ def test_an_own_reason_is_compared_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_scores_that_stay_on_their_side_have_changed_the_largest_first(tmp_path: Path) -> None:
-    before, after = (
-        write_run(
-            tmp_path,
-            name,
-            [row(at, verdict("bleu", value >= 0.5, score=value)) for at, value in enumerate(values)],
-            declares("bleu", "score"),
-        )
-        for name, values in (("a", [0.9, 0.1, 0.2, 0.7]), ("b", [0.8, 0.4, 0.9, 0.7]))
-    )
-    found = compare(before, after, metrics="bleu.bleu").metrics["bleu.bleu"]
+    sides = []
+    for name, values in (("a", [0.9, 0.1, 0.2, 0.7]), ("b", [0.8, 0.4, 0.9, 0.7])):
+        rows = [row(at, verdict("bleu", value >= 0.5, score=value)) for at, value in enumerate(values)]
+        sides.append(write_run(tmp_path, name, rows, declares("bleu", "score")))
+    found = compare(*sides, metrics="bleu.bleu").metrics["bleu.bleu"]
     assert [each.row_id for each in found.changed] == ["q1", "q0"]
     assert [(each.row_id, each.base, each.new) for each in found.fixed] == [("q2", 0.2, 0.9)]
 
@@ -98,14 +93,9 @@ def repeated(folder: Path, name: str, items: list[list[bool]]) -> Path:
     rows = []
     for number, trials in enumerate(items):
         for trial, passed in enumerate(trials, 1):
-            made = row(
-                number,
-                verdict("match", passed, None if passed else f"trial {trial}"),
-                trial=trial,
-                source_id=f"q{number}",
-            )
-            made["row_id"] = f"q{number}" if trial == 1 else f"q{number}#{trial}"
-            rows.append(made)
+            match = verdict("match", passed, None if passed else f"trial {trial}")
+            own_id = {"row_id": f"q{number}" if trial == 1 else f"q{number}#{trial}"}
+            rows.append(row(number, match, own_id, trial=trial, source_id=f"q{number}"))
     return write_run(folder, name, rows, declares("match"))
 
 
@@ -177,11 +167,7 @@ def test_a_run_that_tells_of_no_causes_is_compared_without_them(tmp_path: Path) 
 
 def test_trials_of_one_row_have_the_causes_of_all_of_them(tmp_path: Path) -> None:
     def trials(name: str, *causes: str | None) -> Path:
-        trial: dict[str, Sequence[object]] = {
-            "row_id": ["q#0", "q#1"],
-            "inputs.source_id": ["q", "q"],
-            "inputs.trial": [0, 1],
-        }
+        trial: Any = {"row_id": ["q#0", "q#1"], "inputs.source_id": ["q", "q"], "inputs.trial": [0, 1]}
         return passes(tmp_path, name, [cause is None for cause in causes], {"cause": causes, **trial})
 
     found = compare(trials("a", None, "cut_off"), trials("b", "refusal", "cut_off"), pair_by="id").against[-1].causes
@@ -205,22 +191,13 @@ def test_a_regressed_row_names_the_problem_of_serving_and_not_only_its_effect(tm
     assert re.search(r"q0 +now: cut off at the token limit", said.out)
 
 
-Columns = Callable[[int], Mapping[str, object]]
-
-
-def two_runs(folder: Path, columns: Columns, **dataset: object) -> tuple[Path, Path]:
+def two_runs(folder: Path, columns: Mapping[str, Callable[[int], object]], **dataset: object) -> list[Path]:
     """Runs over 120 rows with these columns; the second fails each of the first twelve."""
-    base, new = (
-        write_run(
-            folder,
-            name,
-            [row(n, verdict("match", n >= lost), **columns(n)) for n in range(120)],
-            declares("match"),
-            dataset=dataset,
-        )
+    values = {f"inputs.{name}": [value(n) for n in range(120)] for name, value in columns.items()}
+    return [
+        passes(folder, name, [n >= lost for n in range(120)], values, dataset=dataset)
         for name, lost in (("a", 0), ("b", 12))
-    )
-    return base, new
+    ]
 
 
 def taken(found: Comparison) -> tuple[str | None, int | None]:
@@ -228,7 +205,7 @@ def taken(found: Comparison) -> tuple[str | None, int | None]:
 
 
 def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: Path) -> None:
-    runs = two_runs(tmp_path, lambda n: {"scenario": f"s{n // 4}"}, cluster="scenario")
+    runs = two_runs(tmp_path, {"scenario": lambda n: f"s{n // 4}"}, cluster="scenario")
     found = compare(*runs)
     assert taken(found) == ("scenario", 30)
     assert found.metrics["match"].difference.clusters == 30
@@ -238,26 +215,19 @@ def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: P
 
 
 def test_a_column_of_ids_that_repeat_is_found(tmp_path: Path) -> None:
-    found = compare(*two_runs(tmp_path, lambda n: {"conversation_id": f"c{n // 3}", "user_id": n // 2}))
+    found = compare(*two_runs(tmp_path, {"conversation_id": lambda n: f"c{n // 3}", "user_id": lambda n: n // 2}))
     assert taken(found) == ("conversation_id", 40)
     assert any(note.startswith("40 clusters by conversation_id, whose values repeat") for note in found.notes)
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        lambda n: {"category": f"c{n // 4}"},  # no id
-        lambda n: {"annotator_id": n % 5},  # few values: who wrote the rows
-        lambda n: {"ticket_id": n},  # none repeats
-    ],
-    ids=["a category", "few values", "all different"],
-)
-def test_categories_few_values_and_ids_of_one_row_are_no_clusters(tmp_path: Path, columns: Columns) -> None:
-    assert taken(compare(*two_runs(tmp_path, columns))) == (None, None)
+def test_categories_few_values_and_ids_of_one_row_are_no_clusters(tmp_path: Path) -> None:
+    few_values = {"annotator_id": lambda n: n % 5}  # who wrote the rows
+    for columns in ({"category": lambda n: f"c{n // 4}"}, few_values, {"ticket_id": lambda n: n}):
+        assert taken(compare(*two_runs(tmp_path, columns))) == (None, None), columns
 
 
 def test_another_column_can_be_named_or_none(tmp_path: Path) -> None:
-    runs = two_runs(tmp_path, lambda n: {"scenario": n // 4, "topic": n // 10}, cluster="scenario")
+    runs = two_runs(tmp_path, {"scenario": lambda n: n // 4, "topic": lambda n: n // 10}, cluster="scenario")
     assert taken(compare(*runs, cluster="topic")) == ("topic", 12)
     alone = compare(*runs, cluster="none")
     assert taken(alone) == (None, None)

@@ -23,11 +23,6 @@ def failing(*rows: int, of: int = 100) -> list[bool]:
     return [number not in rows for number in range(of)]
 
 
-def called(run: Path) -> str:
-    """The name that a run was given."""
-    return run.name.rsplit("-", 2)[0]
-
-
 def two_metrics(folder: Path, name: str, match: Sequence[bool], safe: Sequence[bool]) -> Path:
     return passes(folder, name, {"match": match, "safe": safe})
 

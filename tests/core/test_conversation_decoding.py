@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,15 +61,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_decoded_at_once_without_running_anything(
-    text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_hostile_text_is_decoded_at_once_without_running_anything(text: str, cwd: Path) -> None:
     decoded = decode_step(text, text_mode=True)
     assert decoded.calls or decoded.problem is not None
     for call in decoded.calls:
         source_text(call)
-    assert not list(tmp_path.iterdir())
+    assert not list(cwd.iterdir())
 
 
 @given(WITH_NAN, st.booleans())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Values, said, serving, shelf_row
+from tests.conversation_parts import Values, evaluated, said, serving, shelf_row
 from tests.pipeline_parts import column, metrics_of, rows_of
 
 from tunecheck import ConfigurationError, evaluate
@@ -27,10 +27,6 @@ def reply(body: Values) -> Any:
     return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
 
 
-def steps(result: list[Any]) -> dict[str, int]:
-    return {"steps": sum(len(turn) for turn in result)}
-
-
 def declared(folder: Path, count: int, target: str = "conversation") -> Path:
     """A data file with a sidecar that declares its target."""
     path = folder / "datasets" / "shelf.jsonl"
@@ -42,9 +38,7 @@ def declared(folder: Path, count: int, target: str = "conversation") -> Path:
 
 def test_a_conversation_is_a_target_like_any_other() -> None:
     with serving(reply) as server:
-        result = evaluate(
-            data=rows(5), target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
-        )
+        result = evaluated(rows(5), ConversationTarget(server.endpoint()))
     assert column(result, "outputs.steps.steps") == [2] * 5
     assert metrics_of(result)["steps.steps"] == 2
     assert column(result, "outputs.response") == ["Done."] * 5
@@ -53,7 +47,7 @@ def test_a_conversation_is_a_target_like_any_other() -> None:
 
 def test_an_endpoint_is_driven_as_the_data_set_declares(shelf: Path) -> None:
     with serving(reply) as server:
-        result = evaluate(data=declared(shelf, 3), target=server.endpoint(), evaluators={"steps": steps}, workers=0)
+        result = evaluated(declared(shelf, 3), server.endpoint())
     assert column(result, "outputs.steps.steps") == [2, 2, 2]
     manifest = json.loads((result.run_dir / "run.json").read_bytes())
     assert manifest["target"]["conversation"]["mode"] == "tools"
@@ -66,7 +60,7 @@ def test_a_data_set_says_how_its_conversations_are_had(shelf: Path) -> None:
     data.with_suffix(".yaml").write_text(f"target: conversation\n{how}", "utf-8")
     written = '<tool_call>\n{"name": "put", "arguments": {"name": "cup"}}\n</tool_call>'
     with serving(lambda _: written) as server:
-        result = evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps}, workers=0)
+        result = evaluated(data, server.endpoint())
         sent = server.requests
     assert "tools" not in sent[0]
     assert sent[1]["messages"][-2] == {"role": "assistant", "content": written}
@@ -85,7 +79,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
         serving(reply) as server,
         pytest.raises(ConfigurationError, match="shelf: only rows of several turns take mode"),
     ):
-        evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps})
+        evaluated(data, server.endpoint())
 
 
 def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> None:
@@ -99,23 +93,19 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> N
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
     with pytest.raises(ConfigurationError, match="shelf: its rows need an endpoint for conversation: give target"):
-        evaluate(data=declared(shelf, 1), evaluators={"steps": steps})
+        evaluated(declared(shelf, 1), None)
 
 
 def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: Path) -> None:
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
     with serving(reply) as server, pytest.raises(ConfigurationError, match="a conversation takes whole rows"):
-        evaluate(
-            data=declared(shelf, 1), target=server.endpoint(), evaluators={"steps": steps}, evaluator_config=config
-        )
+        evaluated(declared(shelf, 1), server.endpoint(), evaluator_config=config)
 
 
 def test_a_row_that_describes_no_conversation_is_that_row_s_error_alone() -> None:
     data = [*rows(2), {**rows(3)[2], "turns": "hello"}]
     with serving(reply) as server:
-        result = evaluate(
-            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
-        )
+        result = evaluated(data, ConversationTarget(server.endpoint()))
     assert column(result, "outputs.steps.steps") == [2, 2, None]
     assert "column turns must hold a list of turns" in rows_of(result)[2]["error.target"]["message"]
 
@@ -125,25 +115,17 @@ def test_conversations_go_on_side_by_side_as_many_as_the_endpoint_takes() -> Non
         endpoint = server.endpoint(limits={"concurrency": 7})
         target = ConversationTarget(endpoint)
         assert target.concurrency == EndpointTarget(endpoint).concurrency == 7
-        result = evaluate(data=rows(40), target=target, evaluators={"steps": steps}, workers=0)
+        result = evaluated(rows(40), target)
     assert column(result, "outputs.steps.steps") == [2] * 40
 
 
 def test_answers_are_taken_over_by_a_run_that_changes_nothing_they_depend_on() -> None:
     with serving(reply) as server:
         data = rows(3)
-        first = evaluate(
-            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
-        )
+        first = evaluated(data, ConversationTarget(server.endpoint()))
         asked = len(server.requests)
         relabelled = [{**row, "ground_truth": [["look()"]]} for row in data]
-        evaluate(
-            data=relabelled, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0,
-            reuse=first.run_dir,
-        )  # fmt: skip
+        evaluated(relabelled, ConversationTarget(server.endpoint()), reuse=first.run_dir)
         assert len(server.requests) == asked
-        evaluate(
-            data=data, target=ConversationTarget(server.endpoint(), step_limit=1), evaluators={"steps": steps},
-            workers=0, reuse=first.run_dir,
-        )  # fmt: skip
+        evaluated(data, ConversationTarget(server.endpoint(), step_limit=1), reuse=first.run_dir)
         assert len(server.requests) == asked + 3

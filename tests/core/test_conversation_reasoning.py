@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row
+from tests.conversation_parts import call, had, log_items, said, shelf_row
 from tests.tables import cases
-
-from tunecheck.episodes import ConversationTarget
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -62,10 +60,7 @@ async def test_a_signature_beside_a_call_goes_back_unchanged() -> None:
 @pytest.mark.parametrize(("sent", "within", "later"), [("never", False, False), ("conversation", True, True)])
 async def test_a_definition_says_how_long_reasoning_goes_back(sent: str, within: bool, later: bool) -> None:
     answers = [message(tool_calls=LOOK, reasoning_content="I look."), "One book.", "Bye."]
-    with serving(answers) as server:
-        target = ConversationTarget(server.endpoint(send_reasoning=sent))
-        await target.answer(shelf_row(said("What is there?", "Thanks.")), context())
-        await target.close()
+    _, server = await had(answers, shelf_row(said("What is there?", "Thanks.")), {"send_reasoning": sent})
     found = ["reasoning_content" in thought(request, 1) for request in server.requests[1:]]
     assert found == [within, later]
 
@@ -84,13 +79,10 @@ async def test_a_service_gets_the_reasoning_that_it_wants_and_none_that_it_refus
     def reply(request: Any) -> Any:
         own = [each for each in request["messages"] if each["role"] == "assistant"]
         refused = any(("reasoning_content" in each) == (sent == "never") for each in own)
-        server.status = 400 if refused else 200
         if refused:
-            return json.dumps({"error": {"message": complaint}}).encode()
+            return 400, json.dumps({"error": {"message": complaint}}).encode()
         return left.pop(0) if left else "One book."
 
-    with serving(reply) as server:
-        target = ConversationTarget(server.endpoint(**({} if sent == "turn" else {"send_reasoning": sent})))
-        output = await target.answer(shelf_row(said("What is there?")), context())
-        await target.close()
+    definition = {} if sent == "turn" else {"send_reasoning": sent}
+    output, server = await had(reply, shelf_row(said("What is there?")), definition)
     assert output["steps"] == len(server.requests) == 3

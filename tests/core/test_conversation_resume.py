@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, states
+from tests.conversation_parts import Server, Values, context, evaluated, said, serving, shelf_row, states
 from tests.pipeline_parts import column, records, rows_of, strict_lines
 
-from tunecheck import EndpointError, EvaluationResult, UnansweredError, evaluate
+from tunecheck import EvaluationResult, UnansweredError
 from tunecheck.episodes import ConversationTarget
 
 SCRIPT = """\
@@ -53,14 +53,7 @@ def run(url: str, resume: str | None = None) -> EvaluationResult:
         for number in range(COUNT)
     ]
     endpoint = load_endpoint({"kind": "openai", "url": url, "model": "m", "auth": {"type": "none"}})
-    return evaluate(
-        data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, concurrency=3, workers=0,
-        resume=resume, evaluation_name="killed",
-    )  # fmt: skip
-
-
-def steps(result: list[Any]) -> dict[str, int]:
-    return {"steps": sum(len(turn) for turn in result)}
+    return evaluated(data, ConversationTarget(endpoint), concurrency=3, resume=resume, evaluation_name="killed")
 
 
 @pytest.fixture(autouse=True)
@@ -106,9 +99,8 @@ def test_a_killed_run_asks_no_journaled_step_again_and_ends_as_one_that_was_neve
     with serving(reply) as server:
         undisturbed = run(server.url)
         assert len(server.requests) == len(set(server.keys)) == COUNT * 4 * STEPS
-    for name in ("outputs.result", "outputs.inference_log", "outputs.input_token_count", "outputs.steps"):
-        if name != "outputs.input_token_count":  # this server counts over all conversations
-            assert column(result, name) == column(undisturbed, name)
+    for name in ("outputs.result", "outputs.inference_log", "outputs.steps"):
+        assert column(result, name) == column(undisturbed, name)
 
 
 def strict_lines_of(folder: Path) -> list[Any]:
@@ -130,37 +122,28 @@ def test_a_conversation_that_failed_goes_on_where_it_failed_when_the_run_is_resu
         endpoint = server.endpoint(retries=0)
         data = [dict(shelf_row(TURNS).values)]
         with pytest.raises(UnansweredError) as raised:
-            evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
+            evaluated(data, ConversationTarget(endpoint))
         first = raised.value.result
         assert "not JSON" in str(rows_of(first)[0]["error.target"])
         assert len(records(first, "step")) == 10
         broken["after"] = 1000
         server.requests.clear()
-        second = evaluate(
-            data=data, target=ConversationTarget(server.endpoint(retries=0)), evaluators={"steps": steps}, workers=0,
-            resume=first.run_dir,
-        )  # fmt: skip
+        second = evaluated(data, ConversationTarget(server.endpoint(retries=0)), resume=first.run_dir)
         assert len(server.requests) == 2
     assert column(second, "outputs.steps") == [12]
 
 
-def test_steps_are_journaled_before_they_count_and_hold_the_whole_answer(workspace: Path) -> None:
+def test_steps_are_journaled_before_they_count_and_hold_the_whole_answer() -> None:
     with serving(reply) as server:
         data = [dict(shelf_row(said("Put cups.")).values)]
-        result = evaluate(
-            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
-        )
+        result = evaluated(data, ConversationTarget(server.endpoint()))
     found = records(result, "step")
     assert [record["p"] for record in found] == ["0.0", "0.1", "0.2", "0.3"]
     assert found[0]["out"]["tool_calls"][0]["function"]["name"] == "put"
     assert found[0]["out"]["usage"] == {"input_tokens": 10, "output_tokens": 1}
     assert found[3]["out"]["text"] == "Done."
-    assert only_run_kinds(workspace) == ["journal", "step", "step", "step", "step", "answer", "verdicts"]
-
-
-def only_run_kinds(folder: Path) -> list[str]:
-    run_folder = next((folder / "eval_results").iterdir())
-    return [record["k"] for record in strict_lines(run_folder / "journal.jsonl")]
+    kinds = [record["k"] for record in strict_lines(result.run_dir / "journal.jsonl")]
+    assert kinds == ["journal", "step", "step", "step", "step", "answer", "verdicts"]
 
 
 class Remembered:
@@ -188,21 +171,13 @@ async def test_a_damaged_step_in_a_journal_is_no_crash(damaged: Any) -> None:
     assert len(states(output)) == 3
 
 
-async def test_without_a_run_nothing_is_recalled_or_recorded() -> None:
-    with serving([b"no"]) as server:
-        target = ConversationTarget(server.endpoint(retries=0))
-        with pytest.raises(EndpointError):
-            await target.answer(shelf_row(), context())
-        await target.close()
-
-
 def test_only_the_run_that_recorded_them_takes_steps_up(workspace: Path) -> None:
     with serving(lambda body: b"no" if len(body["messages"]) > 3 else reply(body)) as server:
         data = [dict(shelf_row(TURNS).values)]
         first, again = server.endpoint(retries=0), server.endpoint(retries=0)
         with pytest.raises(UnansweredError) as raised:
-            evaluate(data=data, target=ConversationTarget(first), evaluators={"steps": steps}, workers=0)
+            evaluated(data, ConversationTarget(first))
         asked_before, run = len(server.requests), raised.value.result.run_dir
         with pytest.raises(UnansweredError):
-            evaluate(data=data, target=ConversationTarget(again), evaluators={"steps": steps}, workers=0, reuse=run)
+            evaluated(data, ConversationTarget(again), reuse=run)
         assert len(server.requests) == 2 * asked_before

@@ -104,13 +104,10 @@ FULL = b'{"error": {"message": "The maximum context length is 8192 tokens.", "co
 async def test_a_conversation_that_outgrows_the_context_ends_with_the_turns_that_were_done() -> None:
     def reply(body: Values) -> Any:
         if len(body["messages"]) > 4:
-            served[0].status = 400
-            return FULL
+            return 400, FULL
         return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
 
-    with serving(reply) as server:
-        served = [server]
-        output = dict(await ConversationTarget(server.endpoint(retries=0)).answer(shelf_row(), context()))
+    output, _ = await had(reply)
     assert output["result"] == [[[{"put": '{"name": "cup"}'}], "Done."], []]
     assert (output["forced_quit"], output["ended_by"]) == (True, "overflow")
     assert log_items(output, "handler_log")[-1]["event"] == "overflow"
@@ -199,11 +196,8 @@ async def test_every_step_has_an_idempotency_key_of_its_own_and_the_same_in_anot
 
 
 async def test_a_call_that_fails_for_good_is_the_row_s_error() -> None:
-    def reply(body: Values) -> Any:
-        return b"no"
-
     with pytest.raises(EndpointError, match="not JSON"):
-        await had(reply)
+        await had([b"no"])
 
 
 @cases("episodes")

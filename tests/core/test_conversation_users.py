@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.conversation_parts import context, had, said, serving, shelf_row
+from tests.conversation_parts import had, said, serving, shelf_row
 
 from tunecheck import CallContext, Row
 from tunecheck.episodes import ConversationTarget, Message, OwnWording
@@ -74,10 +74,6 @@ def test_the_fingerprint_tells_settings_apart_that_answers_depend_on() -> None:
 
 
 async def test_parameters_are_laid_over_the_endpoint_s_own() -> None:
-    with serving(["Hi."]) as server:
-        target = ConversationTarget(
-            server.endpoint(parameters={"temperature": 1, "seed": 1}), parameters={"temperature": 0}
-        )
-        await target.answer(shelf_row(said("Hello.")), context())
-        await target.close()
+    definition = {"parameters": {"temperature": 1, "seed": 1}}
+    _, server = await had(["Hi."], shelf_row(said("Hello.")), definition, parameters={"temperature": 0})
     assert (server.requests[0]["temperature"], server.requests[0]["seed"]) == (0, 1)
