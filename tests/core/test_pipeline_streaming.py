@@ -149,24 +149,19 @@ def test_data_that_comes_slowly_is_worked_on_as_it_comes(tmp_path: Path, monkeyp
         answered.append(n)
         return n
 
-    class Slow:
-        """Hands out rows, beyond those that are looked at first, and notes how far answering has come."""
+    def rows() -> Iterator[dict[str, Any]]:
+        for row in numbers(1_100):
+            seen_while_reading.append(len(answered))
+            yield row
 
-        def __iter__(self) -> Iterator[dict[str, Any]]:
-            for row in numbers(1_100):
-                seen_while_reading.append(len(answered))
-                yield row
-
-    run(tmp_path, Slow(), target=answer, evaluators={"e": lambda response: 1})
+    run(tmp_path, rows(), target=answer, evaluators={"e": lambda response: 1})
     assert seen_while_reading[1_001:1_011] != [0] * 10
 
 
 def test_at_most_1_024_calls_are_under_way_at_once_and_as_many_are(tmp_path: Path) -> None:
     class Waiting(Answering):
-        def __init__(self) -> None:
-            super().__init__()
-            self.under_way = self.most = 0
-            self.full = asyncio.Event()
+        under_way = most = 0
+        full = asyncio.Event()
 
         async def answer(self, row: Row, context: CallContext) -> Any:
             self.under_way += 1

@@ -103,6 +103,17 @@ def judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return __import__("acme_judges")
 
 
+def judging_script(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that knows the evaluators as `acme_judges`, in a process group of its own."""
+    head = """
+        import os, signal, sys, time
+        sys.path.insert(0, "site")
+        import acme_judges
+        from tunecheck import RunInterruptedError, evaluate
+    """
+    return script(folder, textwrap.dedent(head) + textwrap.dedent(source), own_group=True)
+
+
 DATA = [{"response": "x" * (number % 7)} for number in range(60)]
 
 
@@ -214,16 +225,12 @@ def test_there_are_no_more_workers_than_cores(tmp_path: Path, judges: ModuleType
 
 @posix_only
 def test_an_evaluator_that_signals_its_process_group_ends_its_worker_only(tmp_path: Path, judges: ModuleType) -> None:
-    source = f"""
-        import sys
-        sys.path.insert(0, {str(tmp_path / "site")!r})
-        import acme_judges
-        from tunecheck import evaluate
-        data = [{{"response": "die" if n == 3 else "fine"}} for n in range(6)]
-        result = evaluate(data=data, evaluators={{"e": acme_judges.signals_its_group}}, workers=1, results_dir="runs")
+    source = """
+        data = [{"response": "die" if n == 3 else "fine"} for n in range(6)]
+        result = evaluate(data=data, evaluators={"e": acme_judges.signals_its_group}, workers=1, results_dir="runs")
         print([row.get("error.e") for row in result.rows if "error.e" in row])
     """
-    done = script(tmp_path, source, own_group=True)
+    done = judging_script(tmp_path, source)
     message = "evaluator 'e' ended its worker process: signal 15 (SIGTERM)"
     assert (done.stdout, done.stderr) == (f"{[{'type': 'WorkerDied', 'message': message}]}\n", "")
 
@@ -330,12 +337,6 @@ def test_a_module_of_the_current_folder_called_like_pythons_does_no_harm(cwd: Pa
 
 
 INTERRUPTED = """
-    import os, signal, sys, threading
-    sys.path.insert(0, sys.argv[2])
-    import acme_judges
-    from tunecheck import evaluate
-    from tunecheck._errors import RunInterruptedError
-
     def answer(n):
         if n == 50:
             os.killpg(0, signal.SIGINT)  # as a terminal does: to the whole group
@@ -343,7 +344,7 @@ INTERRUPTED = """
 
     try:
         evaluate(data=[{"n": n} for n in range(100000)], target=answer, evaluators={"e": acme_judges.length},
-                 workers=2, results_dir=sys.argv[1])
+                 workers=2, results_dir="runs")
     except RunInterruptedError as error:
         print(error)
 """
@@ -351,7 +352,7 @@ INTERRUPTED = """
 
 @posix_only
 def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: ModuleType) -> None:
-    done = script(tmp_path, INTERRUPTED, tmp_path / "runs", tmp_path / "site", own_group=True)
+    done = judging_script(tmp_path, INTERRUPTED)
     assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
     assert not done.stderr, done.stderr
 
@@ -360,18 +361,14 @@ def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: Module
 @pytest.mark.parametrize("name", ["length", "starts_a_process", "keeps_the_interpreter"])
 def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType, name: str) -> None:
     source = f"""
-        import os, sys, signal, time
-        sys.path.insert(0, {str(tmp_path / "site")!r})
-        import acme_judges
-        from tunecheck import evaluate
         def answer(n):
             if n == 300:
                 time.sleep(1)
                 os.kill(os.getpid(), signal.SIGKILL)
             return {{"response": "x"}}
         evaluate(data=[{{"n": n}} for n in range(100000)], target=answer, evaluators={{"e": acme_judges.{name}}},
-                 workers=2, results_dir={str(tmp_path / "runs")!r})
+                 workers=2, results_dir="runs")
     """
     # The pipe's end is reached only when the last process that holds it is gone.
-    done = script(tmp_path, source)
+    done = judging_script(tmp_path, source)
     assert done.returncode == -signal.SIGKILL

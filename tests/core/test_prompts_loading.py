@@ -314,15 +314,15 @@ def test_every_definition_makes_an_endpoint(configuration: str, monkeypatch: pyt
     assert SECRET not in str(endpoint.settings())
 
 
-WRITTEN_OUT: list[tuple[str, str]] = [
-    (f"configuration: {{model: m, more: {{api_key: {SECRET}}}}}", "model.configuration.more.api_key"),
-    (f"configuration: {{model: m, api_key: 'x${{env:K}}{SECRET}'}}", "model.configuration.api_key"),
-    (f"parameters: {{extra_headers: {{api-key: {SECRET}}}}}", "model.parameters.extra_headers.api-key"),
-    ("parameters: {extra_headers: {api-key: '${env:JUDGE_KEY}'}}", "model.parameters.extra_headers.api-key"),
-]
-
-
-@pytest.mark.parametrize(("model", "key"), WRITTEN_OUT)
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        (f"configuration: {{model: m, more: {{api_key: {SECRET}}}}}", "model.configuration.more.api_key"),
+        (f"configuration: {{model: m, api_key: 'x${{env:K}}{SECRET}'}}", "model.configuration.api_key"),
+        (f"parameters: {{extra_headers: {{api-key: {SECRET}}}}}", "model.parameters.extra_headers.api-key"),
+        ("parameters: {extra_headers: {api-key: '${env:JUDGE_KEY}'}}", "model.parameters.extra_headers.api-key"),
+    ],
+)
 def test_a_secret_in_the_file_is_refused_and_not_shown(model: str, key: str) -> None:
     with pytest.raises(PromptError) as caught:
         load_prompt("p.prompty", text=f"---\nmodel:\n  {model}\n---\nuser:\nhi\n")
