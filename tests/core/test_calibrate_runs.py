@@ -50,11 +50,8 @@ class Saying:
             raise ValueError("cannot be judged")
         if says is None:
             return dict(verdict("saying", not_applicable=True))
-        return dict(
-            verdict(
-                "saying", score=says, passed=says >= self.threshold, threshold=self.threshold, reason=f"it is {says}"
-            )
-        )
+        passed = says >= self.threshold
+        return dict(verdict("saying", score=says, passed=passed, threshold=self.threshold, reason=f"it is {says}"))
 
 
 class Costly(Saying):
@@ -196,18 +193,12 @@ def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
 
 
 @cases("comparison")
-def test_a_mistake_is_said_before_anything_is_asked(tmp_path: Path, options: Any, complaint: str) -> None:
-    with pytest.raises(ConfigurationError, match=complaint):
-        run(tmp_path, labelled(*PAIRS), **({"evaluator": Saying()} | options))
-    assert not (tmp_path / "runs").exists()
-
-
-@cases("comparison")
-def test_labels_that_cannot_be_read_are_said_before_anything_is_asked(
-    tmp_path: Path, labels: list[Any], kind: Any, complaint: str
+def test_a_mistake_in_options_or_labels_is_said_before_anything_is_asked(
+    tmp_path: Path, labels: list[Any] | None, options: Any, complaint: str
 ) -> None:
+    pairs = PAIRS if labels is None else [(1, label) for label in labels]
     with pytest.raises(ConfigurationError, match=complaint):
-        run(tmp_path, labelled(*((1, label) for label in labels)), Saying(), label_kind=kind)
+        run(tmp_path, labelled(*pairs), **({"evaluator": Saying()} | options))
     assert not (tmp_path / "runs").exists()
 
 

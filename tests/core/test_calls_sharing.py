@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pipeline_parts import column, metrics_of, rows_of, run
 
-from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
+from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator
 from tunecheck.calls.matching import match_calls
 from tunecheck.formats import RowCache, begin_row, cached_per_row, cached_reading, cached_tools, read_calls
 
@@ -68,13 +69,9 @@ def test_a_rows_calls_are_read_once_for_its_evaluators_its_kind_and_its_cause(
     monkeypatch.setattr("tunecheck.formats._reading.read_calls", counted)
     response, truth = ({"name": "f", "arguments": {"a": number}} for number in (1, 2))
     tools = [{"name": "f", "parameters": {}}]
-    found: Any = evaluate(
-        data=[{"response": response, "ground_truth": truth, "tool_definitions": tools}],
-        evaluators={"match": MatchEvaluator(), "arguments": ArgumentMatchEvaluator()},
-        results_dir=tmp_path,
-        workers=0,
-    )
-    (row,) = found["rows"]
+    data = [{"response": response, "ground_truth": truth, "tool_definitions": tools}]
+    evaluators = {"match": MatchEvaluator(), "arguments": ArgumentMatchEvaluator()}
+    (row,) = rows_of(run(tmp_path, data, evaluators=evaluators))
     assert (row["row_kind"], row["cause"]) == ("call", "wrong_argument.other")
     assert read == [response, truth]
 
@@ -91,8 +88,8 @@ def test_who_changes_a_verdict_changes_no_other_row(tmp_path: Path) -> None:
             return verdict
 
     rows = [{"response": "[f(a=1)]", "ground_truth": "[f(a=1), g(b=2)]"} for _ in range(2)]
-    found: Any = evaluate(data=rows, evaluators={"m": Emptied()}, results_dir=tmp_path, workers=0)
-    assert [row["outputs.m.match_reason"] for row in found["rows"]] == ["missing call g(b=2)"] * 2
+    found = run(tmp_path, rows, evaluators={"m": Emptied()})
+    assert column(found, "outputs.m.match_reason") == ["missing call g(b=2)"] * 2
 
 
 def test_an_evaluator_may_change_a_list_of_its_own_and_compare_again(tmp_path: Path) -> None:
@@ -108,10 +105,7 @@ def test_an_evaluator_may_change_a_list_of_its_own_and_compare_again(tmp_path: P
             second = match(response=calls, ground_truth=[{"name": ground_truth, "arguments": {}}])
             return {"first": first["function_call_match"], "second": second["function_call_match"]}
 
-    found: Any = evaluate(
-        data=[{"response": "f", "ground_truth": "f"}], evaluators={"twice": Twice()}, results_dir=tmp_path, workers=0
-    )
-    (row,) = found["rows"]
+    (row,) = rows_of(run(tmp_path, [{"response": "f", "ground_truth": "f"}], evaluators={"twice": Twice()}))
     assert (row["outputs.twice.first"], row["outputs.twice.second"]) == (1.0, 0.0)
 
 
@@ -132,7 +126,7 @@ def test_a_row_is_compared_once_for_each_policy(tmp_path: Path, monkeypatch: pyt
         "argument_match": ArgumentMatchEvaluator(**policies),
         "match": MatchEvaluator(),
     }
-    found: Any = evaluate(data=rows, evaluators=evaluators, results_dir=tmp_path, workers=0)
+    metrics = metrics_of(run(tmp_path, rows, evaluators=evaluators))
     assert len(compared) == len(rows) * (2 if policies else 1)
-    assert found["metrics"]["match.binary_aggregate"] == 0.75
-    assert found["metrics"]["argument_match.binary_aggregate"] == (1.0 if policies else 0.75)
+    assert metrics["match.binary_aggregate"] == 0.75
+    assert metrics["argument_match.binary_aggregate"] == (1.0 if policies else 0.75)

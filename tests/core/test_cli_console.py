@@ -123,21 +123,11 @@ def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path) -> Non
     assert Run(run).status() == "finished"
 
 
-class HandClock:
-    """A clock that is set by hand, in seconds."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def paced(*moments: tuple[float, int]) -> Throughput:
-    clock = HandClock()
-    pace = Throughput(clock)
+    now = 100.0
+    pace = Throughput(lambda: now)
     for seconds, finished in moments:
-        clock.now = 100.0 + seconds
+        now = 100.0 + seconds
         pace.note(finished)
     return pace
 
@@ -163,12 +153,12 @@ def test_the_time_left_is_what_is_left_by_the_rate() -> None:
 
 
 def shown(*moments: tuple[float, Progress], label: str = "iteration-7", width: int = 80) -> str:
-    clock = HandClock()
+    now = 100.0
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, width=width, color_system=None)
-    bar = ProgressBar(label, console=terminal, clock=clock)
+    bar = ProgressBar(label, console=terminal, clock=lambda: now)
     for seconds, progress in moments:
-        clock.now = 100.0 + seconds
+        now = 100.0 + seconds
         bar(progress)
     bar.close()
     return stream.getvalue()

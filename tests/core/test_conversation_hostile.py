@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, states
 from tests.tables import cases
+from tests.text_fragments import WITH_NAN
 
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.episodes import ConversationTarget, decode_step
@@ -146,12 +147,7 @@ async def test_memory_does_not_grow_with_the_number_of_conversations() -> None:
 
 
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=10)
-    | st.sampled_from(["put", "{}", "["]),
+    WITH_NAN | st.sampled_from(["put", "{}", "["]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), inner),
     max_leaves=8,
 )

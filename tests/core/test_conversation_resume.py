@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,7 @@ def run(url: str, resume: str | None = None) -> EvaluationResult:
     """The run, as a process of its own starts it and this one finishes it."""
     from tunecheck.endpoints import load_endpoint
 
-    data = [
-        {
-            **shelf_row(said(f"I am number {number}.", *(turn[0]["content"] for turn in TURNS))).values,
-            "id": f"c{number}",
-        }
-        for number in range(COUNT)
-    ]
+    data = [{**shelf_row([*said(f"I am number {n}."), *TURNS]).values, "id": f"c{n}"} for n in range(COUNT)]
     endpoint = load_endpoint({"kind": "openai", "url": url, "model": "m", "auth": {"type": "none"}})
     return evaluated(data, ConversationTarget(endpoint), concurrency=3, resume=resume, evaluation_name="killed")
 
@@ -161,8 +156,6 @@ class Remembered:
 
 @pytest.mark.parametrize("damaged", [5, [], "x", {"tool_calls": 5}, {"tool_calls": [5, {"function": None}]}])
 async def test_a_damaged_step_in_a_journal_is_no_crash(damaged: Any) -> None:
-    from dataclasses import replace
-
     with serving(["One.", "Two."]) as server:
         target = ConversationTarget(server.endpoint())
         output: Values = dict(await target.answer(shelf_row(), replace(context(), parts=Remembered({"0.0": damaged}))))
