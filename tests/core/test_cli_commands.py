@@ -11,21 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import (
-    FIRST_TIME,
-    ROOT,
-    command,
-    environment,
-    here,
-    inside,
-    like,
-    process,
-    replay,
-    right_answers,
-    rows,
-    write_files,
-    write_lines,
-)
+from tests.cli_parts import FIRST_TIME, command, environment, inside, like, replay, right_answers, write_files
+from tests.conftest import ROOT
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
@@ -47,62 +34,62 @@ def test_a_command_prints_these_lines_and_ends_with_this_code(
     assert ran is None or (small / "eval_results").exists() == ran
 
 
-def test_runs_lists_the_newest_first_with_how_they_ended(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "one")
+def test_runs_lists_the_newest_first_with_how_they_ended(small: Path) -> None:
+    inside(small, "evaluate", "--dataset", "small.jsonl", "--name", "one")
     replay(small, {"r0": "hello"})
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "two", "--endpoint", "recorded")
-    said = here(capsys, "runs")
+    inside(small, "evaluate", "--dataset", "small.jsonl", "--name", "two", "--endpoint", "recorded")
+    said = inside(small, "runs")
     assert said.out.index("two-") < said.out.index("one-")
     assert "6 rows · SIMULATED" in said.out
     assert "6 rows · 5 rows with an error" in said.out
     assert "match 0.0%" in said.out
 
 
-def test_runs_as_json(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer")
-    (run,) = here(capsys, "runs", "--json").json()
+def test_runs_as_json(small: Path) -> None:
+    inside(small, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer")
+    (run,) = inside(small, "runs", "--json").json()
     assert (run["status"], run["rows"], run["failed_rows"], run["simulated"]) == ("finished", 6, 0, False)
     assert run["figures"] == {"function_call_match": "100.0%", "match": "100.0%"}
 
 
-def test_a_damaged_run_hides_no_other(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here(capsys, "evaluate", "--dataset", "small.jsonl")
+def test_a_damaged_run_hides_no_other(small: Path) -> None:
+    inside(small, "evaluate", "--dataset", "small.jsonl")
     (small / "eval_results" / "broken").mkdir()
     (small / "eval_results" / "broken" / "run.json").write_text('{"evaluators": ')
-    found = here(capsys, "runs", "--json").json()
+    found = inside(small, "runs", "--json").json()
     assert sorted(run["status"] for run in found) == ["damaged", "finished"]
-    said = here(capsys, "runs")
+    said = inside(small, "runs")
     assert said.code == 0
     assert "run.json: cannot be read" in " ".join(said.out.split())
 
 
-def test_only_as_many_of_the_last_runs_are_listed_as_asked_for(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_as_many_of_the_last_runs_are_listed_as_asked_for(small: Path) -> None:
     for name in ("one", "two"):
-        here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
-    assert len(here(capsys, "runs", "--json", "--limit", "1").json()) == 1
+        inside(small, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
+    assert len(inside(small, "runs", "--json", "--limit", "1").json()) == 1
 
 
-def test_a_named_run_is_shown_as_at_its_end(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = here(capsys, "evaluate", "--dataset", "small.jsonl").out
-    shown = here(capsys, "runs", "last").out
+def test_a_named_run_is_shown_as_at_its_end(small: Path) -> None:
+    ended = inside(small, "evaluate", "--dataset", "small.jsonl").out
+    shown = inside(small, "runs", "last").out
     sentence = next(line for line in ended.splitlines() if line.startswith("Main cause of failures: "))
     assert sentence in shown.splitlines()
     assert "failed rows" in shown
 
 
-def test_named_runs_are_removed_and_no_others(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_named_runs_are_removed_and_no_others(small: Path) -> None:
     for name in ("one", "two"):
-        here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
-    assert here(capsys, "runs", "one", "--remove").out.startswith("removed  eval_results/one-")
+        inside(small, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
+    assert inside(small, "runs", "one", "--remove").out.startswith("removed  eval_results/one-")
     assert [path.name.partition("-")[0] for path in (small / "eval_results").iterdir()] == ["two"]
 
 
-def test_endpoints_are_listed_with_kind_model_and_address(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_endpoints_are_listed_with_kind_model_and_address(small: Path) -> None:
     (small / "endpoints" / "a.yaml").write_text(
         "kind: openai\nurl: http://localhost:1/v1\nmodel: m\nheaders: {key: s3cr3t}\n"
     )
     (small / "endpoints" / "b.yaml").write_text("kind: [")
-    found = here(capsys, "endpoints", "list", "--json")
+    found = inside(small, "endpoints", "list", "--json")
     a, b, simulated = found.json()
     assert a == {"name": "a", "kind": "openai", "model": "m", "url": "http://localhost:1/v1"}
     assert b["name"] == "b"
@@ -111,43 +98,43 @@ def test_endpoints_are_listed_with_kind_model_and_address(small: Path, capsys: p
     assert "s3cr3t" not in found.out
 
 
-def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugins_are_listed_with_where_they_come_from(small: Path) -> None:
     (small / "evaluators").mkdir()
     (small / "evaluators" / "mine.py").write_text("def mine(*, response): return 1\n")
-    found = here(capsys, "plugins", "--json").json()
+    found = inside(small, "plugins", "--json").json()
     brings = {each["name"]: each["brings"] for each in found["plugins"]}
     assert brings["this workspace"]["evaluators"] == [{"name": "mine", "help": "", "origin": "evaluators/mine.py"}]
     assert "simulated" in [each["name"] for each in brings["core"]["endpoints"]]
     assert "runs" in [each["name"] for each in brings["core"]["commands"]]
-    assert "evaluators/mine.py" in here(capsys, "plugins").out
+    assert "evaluators/mine.py" in inside(small, "plugins").out
 
 
 def test_init_makes_a_workspace_in_which_the_main_job_runs(tmp_path: Path) -> None:
-    made = process(tmp_path, "init", "work")
+    made = inside(tmp_path, "init", "work")
     assert made.code == 0
     folder = tmp_path / "work"
     folders = {path.name for path in folder.iterdir() if path.is_dir()}
     assert folders == {"evaluators", "prompty", "endpoints", "datasets", "eval_results"}
     assert (folder / "datasets" / "val.jsonl").read_bytes() == (ROOT / "datasets" / "val.jsonl").read_bytes()
-    said = process(folder, "evaluate", "--dataset", "val.jsonl", "--evaluators", "asks_back,match", "--json")
+    said = inside(folder, "evaluate", "--dataset", "val.jsonl", "--evaluators", "asks_back,match", "--json")
     assert said.code == 0
     assert said.json()["metrics"]["asks_back.not_applicable_count"] > 0
 
 
-def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_lines(tmp_path / "datasets" / "val.jsonl", [{"mine": 1}])
-    said = here(capsys, "init", str(tmp_path))
+def test_init_never_overwrites(tmp_path: Path) -> None:
+    write_files(tmp_path, {"datasets/val.jsonl": '{"mine": 1}\n'})
+    said = inside(tmp_path, "init", str(tmp_path))
     assert f"kept  {tmp_path / 'datasets' / 'val.jsonl'}" in said.out
     assert (tmp_path / "datasets" / "val.jsonl").read_text() == '{"mine": 1}\n'
 
 
 @pytest.mark.parametrize("name", ["azure_ml", "azure_openai", "openai", "simulated"])
 def test_every_endpoint_of_a_new_workspace_can_be_loaded(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tunecheck import load_endpoint
 
-    here(capsys, "init", str(tmp_path))
+    inside(tmp_path, "init", ".")
     for variable in ("ENDPOINT_KEY", "AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(variable, "not-a-real-key")
     assert load_endpoint(tmp_path / "endpoints" / f"{name}.yaml").kind == name
@@ -162,42 +149,40 @@ CONVERSATION = {
 }
 
 
-def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
-    cwd: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (cwd / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
+def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(small: Path) -> None:
+    (small / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
     convert = ("datasets", "convert", "raw.json", "--from", "openai", "--out", "datasets/x.jsonl")
-    said = here(capsys, *convert)
+    said = inside(small, *convert)
     assert said.code == 0
     assert "2 of 3 conversations: 2 rows, 2 with 2 function calls" in said.out
     assert "left out number 2:" in said.out
-    assert here(capsys, "evaluate", "--dataset", "x.jsonl", "--quiet").code == 0
-    again = here(capsys, *convert)
+    assert inside(small, "evaluate", "--dataset", "x.jsonl", "--quiet").code == 0
+    again = inside(small, *convert)
     assert (again.code, "exists" in again.err) == (2, True)
-    assert here(capsys, *convert, "--overwrite").code == 0
-    recognised = here(capsys, "datasets", "convert", "raw.json", "--out", "datasets/y.jsonl")
+    assert inside(small, *convert, "--overwrite").code == 0
+    recognised = inside(small, "datasets", "convert", "raw.json", "--out", "datasets/y.jsonl")
     assert recognised.out == said.out.replace("/x.", "/y.")
-    (cwd / "rows.jsonl").write_text('{"query": "hi"}\n')
-    assert "or use the file as it is if its records are rows" in here(capsys, "datasets", "convert", "rows.jsonl").err
+    (small / "rows.jsonl").write_text('{"query": "hi"}\n')
+    assert "or use the file as it is if its records are rows" in inside(small, "datasets", "convert", "rows.jsonl").err
 
 
-def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_what_came_back(small: Path) -> None:
     function = {"name": "get_weather", "arguments": '{"city": "Lisbon\\u001b[2J"}'}
     message = {"content": "one\x1b[2Jtwo", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
     reply = answer({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
     with FaultServer(lambda request, attempt: reply) as server:
         definition = f"kind: openai\nurl: {server.url}/v1\nmodel: m\n"
         (small / "endpoints" / "local.yaml").write_text(definition)
-        said = here(capsys, "check", "local")
+        said = inside(small, "check", "local")
     assert said.err == ""
     assert "local (openai): answered" in said.out
     assert "get_weather" in said.out
     assert "\x1b" not in said.out
 
 
-def test_check_takes_names_with_and_without_option_names(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    named = here(capsys, "check", "small.jsonl", "simulated")
-    assert here(capsys, "check", "--dataset", "small.jsonl", "--endpoint", "simulated").out == named.out
+def test_check_takes_names_with_and_without_option_names(small: Path) -> None:
+    named = inside(small, "check", "small.jsonl", "simulated")
+    assert inside(small, "check", "--dataset", "small.jsonl", "--endpoint", "simulated").out == named.out
 
 
 @contextmanager
@@ -226,16 +211,17 @@ def asked(url: str, body: object, **headers: str) -> object:
 
 def test_serve_gives_recorded_answers_and_ends_in_order(small: Path) -> None:
     messages = [{"role": "user", "content": "hi"}]
-    write_lines(small / "answers.jsonl", [{"messages": messages, "response": "hello"}])
+    write_files(small, {"answers.jsonl": json.dumps({"messages": messages, "response": "hello"})})
     with serving(small, "--replay", "answers.jsonl") as (server, url):
         assert asked(f"{url}/score", {"input_data": messages, "params": {}}) == {"result": "hello"}
     assert server.returncode == 0
 
 
 def test_serve_gives_recorded_answers_by_the_row_ids_of_a_data_set(small: Path) -> None:
-    write_lines(small / "answers.jsonl", [{"id": "r1", "response": "hello"}])
+    write_files(small, {"answers.jsonl": '{"id": "r1", "response": "hello"}'})
     with serving(small, "--replay", "answers.jsonl", "--dataset", "small.jsonl") as (_, url):
-        assert asked(f"{url}/score", {"input_data": rows()[1]["query"], "params": {}}) == {"result": "hello"}
+        messages = [{"role": "user", "content": "question 1"}]
+        assert asked(f"{url}/score", {"input_data": messages, "params": {}}) == {"result": "hello"}
 
 
 def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path) -> None:
@@ -243,7 +229,7 @@ def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path)
         (small / "endpoints" / "served.yaml").write_text(
             f'kind: azure_ml\nurl: {url}/score\nauth: {{type: key, value: "${{env:SERVE_KEY}}"}}\nresponse: result\n'
         )
-        said = process(
+        said = inside(
             small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "served", "--json", SERVE_KEY="s3cret-key"
         )
     assert said.code == 0

@@ -101,25 +101,18 @@ def test_every_option_of_evaluate_has_a_help() -> None:
     assert [each.name for each in described if not each.description.hidden and not each.description.help] == []
 
 
-EVERYTHING = """\
-dataset: val.jsonl
-endpoint: prod
+VARIED = """\
 evaluators: bleu, match
 set: {bleu: {threshold: 0.4}, match.ordered: true}
 mapping:
   response: ${target.text}
   bleu: {response: "${data.x}"}
-name: it-7
-limit: 5
-concurrency: 2
-workers: 0
 group-by: [city, length]
 seed: 0
 fail-under: match>=0.5
 max_error_rate: 0
 allow-simulated: true
 results-dir: out
-dry-run: true
 """
 
 
@@ -128,24 +121,17 @@ def written(folder: Path, text: str) -> str:
     return str(folder / "eval.yaml")
 
 
-def test_every_option_can_stand_in_a_file_with_dashes_or_underscores(tmp_path: Path) -> None:
-    assert read_config(Options, written(tmp_path, EVERYTHING)) == Options(
-        dataset="val.jsonl",
-        endpoint="prod",
+def test_a_file_has_names_with_dashes_or_underscores_and_entries_as_text_or_nested(tmp_path: Path) -> None:
+    assert read_config(Options, written(tmp_path, VARIED)) == Options(
         evaluators=["bleu", "match"],
         set={"bleu.threshold": 0.4, "match.ordered": True},
         mapping={"response": "${target.text}", "bleu.response": "${data.x}"},
-        name="it-7",
-        limit=5,
-        concurrency=2,
-        workers=0,
         group_by=["city", "length"],
         seed=0,
         fail_under=["match>=0.5"],
         max_error_rate=0.0,
         allow_simulated=True,
         results_dir="out",
-        dry_run=True,
     )
 
 

@@ -74,7 +74,10 @@ def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool) -> No
     texts(step, text_mode=text_mode)
 
 
-@given(st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60))
+TEXTS = st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60)
+
+
+@given(TEXTS)
 def test_any_text_is_decoded_or_has_a_problem(text: str) -> None:
     texts(text, text_mode=True)
 
