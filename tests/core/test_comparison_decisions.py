@@ -262,11 +262,8 @@ def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys:
 
 def test_a_score_is_decided_in_its_own_unit(tmp_path: Path) -> None:
     values = [0.3 + 0.004 * at for at in range(100)]
-    runs = [
-        scores(tmp_path, name, [value + more for value in values], range=[0, 1])
-        for name, more in (("a", 0), ("b", 0.1))
-    ]
-    found = compare(*runs).decision
+    higher = [value + 0.1 for value in values]
+    found = compare(*(scores(tmp_path, "run", each, range=[0, 1]) for each in (values, higher))).decision
     assert (found.decision, found.metric) == ("ship", "bleu")
     assert found.difference[1] == pytest.approx(0.1)
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli_parts import write_lines
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.tables import cases
 
@@ -145,16 +146,12 @@ def test_a_single_simulated_answer_makes_a_run_simulated(tmp_path: Path) -> None
 def score_tree(folder: Path, model: str, failed: list[str], rows: int = 4) -> Path:
     """The leaderboard's score and result files of one category."""
     name = "BFCL_v4_simple_python"
-    results, scored = folder / "result" / model / "non_live", folder / "score" / model / "non_live"
-    for place in (results, scored):
-        place.mkdir(parents=True)
     ids = [f"simple_python_{number}" for number in range(rows)]
-    (results / f"{name}_result.json").write_text(
-        "".join(json.dumps({"id": each, "result": "x"}) + "\n" for each in ids)
-    )
+    results = [{"id": each, "result": "x"} for each in ids]
+    write_lines(folder / "result" / model / "non_live" / f"{name}_result.json", results)
     counts = {"accuracy": 0, "correct_count": rows - len(failed), "total_count": rows}
     errors = [{"id": each, "valid": False, "error": ["wrong"], "error_type": "value_error:string"} for each in failed]
-    (scored / f"{name}_score.json").write_text("".join(json.dumps(each) + "\n" for each in (counts, *errors)))
+    write_lines(folder / "score" / model / "non_live" / f"{name}_score.json", [counts, *errors])
     return folder
 
 
@@ -169,13 +166,11 @@ def test_rows_that_passed_come_from_the_result_files_beside_bfcls_scores(tmp_pat
 
 def test_our_verdict_files_compare_with_the_leaderboards_scores(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0"])
-    ours = tmp_path / "ours"
-    ours.mkdir()
     lines = [
         {"id": f"simple_python_{n}", "valid": [True, False, None, True][n], "error_type": None, "message": "why"}
         for n in range(4)
     ]
-    (ours / "simple_python.verdicts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    ours = write_lines(tmp_path / "ours" / "simple_python.verdicts.jsonl", lines).parent
     metric = compare(base, ours).metrics["bfcl_pooled"]
     assert (metric.b, metric.c) == (1, 1)
     assert metric.new_rows.not_applicable == 1
@@ -183,10 +178,8 @@ def test_our_verdict_files_compare_with_the_leaderboards_scores(tmp_path: Path) 
 
 def test_a_verdict_on_a_row_whose_id_has_half_of_a_character_is_read(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0"], rows=1)
-    ours = tmp_path / "ours"
-    ours.mkdir()
-    lines = ['{"id":"\\ud800","valid":true}\n', '{"id":"simple_python_0","valid":true}\n']
-    (ours / "simple_python.verdicts.jsonl").write_text("".join(lines))
+    lines = [{"id": "\ud800", "valid": True}, {"id": "simple_python_0", "valid": True}]
+    ours = write_lines(tmp_path / "ours" / "simple_python.verdicts.jsonl", lines).parent
     assert compare(base, ours).metrics["bfcl_pooled"].c == 1
 
 
@@ -222,8 +215,6 @@ def test_scores_are_looked_for_some_levels_below_a_folder_and_not_on_the_whole_d
     near = tmp_path / "runs" / "one" / "bfcl_score" / "model" / "multi_turn"
     far = near / "a" / "b"
     for folder in (far, near):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "multi_turn_base.verdicts.jsonl").write_text("{}")
-    (tmp_path / ".cache").mkdir()
-    (tmp_path / ".cache" / "hidden.json").write_text("{}")
+        write_lines(folder / "multi_turn_base.verdicts.jsonl", [{}])
+    write_lines(tmp_path / ".cache" / "hidden.json", [{}])
     assert files_below(tmp_path) == [near / "multi_turn_base.verdicts.jsonl"]

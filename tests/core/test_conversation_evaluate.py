@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_lines
 from tests.conversation_parts import Values, evaluated, said, serving, shelf_row
 from tests.pipeline_parts import column, metrics_of, rows_of
 
@@ -29,9 +30,7 @@ def reply(body: Values) -> Any:
 
 def declared(folder: Path, count: int, target: str = "conversation") -> Path:
     """A data file with a sidecar that declares its target."""
-    path = folder / "datasets" / "shelf.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), "utf-8")
+    path = write_lines(folder / "datasets" / "shelf.jsonl", rows(count))
     path.with_suffix(".yaml").write_text(f"target: {target}\n", "utf-8")
     return path
 

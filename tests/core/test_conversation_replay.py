@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_lines
 from tests.conversation_parts import Values, context, log_items, said, shelf_row, states
 
 from tunecheck import DataError, EndpointError
@@ -17,10 +18,7 @@ pytestmark = pytest.mark.usefixtures("shelf")
 
 
 def recorded(folder: Path, *records: Values, name: str = "BFCL_v4_multi_turn_base_result.json") -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
-    return path
+    return write_lines(folder / name, records)
 
 
 async def replayed(path: Path, row: Any = None, **options: Any) -> Values:
