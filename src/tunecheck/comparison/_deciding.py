@@ -1,9 +1,16 @@
-"""Early stopping: evaluate rows in random order until the comparison with the base is decided."""
+"""Early stopping: evaluate rows in random order until the comparison with a base run is decided.
+
+A run (`evaluation._execution`) makes an `EarlyDecision` before it starts, evaluates rows in the order that `begin`
+returns, and writes the `EarlyStop` that `finish` returns to run.json.
+
+An item is a row of the data with all its trials; a unit is a group of rows that depend on each other. Each unit adds
+one pair of scores, the base's and the new run's, to the test of every metric.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +44,8 @@ class Question:
     allow_simulated: bool = False
 
 
-class Deciding:
-    """The decision while a run is in progress."""
+class EarlyDecision:
+    """The answer to a question of early stopping, updated while the run is in progress."""
 
     def __init__(self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path) -> None:
         """Read the base, and pair it with the rows to be evaluated.
@@ -48,178 +55,209 @@ class Deciding:
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided reads rows in random order: give a path, a list or a DataFrame")
-        table, asked = read_runs([question.base, rows], results_dir)
-        if table.info.simulated and not question.allow_simulated:
-            raise _about(table, "its answers are simulated, not a model's: accept them with allow_simulated=True")
-        self.question, self.against, self._dataset = question, table.info.id, rows.dataset
-        pairing = pair(table, asked)
-        base_of = dict(zip(pairing.new, pairing.base, strict=True))
-        self._items = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
-        self._labels = None if asked.clusters is None else asked.clusters.labels
-        self._base_items = {row: base_of[item] for row, item in enumerate(self._items) if item in base_of}
-        self._tests = [
-            _Test(*each, table, question) for each in _choose_metrics(question, table, evaluators, asked.opened.primary)
-        ]
+        base, new = read_runs([question.base, rows], results_dir)
+        if base.info.simulated and not question.allow_simulated:
+            raise _refusal(base, "its answers are simulated, not a model's: accept them with allow_simulated=True")
+        self._question, self._base_id, self._dataset = question, base.info.id, rows.dataset
+        self._items = range(len(new.row_ids)) if new.items.of_row is None else new.items.of_row
+        self._clusters = None if new.clusters is None else new.clusters.labels
+        pairing = pair(base, new)
+        base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
+        self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
+        self._tests = _metric_tests(question, base, evaluators, new.opened.primary)
 
     def begin(self, target: Target | None) -> RandomOrder:
         """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last."""
-        units: dict[Hashable, list[int]] = {}
-
-        def label(row: Row) -> Hashable:
-            """Return the row's label, and add the row to the unit of that label."""
-            found = self._label(row, target)
-            units.setdefault(found, []).append(row.index)
-            return found
-
-        self._order = RandomOrder(self._dataset.rows(), label, self.question.seed, self._enough, self._has_base_row)
+        self._order = RandomOrder(
+            self._dataset.rows(),
+            label=lambda row: self._unit_label(row, target),
+            seed=self._question.seed,
+            enough=self._add_unit,
+            tells=lambda unit: any(row.index in self._base_items for row in unit),
+        )
+        units = [[self._base_items.get(row.index) for row in unit] for unit in self._order.units]
         for test in self._tests:
-            test.begin([[self._base_items.get(row) for row in unit] for unit in units.values()])
+            test.begin(units)
         return self._order
+
+    def _unit_label(self, row: Row, target: Target | None) -> Hashable:
+        """Return a row's label. Rows share it if they depend on each other or must be requested in sequence."""
+        item, column = self._items[row.index], self._dataset.defaults.group_key
+        group: JSON = None if target is None else target.group_key(row)
+        if group is None and column is not None:
+            group = row.values.get(column)
+        if group is None and self._clusters is not None:
+            group = self._clusters[item]
+        return ("item", item) if group is None else ("group", str(group))
+
+    def _add_unit(self, unit: Sequence[RowState]) -> bool:
+        """Pass a unit of evaluated rows to the tests; return whether the comparison is decided now."""
+        paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
+        for test in self._tests:
+            test.add_unit(paired)
+        return self._outcome() != "undecided"
+
+    def _outcome(self) -> Outcome:
+        """Return the outcome of all metrics: worse if any is worse, else undecided if they differ."""
+        outcomes = {test.outcome for test in self._tests}
+        if "worse" in outcomes:
+            return "worse"
+        return outcomes.pop() if len(outcomes) == 1 else "undecided"
 
     def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
         """Return the decision; if it stopped the run, record in the journal which rows count and which are left.
 
         `answered` are the rows that were requested before the run was resumed.
         """
-        order, question = self._order, self.question
-        asked, judged = order.asked.union(answered), order.judged()
-        not_asked = [row.id for row in order.unjudged() if row.index not in asked]
-        for test in self._tests if len(judged) == order.total else ():
-            test.complete()
+        order, question = self._order, self._question
+        requested = order.asked.union(answered)
+        judged = order.judged()
+        not_requested = [row.id for row in order.unjudged() if row.index not in requested]
+        if len(judged) == order.total:
+            for test in self._tests:
+                test.complete()
         decision = EarlyStop(
-            outcome=self.outcome,
-            against=self.against,
+            outcome=self._outcome(),
+            against=self._base_id,
             margin=question.margin,
             confidence=question.confidence,
             seed=question.seed,
             rows=len(judged),
             of=order.total,
-            asked_beyond=order.total - len(judged) - len(not_asked),
-            not_asked=len(not_asked),
-            metrics=[test.decided() for test in self._tests],
+            asked_beyond=order.total - len(judged) - len(not_requested),
+            not_asked=len(not_requested),
+            metrics=[test.decided_metric() for test in self._tests],
         )
         if decision.stopped:
-            journal.stopped(judged, not_asked)
+            journal.stopped(judged, not_requested)
         return decision
 
-    def _label(self, row: Row, target: Target | None) -> Hashable:
-        """Return a row's label. Rows share it if they depend on each other or must be requested in sequence."""
-        item, column = self._items[row.index], self._dataset.defaults.group_key
-        group: JSON = None if target is None else target.group_key(row)
-        if group is None and column is not None:
-            group = row.values.get(column)
-        if group is None and self._labels is not None:
-            group = self._labels[item]
-        return ("item", item) if group is None else ("group", str(group))
 
-    def _has_base_row(self, unit: Sequence[Row]) -> bool:
-        """Return whether the base has any row of the unit."""
-        return any(row.index in self._base_items for row in unit)
-
-    def _enough(self, unit: Sequence[RowState]) -> bool:
-        """Test a unit of rows that the new run has judged; return whether the comparison is decided now."""
-        paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
-        for test in self._tests:
-            test.see(paired)
-        return self.outcome != "undecided"
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of all metrics: worse if any is worse, else undecided if they differ."""
-        outcomes = {test.outcome for test in self._tests}
-        return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
-
-
-def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | None = None) -> str:
+def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | None = None) -> str:
     """Return the metric to decide by: the declared `primary`, else the default among the common evaluators.
 
     Raises:
         ConfigurationError: there is no common evaluator.
     """
-    names = [name for name in table.evaluators if name in evaluators and name not in table.opened.derived]
+    names = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not names:
-        own = ", ".join(table.evaluators)
-        raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}, only {own}")
-    return primary if primary in names else default_primary(names, table)
+        own = ", ".join(base.evaluators)
+        raise _refusal(base, f"it has none of the evaluators {', '.join(evaluators)}, only {own}")
+    return primary if primary in names else default_primary(names, base)
 
 
-def _choose_metrics(
-    question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
-) -> Iterator[tuple[str, MetricColumn, tuple[float, float]]]:
-    """Yield the name, the base's column and the range of each metric to decide by.
+def _metric_tests(
+    question: Question, base: RunTable, evaluators: Collection[str], primary: str | None
+) -> list[_MetricTest]:
+    """Return a test for each metric to decide by.
 
     Raises:
-        ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run.
+        ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run; or the
+            margin covers the whole range.
     """
-    names = question.metrics or [gated_primary(table, evaluators, primary or table.opened.primary)]
-    for chosen in choose_metrics(table, table, names)[0]:
+    tests = []
+    names = question.metrics or [gated_primary(base, evaluators, primary or base.opened.primary)]
+    for chosen in choose_metrics(base, base, names)[0]:
         if not chosen.tested:
             continue
-        if chosen.key not in table.columns:
-            raise _about(table, f"early stopping needs a metric of all rows, not of a slice such as {chosen.name}")
+        name, margin = chosen.name, question.margin
+        if chosen.key not in base.columns:
+            raise _refusal(base, f"early stopping needs a metric of all rows, not of a slice such as {name}")
         if chosen.evaluator not in evaluators:
-            raise _about(table, f"the new run has no evaluator {chosen.evaluator!r}: add it, or name another metric")
-        column = table.columns[chosen.key]
+            raise _refusal(base, f"the new run has no evaluator {chosen.evaluator!r}: add it, or name another metric")
+        column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise _about(
-                table, f"early stopping needs the lowest and highest value of {chosen.name}, which are not declared"
-            )
-        yield chosen.name, column, bounds
+            raise _refusal(base, f"early stopping needs the lowest and highest value of {name}, which are not declared")
+        scale = _Scale(bounds[0], bounds[1] - bounds[0], column.higher_is_better)
+        if margin is not None and margin >= scale.width:
+            raise _refusal(base, f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
+        tests.append(_MetricTest(name, column, scale, base, question))
+    return tests
 
 
-def _about(table: RunTable, what: str) -> ConfigurationError:
-    return ConfigurationError(f"the base {table.info.id}: {what}")
+def _refusal(base: RunTable, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"the base {base.info.id}: {problem}")
 
 
-class _Test:
-    """One metric with its test and the base's number of each item; scores are scaled to 0 to 1, higher is better."""
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Converts a metric's values to scores from 0 to 1, where higher is better, and back; `width` is its range."""
+
+    low: float
+    width: float
+    higher_is_better: bool
+
+    def score(self, value: float) -> float:
+        """Return the score of a value."""
+        scaled = (value - self.low) / self.width
+        return scaled if self.higher_is_better else 1 - scaled
+
+    def value(self, score: float) -> float:
+        """Return the value that has this score."""
+        return self.low + self.width * (score if self.higher_is_better else 1 - score)
+
+    def difference(self, scores: float | None) -> float | None:
+        """Return a difference of values, given the difference of their scores."""
+        if scores is None:
+            return None
+        return scores * self.width if self.higher_is_better else -scores * self.width
+
+
+class _MetricTest:
+    """The test of one metric, with the base's value of each item.
+
+    `outcome` is final once it is no longer undecided, although later units still add to the figures.
+    """
 
     _test: EarlyTest
 
-    def __init__(
-        self, name: str, column: MetricColumn, bounds: tuple[float, float], table: RunTable, question: Question
-    ) -> None:
-        """Read the base's numbers of a metric with this range; refuse a margin that covers the whole range."""
-        self.name, self.column = name, column
+    def __init__(self, name: str, column: MetricColumn, scale: _Scale, base: RunTable, question: Question) -> None:
+        self._name, self._column, self._scale = name, column, scale
+        self._base_values = item_values(base, column.name)
+        self._confidence = question.confidence
+        self._margin = None if question.margin is None else question.margin / scale.width
+        self._has_verdicts = column.passes == column.name
         self.outcome: Outcome = "undecided"
-        self._pairs, self._values = 0, item_values(table, column.name)
-        self._low, self._range = bounds[0], bounds[1] - bounds[0]
-        self._confidence, margin = question.confidence, question.margin
-        if margin is not None and margin >= self._range:
-            raise _about(table, f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
-        self._margin = None if margin is None else margin / self._range
+        self._pairs_at_outcome = 0
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
-        """Create the test for units of dependent rows; each unit lists the base's items, None for rows it lacks."""
-        known = [score for unit in units for item in unit if (score := self.base_score(item)) is not None]
-        total = sum(any(self.base_score(item) is not None for item in unit) for unit in units)
-        # A mean over several rows is no verdict, even if each row passes or fails.
-        is_verdict = self.column.passes == self.column.name and all(score in (0, 1) for score in known)
-        verdicts = is_verdict and max(map(len, units)) == 1
+        """Create the test for all units of the run; each unit lists the base's items, None for rows that it lacks."""
+        scores_by_unit = [[self._base_score(item) for item in unit] for unit in units]
+        known = [score for scores in scores_by_unit for score in scores if score is not None]
+        total = sum(any(score is not None for score in scores) for scores in scores_by_unit)
+        # The mean of several rows lies between pass and fail, even if each row passes or fails.
+        single_rows = max(map(len, units)) == 1
+        verdicts = self._has_verdicts and single_rows and all(score in (0, 1) for score in known)
         self._test = EarlyTest(self._margin, self._confidence, total, verdicts=verdicts)
 
-    def base_score(self, item: int | None) -> float | None:
+    def add_unit(self, unit: Sequence[tuple[int, RowState]]) -> None:
+        """Add one pair to the test: the mean scores of a unit in the base and in the new run.
+
+        `unit` has the base's item of each row, and the row as the new run evaluated it. The means are over the rows
+        with a score in both runs.
+        """
+        base_scores, new_scores, base_has_score = [], [], False
+        for item, state in unit:
+            base_score = self._base_score(item)
+            if base_score is None:
+                continue
+            base_has_score = True
+            new_score = self._new_score(state)
+            if new_score is not None:
+                base_scores.append(base_score)
+                new_scores.append(new_score)
+        if base_scores:
+            rows = len(base_scores)
+            self._settle(self._test.see(math.fsum(base_scores) / rows, math.fsum(new_scores) / rows))
+        elif base_has_score:
+            self._test.skip()  # `begin` counted a pair for this unit
+
+    def _base_score(self, item: int | None) -> float | None:
         """Return the base's score of an item, from 0 to 1; None if it has none."""
-        value = math.nan if item is None else float(self._values[item])
-        return None if math.isnan(value) else self._score(value)
-
-    def _score(self, value: float) -> float:
-        """Return a number scaled to 0 to 1, so that higher is better."""
-        scaled = (value - self._low) / self._range
-        return scaled if self.column.higher_is_better else 1 - scaled
-
-    def see(self, unit: Sequence[tuple[int, RowState]]) -> None:
-        """Pass a unit to the test as one pair: the means over its rows with a number in both runs."""
-        before = [(self.base_score(item), state) for item, state in unit]
-        both = [(old, new) for old, state in before if old is not None and (new := self._new_score(state)) is not None]
-        if not both:
-            if any(old is not None for old, _ in before):
-                self._test.skip()
-            return
-        outcome = self._test.see(*(math.fsum(side) / len(both) for side in zip(*both, strict=True)))
-        if self.outcome == "undecided":
-            self.outcome, self._pairs = outcome, self._test.pairs
+        if item is None or math.isnan(self._base_values[item]):
+            return None
+        return self._scale.score(float(self._base_values[item]))
 
     def _new_score(self, state: RowState) -> float | None:
         """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or does not apply.
@@ -227,51 +265,51 @@ class _Test:
         Raises:
             RunError: the number is outside the metric's declared range.
         """
-        column = self.column
+        column = self._column
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:
             return None
-        if column.passes == column.name:
+        if self._has_verdicts:
             word = WORDS.get(str(output.get(f"{column.metric}{RESULT}")))
             return {"pass": 1.0, "fail": 0.0}.get(word or "")
         value = output.get(column.name.removeprefix(f"{column.evaluator}."))
         if not isinstance(value, (int, float)) or math.isnan(value):
             return None
-        score = self._score(value)
+        score = self._scale.score(value)
         if not 0 <= score <= 1:
-            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside its declared range: correct either")
+            raise RunError(f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct either")
         return score
 
     def complete(self) -> None:
         """Decide from all rows if the outcome is still undecided."""
         if self.outcome == "undecided":
-            self.outcome, self._pairs = self._test.complete(), self._test.pairs
+            self._settle(self._test.complete())
 
-    def decided(self) -> DecidedMetric:
-        """Return the outcome with its figures in the metric's own unit and direction."""
-        test, up = self._test, self.column.higher_is_better
-        interval = test.interval()
-        means: tuple[float | None, float | None] = (None, None)
+    def _settle(self, outcome: Outcome) -> None:
+        """Take the test's outcome and its number of pairs, unless an earlier outcome is final."""
+        if self.outcome == "undecided":
+            self.outcome, self._pairs_at_outcome = outcome, self._test.pairs
+
+    def decided_metric(self) -> DecidedMetric:
+        """Return the outcome with its figures on the metric's own scale."""
+        test, scale = self._test, self._scale
+        base = new = None
         if test.pairs:
-            base, new = (self._low + self._range * (mean if up else 1 - mean) for mean in test.means)
-            means = base, new
-        ends = (interval.low, interval.high) if up else (_minus(interval.high), _minus(interval.low))
-        value = interval.value if up else _minus(interval.value)
-        difference, low, high = (None if each is None else each * self._range for each in (value, *ends))
+            base, new = map(scale.value, test.means)
+        interval = test.interval()
+        low, high = interval.low, interval.high
+        if not scale.higher_is_better:
+            low, high = high, low
         return DecidedMetric(
-            name=self.name,
-            key=self.column.name,
-            kind=self.column.kind,
+            name=self._name,
+            key=self._column.name,
+            kind=self._column.kind,
             outcome=self.outcome,
-            pairs=self._pairs,
-            base=means[0],
-            new=means[1],
-            difference=difference,
-            low=low,
-            high=high,
+            pairs=self._pairs_at_outcome,
+            base=base,
+            new=new,
+            difference=scale.difference(interval.value),
+            low=scale.difference(low),
+            high=scale.difference(high),
             p_value=test.p_value() if test.pairs else 1.0,
         )
-
-
-def _minus(value: float | None) -> float | None:
-    return None if value is None else -value

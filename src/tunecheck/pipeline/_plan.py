@@ -122,10 +122,10 @@ class RandomOrder:
         units: dict[Hashable, list[Row]] = {}
         for row in rows:
             units.setdefault(label(row), []).append(row)
-        self._units = [*units.values()]
-        random.Random(seed).shuffle(self._units)
-        self._units.sort(key=tells, reverse=True)
-        self._unit_of = {row.index: at for at, unit in enumerate(self._units) for row in unit}
+        self.units = [*units.values()]
+        random.Random(seed).shuffle(self.units)
+        self.units.sort(key=tells, reverse=True)
+        self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
         self._enough = enough
         self._held: dict[int, list[RowState]] = {}
         self._begun = self._next_unit = 0
@@ -135,7 +135,7 @@ class RandomOrder:
 
     def rows(self) -> Iterator[Row]:
         """Yield every row on demand, unit by unit."""
-        for unit in self._units:
+        for unit in self.units:
             self._begun += 1
             yield from unit
 
@@ -150,12 +150,12 @@ class RandomOrder:
         A unit is yielded once it and all earlier units are finished. Nothing is yielded once the run is decided.
         """
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
-        while not self.decided and len(self._held.get(self._next_unit, ())) == len(self._units[self._next_unit]):
+        while not self.decided and len(self._held.get(self._next_unit, ())) == len(self.units[self._next_unit]):
             unit = sorted(self._held.pop(self._next_unit), key=lambda each: each.row.index)
             yield from unit
             self._next_unit += 1
             self.decided = self._enough(unit)
-            if self._next_unit == len(self._units):
+            if self._next_unit == len(self.units):
                 return
 
     @property
@@ -165,11 +165,11 @@ class RandomOrder:
 
     def judged(self) -> list[int]:
         """Return the indices of the rows in the units that counted for the decision, in the order of the data."""
-        return sorted(row.index for unit in self._units[: self._next_unit] for row in unit)
+        return sorted(row.index for unit in self.units[: self._next_unit] for row in unit)
 
     def unjudged(self) -> Iterator[Row]:
         """Yield the rows that are not counted, in the random order."""
-        for unit in self._units[self._next_unit :]:
+        for unit in self.units[self._next_unit :]:
             yield from unit
 
 
