@@ -1,6 +1,7 @@
 """Show a row's expected and actual calls side by side, with the faults that an evaluator found.
 
-This module judges nothing: it pairs calls as evaluators do, and marks each argument that a fault names.
+`report._details` calls `side_by_side` for each row and writes the result to the page. This module judges nothing: it
+pairs calls as evaluators do, and marks each argument that a fault names.
 """
 
 from __future__ import annotations
@@ -68,43 +69,43 @@ class SideBySide(msgspec.Struct):
     expected_names: list[str] = []
     called_names: list[str] = []
     confused: list[tuple[str, str]] = []
-    wanted: Reading | None = None
-    """The ground truth after parsing."""
+    parsed_ground_truth: Reading | None = None
 
 
-def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBySide:
-    """Compare a response with its ground truth; `read` is the parsed ground truth, if the caller has it.
+def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = None) -> SideBySide:
+    """Compare a response with its ground truth, which is parsed unless the caller passes it parsed.
 
     Unreadable values are shown unchanged and raise no error.
     """
-    tools = tools_of(sides.tools)
-    wanted, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
-    read = wanted
-    # `alternatives` is None if the evaluator does not say whether the ground truth is a list of accepted answers.
-    judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
-    accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
-    if accepted:
-        wanted = Reading(calls=accepted, format="bfcl")
-        names = {
-            tool_name(call.name): call.name for call in accepted
-        }  # a model gets and calls `math.hcf` as `math_hcf`
-        renamed = (FunctionCall(names.get(call.name, call.name), call.arguments, call.id) for call in made.calls)
-        made = replace(made, calls=tuple(renamed))
-    asked = sides.ground_truth is not None
-    are_lists = bool(accepted) or alternatives is True
-    lines = _lines(wanted.calls, made.calls, judged, "extra" if asked else "alone", alternatives=are_lists)
-    actual = _words(made, sides.response, sides.text)
+    tools, judged = tools_of(sides.tools), sides.judged
+    if parsed_ground_truth is None:
+        parsed_ground_truth = _parse(sides.ground_truth, tools)
+    expected, actual = parsed_ground_truth, _parse(sides.response, tools)
+    alternatives = judged is not None and judged.alternatives is True
+    # Unless the evaluator says that it is not, a ground truth may be a list of accepted answers.
+    if judged is None or judged.alternatives is not False:
+        possible_answers = _possible_answers(sides.ground_truth)
+        if possible_answers:
+            alternatives = True
+            expected = Reading(calls=possible_answers, format="bfcl")
+            actual = _with_expected_names(actual, possible_answers)
+    has_ground_truth = sides.ground_truth is not None
+    unexpected = "extra" if has_ground_truth else "alone"
+    lines = _pair_calls(expected.calls, actual.calls, judged, unexpected, alternatives=alternatives)
+    actual_words = _words(actual, sides.response, sides.text)
     confused: Iterable[tuple[str, str]] = ()
-    if asked:
-        confused = _confusions(lines) if wanted.calls and made.calls else _answer_confusion(wanted, made, actual)
+    if expected.calls and actual.calls:
+        confused = _confused_functions(lines)
+    elif has_ground_truth:
+        confused = _confused_with_words(expected, actual, actual_words)
     return SideBySide(
-        _words(wanted, sides.ground_truth, None),
-        actual,
-        [_line_cells(line, alternatives=are_lists) for line in lines[:_MOST_CALLS]],
-        names_of(wanted.calls),
-        names_of(made.calls),
-        [*confused],
-        read,
+        expected=_words(expected, sides.ground_truth, None),
+        actual=actual_words,
+        pairs=[_line_cells(line, alternatives=alternatives) for line in lines[:_MOST_CALLS]],
+        expected_names=names_of(expected.calls),
+        called_names=names_of(actual.calls),
+        confused=[*confused],
+        parsed_ground_truth=parsed_ground_truth,
     )
 
 
@@ -113,7 +114,7 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
-def _read(value: JSON, tools: ToolDefinitions) -> Reading:
+def _parse(value: JSON, tools: ToolDefinitions) -> Reading:
     """Return the calls in a value; a lone object such as `{"f": {…}}` counts as one call if there are no tools."""
     single = isinstance(value, dict) and len(value) == 1 and all(isinstance(item, dict) for item in value.values())
     return read_calls([value] if single and not tools else value, tools=tools)
@@ -130,6 +131,13 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
             return ()
         calls.append(FunctionCall(name, arguments))
     return tuple(calls) if any(call.arguments for call in calls) else ()
+
+
+def _with_expected_names(actual: Reading, expected: Iterable[FunctionCall]) -> Reading:
+    """Return the actual calls with the expected functions' own names: a model calls `math.hcf` as `math_hcf`."""
+    own_names = {tool_name(call.name): call.name for call in expected}
+    calls = (FunctionCall(own_names.get(call.name, call.name), call.arguments, call.id) for call in actual.calls)
+    return replace(actual, calls=tuple(calls))
 
 
 def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
@@ -161,48 +169,54 @@ class _CallLine(msgspec.Struct):
     paths: Sequence[str] = ()
     faults: list[Fault] = []
 
+    def names(self) -> list[str]:
+        """Return the functions' names, the expected one first."""
+        return [call.name for call in (self.expected, self.actual) if call is not None]
 
-def _lines(
-    wanted: Sequence[FunctionCall],
-    made: Sequence[FunctionCall],
+
+def _pair_calls(
+    expected: Sequence[FunctionCall],
+    actual: Sequence[FunctionCall],
     judged: JudgedCalls | None,
-    extra: str,
+    unexpected: str,
     *,
     alternatives: bool,
 ) -> list[_CallLine]:
     """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last.
 
-    `extra` is the status of a call that was not expected. `alternatives`: expected arguments are lists of accepted
-    values.
+    `unexpected` is the status of a call that was not expected. `alternatives`: expected arguments are lists of
+    accepted values.
     """
-    wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
-    if not (wanted and made):
-        return _unpaired(wanted, made, extra)
+    expected, actual = expected[:_MOST_CALLS], actual[:_MOST_CALLS]
+    if not (expected and actual):
+        return _unpaired(expected, actual, unexpected)
     faults = judged.faults if judged is not None else ()
-    names = [call.name for call in wanted]
-    if names == [call.name for call in made] and len({*names}) == len(names):  # only one pairing is possible
-        lines = [_CallLine(one, other, _status_without_fault(judged)) for one, other in zip(wanted, made, strict=True)]
-        _give_faults(lines, faults)
+    status = _status_without_fault(judged)
+    names = [call.name for call in expected]
+    if names == [call.name for call in actual] and len({*names}) == len(names):  # only one pairing is possible
+        lines = [_CallLine(*calls, status) for calls in zip(expected, actual, strict=True)]
+        _assign_faults(faults, lines)
         return lines
     codes = {fault.code for fault in faults}
-    match = match_calls(made, wanted, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
-    lines = [_line(pair, _status_without_fault(judged)) for pair in match.pairs]
+    match = match_calls(actual, expected, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
+    lines = [_line(pair, status) for pair in match.pairs]
     lines += [_line(pair, "moved") for pair in match.moved]
-    missing, left = [*match.missing], [*match.extra]
+    missing, extra = [*match.missing], [*match.extra]
     for pair in match.misnamed:
         if "misnamed_call" in codes:
             lines.append(_line(pair, "misnamed"))
         else:
             missing.append(pair.expected)
-            left.append(pair.actual)
-    lines.sort(key=lambda line: wanted.index(line.expected) if line.expected in wanted else 0)
-    _give_faults(lines, faults)
-    return lines + _unpaired(missing, left, extra)
+            extra.append(pair.actual)
+    lines.sort(key=lambda line: expected.index(line.expected) if line.expected in expected else 0)
+    _assign_faults(faults, lines)
+    return lines + _unpaired(missing, extra, unexpected)
 
 
-def _unpaired(missing: Iterable[FunctionCall], left: Iterable[FunctionCall], extra: str) -> list[_CallLine]:
-    """Return a line for each call without a partner; `extra` is the status of calls that were not expected."""
-    return [*(_CallLine(call, None, "missing") for call in missing), *(_CallLine(None, call, extra) for call in left)]
+def _unpaired(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], unexpected: str) -> list[_CallLine]:
+    """Return a line for each call without a partner, the missing ones first; `unexpected` is the others' status."""
+    lines = [_CallLine(call, None, "missing") for call in missing]
+    return lines + [_CallLine(None, call, unexpected) for call in extra]
 
 
 @cache  # there are only four policies, and the constructor checks all options each time
@@ -215,17 +229,20 @@ def _line(pair: Pair, status: str) -> _CallLine:
     return _CallLine(pair.expected, pair.actual, status, [each.path for each in pair.differences])
 
 
-def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
+def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
     """Add each argument's fault to the line that differs at its path, else to the first line of its function."""
     for fault in faults:
-        own = [each for each in lines if fault.call in [side and side.name for side in (each.expected, each.actual)]]
-        if own and fault.code not in _WHOLE_CALLS:
-            about = next((line for line in own if fault.path in line.paths), own[0])
-            about.faults.append(fault)
-            about.status = "differs" if about.status in ("same", "named", "beside") else about.status
+        if fault.code in _WHOLE_CALLS:
+            continue
+        of_function = [line for line in lines if fault.call in line.names()]
+        if of_function:
+            line = next((line for line in of_function if fault.path in line.paths), of_function[0])
+            line.faults.append(fault)
+            if line.status in ("same", "named", "beside"):
+                line.status = "differs"
 
 
-def _confusions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
+def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
     """Yield each expected function with the function that was called instead, or with itself."""
     missing, extra = [], []
     for line in lines:
@@ -299,12 +316,14 @@ def _accepted_text(value: JSON) -> str:
     return cut(" | ".join([*shown, *(["(may be left out)"] if "" in value else [])]))
 
 
-def _answer_confusion(wanted: Reading, made: Reading, actual: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
+def _confused_with_words(expected: Reading, actual: Reading, words: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
     """Yield expected and called functions if a side has no readable call; a word such as ANSWER stands for it."""
-    other = UNREADABLE if made.problem is not None else ANSWER if actual else NO_CALL
-    if wanted.calls:
-        yield from ((name, other) for name in names_of(wanted.calls))
-    elif made.calls:
-        yield from ((ANSWER, name) for name in names_of(made.calls))
+    no_call = ANSWER if words else NO_CALL
+    if actual.problem is not None:
+        no_call = UNREADABLE
+    if expected.calls:
+        yield from ((name, no_call) for name in names_of(expected.calls))
+    elif actual.calls:
+        yield from ((ANSWER, name) for name in names_of(actual.calls))
     else:
-        yield ANSWER, other
+        yield ANSWER, no_call

@@ -134,7 +134,7 @@ class DetailReader:
         if sides is not None and sides != other.sides:
             asked = (sides.ground_truth, sides.tools)
             same = other.sides is not None and asked == (other.sides.ground_truth, other.sides.tools)
-            calls = side_by_side(sides, calls.wanted if same else None)
+            calls = side_by_side(sides, calls.parsed_ground_truth if same else None)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
