@@ -55,10 +55,10 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
 def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
     """Return the evaluators, then the data's primary metric if both runs have it; each name once."""
-    primary = [
-        name for name in (base.opened.primary, new.opened.primary) if name and (name in mains or _key(name, base, new))
-    ]
-    return [*dict.fromkeys([*mains, *primary[:1]])]
+    for primary in (base.opened.primary, new.opened.primary):
+        if primary and (primary in mains or _key(primary, base, new)):
+            return [*dict.fromkeys([*mains, primary])]
+    return [*mains]
 
 
 def _name_list(table: RunTable) -> str:

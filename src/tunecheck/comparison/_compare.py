@@ -63,9 +63,8 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
             counter.update(dict.fromkeys(causes, count))
     codes = order_causes(before.keys() | after.keys())
     p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
-    adjusted = correct_by_holm(
-        [(p_value, gone[code] + come[code] > 0) for code, p_value in zip(codes, p_values, strict=True)]
-    )
+    moved = [gone[code] + come[code] > 0 for code in codes]
+    adjusted = correct_by_holm([*zip(p_values, moved, strict=True)])
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
         cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])

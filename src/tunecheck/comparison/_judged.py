@@ -73,25 +73,21 @@ def corrections(run: Run) -> dict[str, Correction]:
         raw = rate_of(table, f"{name}.{PASS_RATE}")
         found[name] = Correction(raw)
         if calibration is not None and raw is not None and raw.value is not None:
-            shared = _labels_of_its_rows(run, name, judges[name].primary or name, calibration)
-            found[name] = _correction(raw, raw.value, _counts(calibration), shared)
+            own_labels = LabelCounts.of(_labelled(run, name, judges[name].primary or name, calibration).values())
+            found[name] = _correction(raw, raw.value, _counts(calibration), own_labels)
     return found
 
 
-def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
-    """Return a rate's correction: by 30 or more labels of the run's own rows (`shared`), else by all labels."""
-    if shared.total >= _FEWEST_OF_THE_RUN:
+def _correction(raw: Estimate, rate: float, labels: LabelCounts, own: LabelCounts) -> Correction:
+    """Return a rate's correction: by 30 or more labels of the run's `own` rows, else by all `labels` of the judge."""
+    if own.total >= _FEWEST_OF_THE_RUN:
         worth = _worth(raw) / raw.n
-        left, passed = raw.n - shared.total, rate * raw.n - shared.pass_pass - shared.fail_pass
-        return Correction(raw, prediction_powered(passed * worth, left * worth, shared, raw.confidence), shared.total)
+        unlabelled, passed = raw.n - own.total, rate * raw.n - own.pass_pass - own.fail_pass
+        corrected = prediction_powered(passed * worth, unlabelled * worth, own, raw.confidence)
+        return Correction(raw, corrected, own.total)
     if labels.problem is not None:
         return Correction(raw, None, labels.total, labels.problem)
     return Correction(raw, corrected_rate(raw, labels), labels.total)
-
-
-def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
-    """Count the human labels and the judge's verdicts of this run's labelled rows."""
-    return LabelCounts.of(_labelled(run, name, metric, calibration).values())
 
 
 def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:

@@ -160,8 +160,8 @@ def measure(
         base=found.base,
         new=found.new,
         difference=found.difference,
-        base_rows=_counts(base, chosen),
-        new_rows=_counts(new, chosen),
+        base_rows=Counts(*base.evaluators[chosen.evaluator].counts()),
+        new_rows=Counts(*new.evaluators[chosen.evaluator].counts()),
         one_sided=OneSided(*one_sided),
         b=None if binary is None else binary.b,
         c=None if binary is None else binary.c,
@@ -228,10 +228,6 @@ def _plain(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _counts(table: RunTable, chosen: Chosen) -> Counts:
-    return Counts(*table.evaluators[chosen.evaluator].counts())
-
-
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     """Return how many rows would show a difference of this size to be within or beyond the margin; None: no number."""
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
@@ -292,9 +288,8 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
     adjusted: list[float | None] = [None] * len(metrics)
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
-        for place, p_value in zip(
-            places, correct_by_holm([(metrics[at].p_value, metrics[at].moved) for at in places]), strict=True
-        ):
+        p_values = correct_by_holm([(metrics[place].p_value, metrics[place].moved) for place in places])
+        for place, p_value in zip(places, p_values, strict=True):
             adjusted[place] = p_value
     return adjusted
 

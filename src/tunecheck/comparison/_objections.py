@@ -293,13 +293,12 @@ class _Weighed:
         served = self._serving_faults()
         if served is not None:
             # Rows that failed because of serving, and did not get the best score all the same.
-            had, has = (each & (side != self._best) for each, side in zip(served, (sides.base, sides.new), strict=True))
+            _, best = self._ends
+            had, has = served[0] & (sides.base != best), served[1] & (sides.new != best)
             if ((had ^ has) & sides.both).any():
                 effect = "undecided" if self._can_change(base | had & ~has, new | has & ~had) else "none"
-                text = (
-                    f"rows that failed because of serving: {has.sum():,} in {self._new}, {had.sum():,} in {self._base}"
-                )
-                yield Objection("serving_changed", text, effect)
+                counts = f"{has.sum():,} in {self._new}, {had.sum():,} in {self._base}"
+                yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
     @property
     def _items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
@@ -336,10 +335,6 @@ class _Weighed:
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
 
-    @property
-    def _best(self) -> float:
-        return self._ends[1]
-
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
         """Return the metric with the best or worst value on the masked pairs, in the new run's favour or against it."""
         worst, best = self._ends
@@ -361,10 +356,8 @@ class _Weighed:
 
     def _range_text(self, base: Mask, new: Mask) -> str:
         """Say between which values the new run's figure lies, whatever the verdicts of the rows in the masks."""
-        ends = sorted(
-            float(each.new[each.both].mean())
-            for each in (self._fill(base, new, favours_new=favours_new) for favours_new in (False, True))
-        )
+        filled = [self._fill(base, new, favours_new=favours_new) for favours_new in (False, True)]
+        ends = sorted(float(sides.new[sides.both].mean()) for sides in filled)
         low, high = (value_text(self.metric.kind, end) for end in ends)
         return f"over all rows, {self._new} lies between {low} and {high}"
 

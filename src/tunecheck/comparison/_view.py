@@ -281,21 +281,15 @@ def _causes_table(
     only = () if brief else ("base only", "new only")
     heads = ("why rows failed", "base", "new", "change", *only, "adj. p", "")
     rows: list[list[Cell]] = []
-    for each in causes:
-        shown = each.p_adjusted < 1 - comparison.confidence
-        change = Words(f"{each.new - each.base:+,}", "dim" if not shown else "bad" if each.new > each.base else "good")
-        counts = [f"{count:,}" for count in (each.only_base, each.only_new)[: len(only)]]
-        rows.append(
-            [
-                clean(each.title, 60),
-                f"{each.base:,}",
-                f"{each.new:,}",
-                change,
-                *counts,
-                p_text(each.p_adjusted),
-                "serving" if each.side == "serving" else "",
-            ]
-        )
+    for cause in causes:
+        style: Style = "bad" if cause.new > cause.base else "good"
+        if cause.p_adjusted >= 1 - comparison.confidence:
+            style = "dim"
+        change = Words(f"{cause.new - cause.base:+,}", style)
+        base, new, *one_sided = (f"{n:,}" for n in (cause.base, cause.new, cause.only_base, cause.only_new))
+        serving = "serving" if cause.side == "serving" else ""
+        cells: list[Cell] = [clean(cause.title, 60), base, new, change, *one_sided[: len(only)]]
+        rows.append([*cells, p_text(cause.p_adjusted), serving])
     left = len(against.causes) - len(causes)
     return Table(heads, rows, f"l{'r' * (len(heads) - 2)}l", below=f"and {plural(left, 'more cause')}" if left else "")
 
@@ -350,13 +344,10 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     title: list[Cell] = [Words(f"  {name} {total:,}", style)]
     if common:
         title += [": ", Words(", ".join(common), "dim", foreign=True)]
-    cells = [
-        (
-            Words(f"    {clean(row.row_id, 60)}", foreign=True),
-            Words(clean(row_text(row, metric.kind), longest), "dim", foreign=True),
-        )
-        for row in rows[:most]
-    ]
+    cells = []
+    for row in rows[:most]:
+        reasons = clean(row_text(row, metric.kind), longest)
+        cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(reasons, "dim", foreign=True)))
     return Table(("", ""), cells, "ll", tuple(title), folded=True)
 
 
@@ -380,11 +371,9 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
     cells: list[Sequence[Sentence]] = []
     for outcome, style in _OVER_RUNS.items():
         rows = [row for row in found.rows if row.outcome == outcome][:most]
-        since = (
-            ""
-            if outcome != "broken"
-            else ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
-        )
+        since = ""
+        if outcome == "broken":
+            since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
         if rows:
             cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
         for row in rows:

@@ -46,9 +46,8 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
         try:
             await site.start()
         except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
-            raise ConfigurationError(
-                f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
-            ) from None
+            reason = getattr(error, "strerror", "") or error
+            raise ConfigurationError(f"cannot serve on {host}:{port}: {reason}") from None
         taken = runner.addresses[0][1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
     finally:

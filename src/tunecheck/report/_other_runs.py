@@ -140,7 +140,7 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     own = other.outcomes
     return {
         "run": other.run.id,
-        "simulated": other.run.simulated,
+        "simulated": other.run.manifest.simulated,
         "facts": [*facts_of(other.run)],
         "outcomes": [own[each.name].written(each) if each.name in own else None for each in new.evaluators],
     }
@@ -150,7 +150,6 @@ def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JS
     """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
-    parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]
     return {
         "run": against.new.id,
         "alike": "id" if by_id or pairs.by_id_alone else "content",
@@ -159,7 +158,7 @@ def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JS
         "only_in_new": _name_ids(pairs.only_in_new),
         "warnings": [shared_text(against, base), *stopped],
         "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
-        "parts": parts,
+        "parts": [part.as_json() for part in (*against.figures, *against.parts)],
         "part_metric": against.part_metric,
         "causes": [each.as_json() for each in against.causes if each.new > each.base],
         "notes": [*against.notes],

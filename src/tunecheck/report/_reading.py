@@ -77,11 +77,6 @@ class ReportedRun:
         ]
         yield from found if positions is None else (found[at] for at in positions)
 
-    @property
-    def simulated(self) -> bool:
-        """True if no model answered."""
-        return self.manifest.simulated
-
     @cached_property
     def ground_truth(self) -> ValueReader:
         """The reader of a row's ground truth."""

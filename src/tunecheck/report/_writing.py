@@ -212,7 +212,7 @@ class _Report:
             "facts": [*facts_of(run)],
             "rows": len(table.texts["ids"]),
             "failed_rows": table.failed_rows,
-            "simulated": run.simulated,
+            "simulated": run.manifest.simulated,
             "stopped": stopped_text(run.manifest.stopped),
             "simulated_rows": table.simulated,
             "notes": [*run.notes],

@@ -205,11 +205,8 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     (`benchmarks/comparison_coverage.py`).
     """
     # Values that differ only by rounding errors count as equal.
-    _, kind, counts = numpy.unique(
-        numpy.round(values / max(float(numpy.abs(values).max()), _VANISHING), _DIGITS),
-        return_inverse=True,
-        return_counts=True,
-    )
+    rounded = numpy.round(values / max(float(numpy.abs(values).max()), _VANISHING), _DIGITS)
+    _, kind, counts = numpy.unique(rounded, return_inverse=True, return_counts=True)
     differs = kind != counts.argmax()
     if groups is None:
         count, differing = len(values), int(numpy.count_nonzero(differs))

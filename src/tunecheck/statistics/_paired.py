@@ -183,9 +183,8 @@ def paired_scores(
     change = differences(before, after)
     groups = as_clusters(clusters, len(change))
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    of_base, of_new, difference = means(
-        [before, after, change], [bounds, bounds, spans], groups, confidence, seed, resamples
-    )
+    columns, ranges = [before, after, change], [bounds, bounds, spans]
+    of_base, of_new, difference = means(columns, ranges, groups, confidence, seed, resamples)
     if difference.remark == NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
     alone = groups is not None and groups.count < 2

@@ -164,13 +164,11 @@ class EarlyTest:
         if self._margin is None or not self._base:
             return "undecided"
         base, new = self._base, self._new
-        whole = all(score in (0.0, 1.0) for score in (*base, *new))
-        compared = (
-            paired_binary(base, new, confidence=self._confidence)
-            if whole
-            else paired_scores(base, new, bounds=(0.0, 1.0), confidence=self._confidence)
-        )
-        return "not_worse" if non_inferiority(compared.difference, self._margin).shown else "undecided"
+        if all(score in (0.0, 1.0) for score in (*base, *new)):
+            difference = paired_binary(base, new, confidence=self._confidence).difference
+        else:
+            difference = paired_scores(base, new, bounds=(0.0, 1.0), confidence=self._confidence).difference
+        return "not_worse" if non_inferiority(difference, self._margin).shown else "undecided"
 
     def interval(self) -> Estimate:
         """Return the mean difference so far, with an interval that is valid at any stopping: a confidence sequence.
@@ -309,9 +307,8 @@ class _Promise:
         if self._whole:
             gaps = n * self._means
             changed = numpy.maximum(squares, numpy.abs(gaps))
-            scores = [
-                tango_score((c - g) / 2, (c + g) / 2, n, -self._margin) for c, g in zip(changed, gaps, strict=True)
-            ]
+            counts = zip((changed - gaps) / 2, (changed + gaps) / 2, strict=True)
+            scores = [tango_score(b, c, n, -self._margin) for b, c in counts]
             return numpy.array(scores) > self._reach
         errors = numpy.sqrt(numpy.maximum(squares / n - self._means**2, 0.0) / n)
         return self._means - self._reach * errors > -self._margin

@@ -244,9 +244,8 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
     words = _word_sizes(table, columns, sizes)
     for least in (words, [_LEAST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
-            room, place = max(
-                (has - needs, place) for place, (has, needs) in enumerate(zip(widths, least, strict=True))
-            )
+            spare = [has - needs for has, needs in zip(widths, least, strict=True)]
+            room, place = max((room, place) for place, room in enumerate(spare))
             if room <= 0:
                 break
             widths[place] -= 1
