@@ -261,10 +261,8 @@ def test_a_number_that_is_none_is_not_scored(tmp_path: Path, number: float) -> N
     for returned in (number, judged):
         result = run(tmp_path, DATA[:2], evaluators={"e": lambda response, r=returned: r if response == "a" else 1})
         assert column(result, "outputs.e.e") == [None, 1]
-        assert column(result, "error.e") == [
-            {"type": "NotScoredError", "message": "e.e: the number is not finite"},
-            None,
-        ]
+        error = {"type": "NotScoredError", "message": "e.e: the number is not finite"}
+        assert column(result, "error.e") == [error, None]
         metrics = metrics_of(result)
         assert (metrics["e.scored_count"], metrics["e.error_count"], metrics["e.e"]) == (1, 1, 1)
         assert metrics.get("e.binary_aggregate") is None

@@ -260,9 +260,8 @@ def test_runs_side_by_side_in_threads_do_not_disturb_each_other(tmp_path: Path) 
         thread.start()
     for thread in threads:
         thread.join(TOO_LONG)
-    assert {number: metrics_of(result)["e.e"] for number, result in results.items()} == {
-        number: number * 1000 + 149.5 for number in range(4)
-    }
+    means = {number: metrics_of(result)["e.e"] for number, result in results.items()}
+    assert means == {number: number * 1000 + 149.5 for number in range(4)}
 
 
 def test_progress_is_shown_and_says_the_end(tmp_path: Path) -> None:

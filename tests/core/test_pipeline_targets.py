@@ -124,12 +124,8 @@ def test_all_rows_failing_is_still_a_result(tmp_path: Path) -> None:
     error = ConnectionError("nobody there")
     result = run(tmp_path, DATA, target=lambda q: fail(error), evaluators={"e": lambda response: 1})
     assert (result.row_count, result.failed_row_count) == (4, 4)
-    assert metrics_of(result) == {
-        "e.scored_count": 0,
-        "e.not_applicable_count": 0,
-        "e.error_count": 4,
-        "cause.server_fault": 1.0,
-    }
+    counts = {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 4}
+    assert metrics_of(result) == {**counts, "cause.server_fault": 1.0}
 
 
 def test_a_target_that_fails_on_every_row_is_told_aloud_and_its_run_kept(tmp_path: Path) -> None:
@@ -187,9 +183,8 @@ def test_what_a_target_raises_is_its_rows_error_alone(tmp_path: Path, error: Bas
 def test_the_service_s_request_id_stands_with_the_error(tmp_path: Path) -> None:
     error = EndpointError("no", status=500, request_id="req-7")
     result = run(tmp_path, DATA[:1], target=lambda q: fail(error), evaluators={"e": lambda response: 1})
-    assert column(result, "error.target") == [
-        {"type": "EndpointError", "message": "no", "request_id": "req-7", "cause": "server_fault"}
-    ]
+    told = {"type": "EndpointError", "message": "no", "request_id": "req-7", "cause": "server_fault"}
+    assert column(result, "error.target") == [told]
 
 
 @pytest.mark.parametrize(

@@ -181,10 +181,8 @@ def test_by_default_only_evaluators_that_are_cpu_bound_leave_the_process(tmp_pat
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
-    assert any(
-        note.startswith("evaluators that run in this process, so a crash of one ends the run: untrusted;")
-        for note in result.notes
-    )
+    told = "evaluators that run in this process, so a crash of one ends the run: untrusted;"
+    assert any(note.startswith(told) for note in result.notes)
 
 
 def test_by_default_few_rows_start_no_process(tmp_path: Path, judges: ModuleType) -> None:
@@ -212,9 +210,8 @@ def test_a_row_on_which_the_worker_dies_is_one_error_row(
     result = run(tmp_path, deadly_rows(40, *guilty), evaluators={"e": getattr(judges, name)}, workers=2)
     errors = column(result, "error.e")
     assert [number for number, error in enumerate(errors) if error] == list(guilty)
-    assert {str(errors[number]) for number in guilty} == {
-        str({"type": "WorkerDied", "message": f"evaluator 'e' ended its worker process: {how}"})
-    }
+    died = {"type": "WorkerDied", "message": f"evaluator 'e' ended its worker process: {how}"}
+    assert [errors[number] for number in guilty] == [died] * len(guilty)
     assert metrics_of(result)["e.scored_count"] == 40 - len(guilty)
 
 

@@ -74,12 +74,8 @@ def test_a_pass_rate_has_wilsons_interval(report: Path) -> None:
 
 def test_figures_are_by_row_kind_and_by_group(report: Path) -> None:
     groups = data_of(report, "head")["summary"]["groups"]
-    assert [(group["column"], group["value"], group["rows"]) for group in groups] == [
-        (None, None, 6),
-        ("row_kind", "call", 5),
-        ("row_kind", "answer", 1),
-        ("city", "Oslo", 1),
-    ]
+    found = [(group["column"], group["value"], group["rows"]) for group in groups]
+    assert found == [(None, None, 6), ("row_kind", "call", 5), ("row_kind", "answer", 1), ("city", "Oslo", 1)]
 
 
 def test_a_mean_has_an_interval(report: Path) -> None:
@@ -92,46 +88,30 @@ def test_confusions_are_counted_by_row(report: Path) -> None:
     chart = data_of(report, "head")["charts"]["confusion"]
     names = [*chart["names"], "(others)"]
     counts = {(names[row], names[column]): count for row, column, count in chart["cells"]}
-    assert counts == {
-        ("book", "book"): 3,
-        ("cancel", "book"): 1,
-        ("book", "(an answer)"): 1,
-        ("(an answer)", "(an answer)"): 1,
-    }
+    answered = {("book", "(an answer)"): 1, ("(an answer)", "(an answer)"): 1}
+    assert counts == {("book", "book"): 3, ("cancel", "book"): 1, **answered}
 
 
 def test_functions_have_pass_rates_by_evaluator(report: Path) -> None:
     functions = data_of(report, "head")["charts"]["functions"]["by"]
-    assert {name: [passed, judged] for name, passed, judged, *_ in functions["calls"]} == {
-        "book": [3, 4],
-        "cancel": [0, 1],
-    }
-    assert {name: [passed, judged] for name, passed, judged, *_ in functions["arguments"]} == {
-        "book": [2, 4],
-        "cancel": [0, 1],
-    }
+    for evaluator, passed in (("calls", 3), ("arguments", 2)):
+        rates = {name: rate[:2] for name, *rate in functions[evaluator]}
+        assert rates == {"book": [passed, 4], "cancel": [0, 1]}
 
 
 def test_reasons_are_counted_by_kind(report: Path) -> None:
-    assert dict(data_of(report, "head")["charts"]["reasons"]) == {
-        "wrong argument: number as text": 1,
-        "wrong function": 1,
-        "answered instead of calling": 1,
-    }
+    kinds = ("wrong argument: number as text", "wrong function", "answered instead of calling")
+    assert dict(data_of(report, "head")["charts"]["reasons"]) == dict.fromkeys(kinds, 1)
 
 
 def test_causes_are_counted_by_what_has_to_change_and_rows_are_found_by_them(report: Path) -> None:
     causes = data_of(report, "head")["charts"]["causes"]
     assert list(causes) == ["model"]
-    assert [[title, rows] for title, rows, _ in causes["model"]] == [
-        ["answered instead of calling", 1],
-        ["called the wrong function", 1],
-        ["a number written as text", 1],
-    ]
+    titles = ["answered instead of calling", "called the wrong function", "a number written as text"]
+    assert [[title, rows] for title, rows, _ in causes["model"]] == [[title, 1] for title in titles]
     column = data_of(report, "index")["causes"]
-    assert [None if code is None else column["values"][code] for code in column["rows"]] == [
-        None, "a number written as text", "called the wrong function", "answered instead of calling", None, None
-    ]  # fmt: skip
+    found = [None if code is None else column["values"][code] for code in column["rows"]]
+    assert found == [None, *titles[::-1], None, None]
 
 
 def test_the_table_has_a_letter_for_each_outcome(report: Path) -> None:
@@ -228,14 +208,8 @@ def test_a_policy_of_the_evaluator_holds_for_the_page_too() -> None:
 
 def test_possible_answers_are_shown_beside_each_other_and_dots_in_names_do_not_differ() -> None:
     found = laid_out([{"math.hcf": {"a": [36], "unit": ["", "feet"]}}], [{"math_hcf": '{"a": 36}'}], JudgedCalls())
-    assert found.pairs == [
-        [
-            ["math.hcf", [["a", "36", ""], ["unit", '"feet" | (may be left out)', ""]]],
-            ["math.hcf", [["a", "36", ""]]],
-            "same",
-            [],
-        ]
-    ]
+    expected = ["math.hcf", [["a", "36", ""], ["unit", '"feet" | (may be left out)', ""]]]
+    assert found.pairs == [[expected, ["math.hcf", [["a", "36", ""]]], "same", []]]
     assert found.confused == [("math.hcf", "math.hcf")]
 
 

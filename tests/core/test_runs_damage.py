@@ -64,6 +64,10 @@ def cut(path: Path, lines: slice) -> None:
     path.write_bytes(b"".join(kept))
 
 
+def contents(run: Run) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.folder.iterdir() if path.suffix != ".synced"}
+
+
 def line_of(run: Run, row: str) -> int:
     """The line of the journal, from 0, that holds a row's answer."""
     lines = run.journal.read_bytes().splitlines()
@@ -86,14 +90,12 @@ def test_flipped_bytes_do_not_become_results(tmp_path: Path) -> None:
 def test_a_damaged_answer_names_its_row_and_is_asked_again_once_that_is_accepted(tmp_path: Path) -> None:
     made = begun(tmp_path)
     flip(made.journal, b"answer to q7", b"answer to qX")
-    before = {path.name: path.read_bytes() for path in made.folder.iterdir()}
+    before = contents(made)
     target = Counting()
     said = r"so up to 1 call must be made again, of rows r7; put back whole files .*--accept"
     with pytest.raises(RunError, match=said):
         resumed(tmp_path, target)
-    assert {path.name: path.read_bytes() for path in made.folder.iterdir() if path.suffix != ".synced"} == {
-        name: content for name, content in before.items() if not name.endswith(".synced")
-    }
+    assert contents(made) == before
     assert column(resumed(tmp_path, target, accept_damage=True), "outputs.response")[7] == "answer to q7"
     assert target.asked == ["r7"]
 

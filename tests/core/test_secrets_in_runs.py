@@ -355,9 +355,8 @@ def test_a_run_that_goes_on_judges_the_same(tmp_path: Path, repeating: Plan) -> 
     assert again.notes == whole.notes
     assert any("20 answers repeated" in note for note in again.notes)
     columns = ("outputs.response", "outputs.n.length")
-    assert [[row[name] for name in columns] for row in rows_of(again)] == [
-        [row[name] for name in columns] for row in rows_of(whole)
-    ]
+    first, second = ([[row[name] for name in columns] for row in rows_of(result)] for result in (again, whole))
+    assert first == second
 
 
 def test_a_model_whose_name_comes_from_the_environment_has_its_price() -> None:

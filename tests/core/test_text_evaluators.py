@@ -117,13 +117,8 @@ def test_a_threshold_that_is_no_number_is_refused_by_name(threshold: object) -> 
 
 
 def test_meteors_parameters_come_in_azures_order() -> None:
-    assert MeteorScoreEvaluator(0.8, 2.0, 0.4).arguments == {
-        "alpha": 0.8,
-        "beta": 2.0,
-        "gamma": 0.4,
-        "threshold": 0.5,
-        "render_calls": False,
-    }
+    expected = {"alpha": 0.8, "beta": 2.0, "gamma": 0.4, "threshold": 0.5, "render_calls": False}
+    assert MeteorScoreEvaluator(0.8, 2.0, 0.4).arguments == expected
 
 
 def test_without_a_penalty_meteor_is_the_weighted_mean() -> None:
@@ -182,10 +177,8 @@ def test_a_response_with_an_unreadable_call_says_so() -> None:
 
 def test_a_chat_message_counts_as_its_text() -> None:
     message = [{"role": "assistant", "content": "It rains."}]
-    assert (
-        BleuScoreEvaluator()(response=message, ground_truth=message)["bleu"]
-        == BleuScoreEvaluator()(response="It rains.", ground_truth="It rains.")["bleu"]
-    )
+    of_message, of_text = (BleuScoreEvaluator()(response=each, ground_truth=each) for each in (message, "It rains."))
+    assert of_message["bleu"] == of_text["bleu"]
 
 
 @every_metric

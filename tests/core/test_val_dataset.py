@@ -98,11 +98,7 @@ def test_its_messages_are_ones_a_chat_completions_server_accepts(rows: list[dict
 
 
 def test_it_declares_its_mapping_and_evaluators(dataset: Dataset) -> None:
-    assert dataset.defaults.column_mapping == {
-        "ground_truth": "${data.answer}",
-        "tool_definitions": "${data.tools}",
-        "response": "${target.response}",
-    }
-    assert dataset.defaults.evaluators == [
-        "bleu", "gleu", "meteor", "rouge", "function_call_match", "argument_match", "match"
-    ]  # fmt: skip
+    from_data = {"ground_truth": "${data.answer}", "tool_definitions": "${data.tools}"}
+    evaluators = ["bleu", "gleu", "meteor", "rouge", "function_call_match", "argument_match", "match"]
+    assert dataset.defaults.column_mapping == {**from_data, "response": "${target.response}"}
+    assert dataset.defaults.evaluators == evaluators
