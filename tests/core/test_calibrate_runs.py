@@ -99,16 +99,13 @@ def test_rows_without_a_label_are_not_judged_and_the_others_keep_their_ids(tmp_p
     assert {difference.row_id for difference in found.differences} == {"row-2", "row-4"}
 
 
-@pytest.mark.parametrize(("label", "expected"), [(0.7, "pass"), (0.5, "pass"), (0.49, "fail")])
-def test_labels_that_are_scores_have_the_evaluators_threshold(tmp_path: Path, label: float, expected: str) -> None:
-    found = run(tmp_path, labelled((1, label), (1, 0.9)), Saying())
-    assert found.label_kind == "score"
-    assert found.confusion[expected]["pass"] == (2 if expected == "pass" else 1)
-
-
-def test_where_less_is_better_labels_pass_up_to_the_threshold(tmp_path: Path) -> None:
-    found = run(tmp_path, labelled((0.1, 0.2), (0.9, 0.8), (0.4, 0.6)), Costly())
-    assert found.confusion == {"pass": {"pass": 1, "fail": 0}, "fail": {"pass": 1, "fail": 1}}
+@cases("comparison")
+def test_labels_are_read_as_pass_and_fail_or_as_scores(
+    tmp_path: Path, pairs: list[Any], less_is_better: bool, kind: str, confusion: dict[str, dict[str, int]]
+) -> None:
+    """`pairs` are a score of the evaluator and a label each."""
+    found = run(tmp_path, labelled(*pairs), Costly() if less_is_better else Saying())
+    assert (found.label_kind, found.confusion) == (kind, confusion)
 
 
 def test_scores_agree_by_their_distance_too(tmp_path: Path) -> None:
@@ -155,21 +152,6 @@ def test_a_built_in_evaluator_can_be_calibrated_by_name(tmp_path: Path) -> None:
         found = run(tmp_path, rows, evaluator)
         assert (found.evaluator, found.accuracy.hits, found.compared) == ("function_call_match", 2, 3)
         assert found.differences[0].row_id == "row-3"
-
-
-PASSING = ["pass", " Pass ", "PASSED", "true", "Yes", "1", "1.0", True, 1, 1.0]
-FAILING = ["fail", "Failed", "FALSE", "no", "0", False, 0, 0.0]
-
-
-def test_many_words_mean_pass_or_fail(tmp_path: Path) -> None:
-    pairs = [*((1, label) for label in PASSING), *((0, label) for label in FAILING)]
-    found = run(tmp_path, labelled(*pairs), Saying())
-    assert found.confusion == {"pass": {"pass": 10, "fail": 0}, "fail": {"pass": 0, "fail": 8}}
-
-
-@pytest.mark.parametrize("labels", [[1, 0, 0.5], ["1", "4", "3.5"]])
-def test_numbers_other_than_0_and_1_are_scores(tmp_path: Path, labels: list[Any]) -> None:
-    assert run(tmp_path, labelled(*((1, label) for label in labels)), Saying()).label_kind == "score"
 
 
 def test_a_verdict_that_is_neither_pass_nor_fail_is_named(tmp_path: Path) -> None:
