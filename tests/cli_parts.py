@@ -129,8 +129,17 @@ def environment(**more: str) -> dict[str, str]:
 
 def process(folder: Path, *arguments: str, **more: str) -> Said:
     """Run a command as a process of its own."""
+    return _finished(folder, command(*arguments), **more)
+
+
+def pytest_in(folder: Path) -> Said:
+    """Run the tests in a folder as a process of its own."""
+    return _finished(folder, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"])
+
+
+def _finished(folder: Path, words: Sequence[str], **more: str) -> Said:
     done = subprocess.run(
-        command(*arguments),
+        words,
         cwd=folder,
         env=environment(**more),
         capture_output=True,

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from tests.fault_server import FaultServer, Plan
 
-from tunecheck import Row
-from tunecheck.endpoints import AzureMLEndpoint, ChatRequest, Clock, Definition, read_definition
+from tunecheck import EndpointError, Row
+from tunecheck.endpoints import AzureMLEndpoint, ChatRequest, Clock, Completion, Definition, Endpoint, read_definition
 from tunecheck.plugins import JSON
 
 HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])
@@ -67,6 +68,22 @@ async def serving(plan: Plan, **settings: Any) -> AsyncIterator[tuple[AzureMLEnd
             yield endpoint, server
         finally:
             await endpoint.close()
+
+
+async def ask_once(endpoint: Endpoint, request: ChatRequest = HELLO) -> Completion:
+    """Return the endpoint's answer to a request and close it."""
+    try:
+        return await endpoint.complete(request)
+    finally:
+        await endpoint.close()
+
+
+async def failure(plan: Plan, **settings: Any) -> tuple[EndpointError, FaultServer]:
+    """Return the error of a call, whose answer would stand under `result`, and the server that it was sent to."""
+    with FaultServer(plan) as server:
+        with pytest.raises(EndpointError) as caught:
+            await ask_once(azure_ml(server.url, **{"response": "result", **settings}))
+        return caught.value, server
 
 
 def row(values: Mapping[str, JSON], index: int = 0) -> Row:

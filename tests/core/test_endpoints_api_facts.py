@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.endpoint_parts import ask_once
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
 from tests.tables import cases
@@ -150,9 +151,7 @@ async def test_a_system_message_is_sent_in_the_role_that_the_definition_names(
 ) -> None:
     asked: list[Any] = MESSAGES[:1] if question is None else [MESSAGES[0], {"role": "user", "content": question}]
     with FaultServer(lambda *_: chat("yes")) as server:
-        endpoint = model(server, system_role=role)
-        await endpoint.complete(ChatRequest(messages=asked))
-        await endpoint.close()
+        await ask_once(model(server, system_role=role), ChatRequest(messages=asked))
     assert server.requests[0].json()["messages"] == sent  # type: ignore[index]
 
 
@@ -200,13 +199,8 @@ async def test_a_model_that_is_measured_keeps_the_limit_it_was_given() -> None:
 async def test_thinking_without_an_end_stops_at_the_highest_limit() -> None:
     with FaultServer(thinking(10**9)) as server:
         assert await answers(model(server), may_raise_limit=True) == [""]
-    assert [json.loads(request.body).get("max_tokens") for request in server.requests] == [
-        None,
-        4_096,
-        8_192,
-        16_384,
-        32_768,
-    ]
+    limits = [json.loads(request.body).get("max_tokens") for request in server.requests]
+    assert limits == [None, 4_096, 8_192, 16_384, 32_768]
 
 
 async def test_a_limit_that_the_service_refuses_is_not_raised_to() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.endpoint_parts import HELLO, HandClock, definition
+from tests.endpoint_parts import HELLO, HandClock, ask_once, definition
 from tests.fault_server import FaultServer, Plan, Request, Step, answer, failing
 
 from tunecheck import MissingExtraError, RefusedError
@@ -91,9 +91,7 @@ async def test_azure_openai_has_its_own_scope_and_a_definition_may_name_another(
     with FaultServer(lambda *_: answer({"choices": [{"message": {"content": "ok"}}]})) as server:
         for auth in (ENTRA, {**ENTRA, "scope": "https://ai.azure.com/.default"}):
             found = read_definition({**values, "url": server.url, "auth": auth})
-            one = AzureOpenAIEndpoint(found, credential=credential, clock=clock)
-            await one.complete(HELLO)
-            await one.close()
+            await ask_once(AzureOpenAIEndpoint(found, credential=credential, clock=clock))
     assert credential.scopes == ["https://cognitiveservices.azure.com/.default", "https://ai.azure.com/.default"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.endpoint_parts import ask_once
 from tests.fault_server import FaultServer, Request, answer
 from tests.tables import cases
 
@@ -32,9 +33,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 async def sent(base: str = "", **values: Any) -> Request:
     with FaultServer(lambda *_: answer(REPLY)) as server:
         url = server.url.removesuffix("/score") + base
-        endpoint = load_endpoint({"url": url, **values})
-        await endpoint.complete(REQUEST)
-        await endpoint.close()
+        await ask_once(load_endpoint({"url": url, **values}), REQUEST)
     return server.requests[0]
 
 
@@ -53,9 +52,7 @@ async def test_openai_gets_model_messages_tools_and_parameters() -> None:
 
 async def test_the_answer_is_read_with_usage_and_finish_reason() -> None:
     with FaultServer(lambda *_: answer(REPLY, x_request_id="r1")) as server:
-        endpoint = load_endpoint({"kind": "openai", "url": server.url, "model": "m"})
-        done = await endpoint.complete(REQUEST)
-        await endpoint.close()
+        done = await ask_once(load_endpoint({"kind": "openai", "url": server.url, "model": "m"}), REQUEST)
     assert (done.text, done.tool_calls, done.finish_reason, done.request_id) == (None, (CALL,), "tool_calls", "r1")
     assert done.usage == Usage(11, 3)
     assert done.columns()["response"] == [CALL]
@@ -64,10 +61,8 @@ async def test_the_answer_is_read_with_usage_and_finish_reason() -> None:
 async def test_no_tools_are_sent_where_there_are_none() -> None:
     with FaultServer(lambda *_: answer(REPLY)) as server:
         endpoint = load_endpoint({"kind": "openai", "url": server.url, "model": "m"})
-        await endpoint.complete(ChatRequest(messages=[], tools=[]))
-        await endpoint.close()
-    body = server.requests[0].json()
-    assert isinstance(body, dict)
+        await ask_once(endpoint, ChatRequest(messages=[], tools=[]))
+    body: Any = server.requests[0].json()
     assert set(body) == {"model", "messages"}
 
 
@@ -86,8 +81,7 @@ async def test_addresses(base: str, values: dict[str, Any], path: str) -> None:
 
 
 async def test_the_versionless_form_sends_the_deployment_as_the_model() -> None:
-    body = (await sent(kind="azure_openai", deployment="d")).json()
-    assert isinstance(body, dict)
+    body: Any = (await sent(kind="azure_openai", deployment="d")).json()
     assert body["model"] == "d"
 
 

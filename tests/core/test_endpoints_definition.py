@@ -52,10 +52,6 @@ def test_a_name_given_by_the_caller_wins(tmp_path: Path) -> None:
     assert load_endpoint(write(tmp_path, FULL), name="iteration-7").name == "iteration-7"
 
 
-def test_a_mapping_is_a_definition_too() -> None:
-    assert load_endpoint({"kind": "openai", "url": "http://localhost:8000/v1", "model": "m"}).name == "openai"
-
-
 @pytest.mark.parametrize("given", ["mine", "mine.yaml", "endpoints/mine", "endpoints/mine.yaml"])
 def test_a_bare_name_is_looked_for_in_the_workspace(
     tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
@@ -127,18 +123,6 @@ def test_an_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
     assert isinstance(endpoint, AzureMLEndpoint)
     assert endpoint._client.url == "https://east.example.com/score"
     assert endpoint.settings()["url"] == "https://${env:TC_HOST}.example.com/score"
-
-
-def test_settings_that_do_not_change_answers_are_not_among_the_answers_settings() -> None:
-    def settings(**values: Any) -> object:
-        return load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", **values}).answer_settings()
-
-    plain = settings()
-    assert plain == settings(timeout_s=5, retries=1, limits={"concurrency": 2}, price={"input_per_million": 1})
-    assert plain == settings(auth={"type": "key", "value": "${env:TC_KEY}"})
-    assert plain != settings(parameters={"temperature": 0.5})
-    assert plain != settings(headers={"azureml-model-deployment": "green"})
-    assert plain != settings(response="result")
 
 
 def test_a_plugin_that_is_no_endpoint_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

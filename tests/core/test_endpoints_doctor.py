@@ -200,8 +200,7 @@ async def test_an_answer_is_reported_with_all_that_is_known_of_it() -> None:
     }
     with FaultServer(lambda *_: answer(reply, x_request_id="r-1")) as server:
         report = await check_endpoint(load_endpoint({"kind": "openai", "url": server.url, "model": "m"}))
-    body = server.requests[0].json()
-    assert isinstance(body, dict)
+    body: Any = server.requests[0].json()
     assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather"]
     assert report.ok
     text = "\n".join(report.lines())

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.endpoint_parts import HELLO, azure_ml, serving
+from tests.endpoint_parts import HELLO, ask_once, azure_ml, serving
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
@@ -53,11 +53,11 @@ class TestCertificates:
     async def test_an_unknown_authority_is_refused_at_once_with_what_to_do(
         self, certificate: tuple[Path, Path]
     ) -> None:
-        with FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server:
-            endpoint = azure_ml(server.url)
-            with pytest.raises(EndpointError, match=r"self-signed certificate .*SSL_CERT_FILE") as caught:
-                await endpoint.complete(HELLO)
-            await endpoint.close()
+        with (
+            FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server,
+            pytest.raises(EndpointError, match=r"self-signed certificate .*SSL_CERT_FILE") as caught,
+        ):
+            await ask_once(azure_ml(server.url))
         assert "attempts" not in str(caught.value)
         assert server.requests == []
 
@@ -67,18 +67,14 @@ class TestCertificates:
     ) -> None:
         monkeypatch.setenv(variable, str(certificate[0]))
         with FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server:
-            endpoint = azure_ml(server.url)
-            assert (await endpoint.complete(HELLO)).text == "ok"
-            await endpoint.close()
+            assert (await ask_once(azure_ml(server.url))).text == "ok"
 
     async def test_a_variable_that_names_nothing_is_a_configuration_error(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
-        endpoint = azure_ml("https://127.0.0.1:1/score")
         with pytest.raises(ConfigurationError, match="SSL_CERT_FILE names certificates that cannot be read"):
-            await endpoint.complete(HELLO)
-        await endpoint.close()
+            await ask_once(azure_ml("https://127.0.0.1:1/score"))
 
 
 class _TunnelProxy:
@@ -130,9 +126,7 @@ class TestProxies:
         server = await proxy.start()
         monkeypatch.setenv("https_proxy", f"http://me:p%40ss@{proxy.url}")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-        endpoint = azure_ml("https://service.example/score")
-        assert (await endpoint.complete(HELLO)).text == "ok"
-        await endpoint.close()
+        assert (await ask_once(azure_ml("https://service.example/score"))).text == "ok"
         server.close()
         assert proxy.heads[0].startswith("CONNECT service.example:443 ")
         assert "Proxy-Authorization: Basic bWU6cEBzcw==" in proxy.heads[0]  # me:p@ss
@@ -142,10 +136,8 @@ class TestProxies:
         proxy = _TunnelProxy(0, refuse=True)
         server = await proxy.start()
         monkeypatch.setenv("https_proxy", f"http://{proxy.url}")
-        endpoint = azure_ml("https://service.example/score", retries=0)
         with pytest.raises(EndpointError, match="the proxy answered 407"):
-            await endpoint.complete(HELLO)
-        await endpoint.close()
+            await ask_once(azure_ml("https://service.example/score", retries=0))
         server.close()
 
     async def test_loopback_never_goes_through_a_proxy(self, monkeypatch: pytest.MonkeyPatch) -> None:

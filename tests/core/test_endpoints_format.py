@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_files
 from tests.conversation_parts import context, log_items, said, serving, shelf_row, shelf_workspace
 
 from tunecheck import ConfigurationError, FunctionCallMatchEvaluator, compare, evaluate
@@ -117,16 +118,14 @@ def test_a_format_that_there_is_not_is_refused_with_the_one_that_was_meant() -> 
 
 @pytest.mark.parametrize("form", [{}, {"format": "mine"}])
 def test_tools_in_text_need_a_family_that_says_how(workspace: Path, form: dict[str, str]) -> None:
-    (workspace / "formats").mkdir()
     profile = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
-    (workspace / "formats" / "mine.py").write_text(profile)
+    write_files(workspace, {"formats/mine.py": profile})
     with pytest.raises(ConfigurationError, match=r"tools: the format .* does not say how tools are shown"):
         load_endpoint({"kind": "openai", "url": "https://x/v1", "model": "m", "tools": "text", **form})
 
 
 def test_a_definition_that_data_names_loads_no_format_of_another_folder(workspace: Path, tmp_path: Path) -> None:
-    (workspace / "formats").mkdir()
-    (workspace / "formats" / "mine.py").write_text("raise SystemExit('it ran')")
+    write_files(workspace, {"formats/mine.py": "raise SystemExit('it ran')"})
     definition = {"kind": "openai", "url": "https://x/v1", "model": "m", "format": "mine"}
     with pytest.raises(ConfigurationError, match="--trust"):
         load_endpoint(definition, trust=Trust(workspace).of(Path("/elsewhere/data.jsonl")))

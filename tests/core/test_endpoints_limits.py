@@ -8,6 +8,7 @@ import dataclasses
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,6 +20,7 @@ from tests.virtual_time import run_virtually
 
 from tunecheck.endpoints import TokenBucket
 from tunecheck.endpoints._limits import AdaptiveGate, Backoff, retry_after_s
+from tunecheck.plugins import JSON
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:
@@ -290,34 +292,26 @@ async def test_requests_per_minute_hold_for_every_attempt() -> None:
     assert clock.time >= 9
 
 
-async def test_tokens_are_reserved_by_estimate_and_corrected_by_usage() -> None:
+async def seconds_of(calls: int, reply: JSON) -> float:
+    """The time that calls of 900 tokens and a few take, by their estimates, at 6,000 tokens a minute."""
     clock = HandClock()
-    usage = {"prompt_tokens": 10, "completion_tokens": 5}
-    async with serving(
-        lambda *_: answer({"result": "ok", "usage": usage}),
-        clock=clock,
-        limits={"tokens_per_minute": 6000},
-        parameters={"max_tokens": 900},
-    ) as (endpoint, _):
-        for _ in range(30):
+    settings: dict[str, Any] = {"limits": {"tokens_per_minute": 6000}, "parameters": {"max_tokens": 900}}
+    async with serving(lambda *_: answer(reply), clock=clock, **settings) as (endpoint, _):
+        for _ in range(calls):
             await endpoint.complete(user("a"))
+    return clock.time
+
+
+async def test_tokens_are_reserved_by_estimate_and_corrected_by_usage() -> None:
     # 100 a second, a bucket of 1,000. By estimates alone, 30 times 900 would take 260 s and more. 15 each are used: at
     # the last call 435 are gone, and it waits until about 920 are there.
-    assert 3 < clock.time < 4
+    usage: JSON = {"prompt_tokens": 10, "completion_tokens": 5}
+    assert 3 < await seconds_of(30, {"result": "ok", "usage": usage}) < 4
 
 
 async def test_tokens_are_counted_as_estimated_where_the_service_says_nothing() -> None:
-    clock = HandClock()
-    async with serving(
-        lambda *_: answer({"result": "ok"}),
-        clock=clock,
-        limits={"tokens_per_minute": 6000},
-        parameters={"max_tokens": 900},
-    ) as (endpoint, _):
-        for _ in range(5):
-            await endpoint.complete(user("a"))
     # A bucket of 1,000 and 100 a second: five calls of 900 and a few tokens.
-    assert 35 < clock.time < 40
+    assert 35 < await seconds_of(5, {"result": "ok"}) < 40
 
 
 async def test_an_overloaded_service_is_asked_less_at_once_and_then_more_again() -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 import yaml
 from tests.cli_parts import here
-from tests.endpoint_parts import user
+from tests.endpoint_parts import ask_once, user
 from tests.tables import cases
 
 from tunecheck import (
@@ -42,10 +42,7 @@ def make(folder: Path, source: str, **values: Any) -> PythonEndpoint:
 
 
 async def ask(endpoint: PythonEndpoint) -> Completion:
-    try:
-        return await endpoint.complete(REQUEST)
-    finally:
-        await endpoint.close()
+    return await ask_once(endpoint, REQUEST)
 
 
 @pytest.mark.parametrize(

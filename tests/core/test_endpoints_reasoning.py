@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conversation_parts import serving
-from tests.endpoint_parts import HELLO
+from tests.endpoint_parts import ask_once
 from tests.tables import cases
 
 from tunecheck import evaluate
@@ -87,7 +87,5 @@ def test_evaluators_see_the_text_without_its_thought_and_the_row_has_both(tmp_pa
 
 async def test_an_answer_without_reasoning_has_no_column_for_it() -> None:
     with serving(["Paris"]) as server:
-        endpoint = server.endpoint()
-        columns = (await endpoint.complete(HELLO)).columns()
-        await endpoint.close()
+        columns = (await ask_once(server.endpoint())).columns()
     assert not {"reasoning", "raw_text", "first_token_ms"} & columns.keys()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml, serving
+from tests.endpoint_parts import HELLO, EagerClock, HandClock, ask_once, azure_ml, serving
 from tests.fault_server import FaultServer, Plan, Step, answer, failing, raw
 from tests.pipeline_parts import questions, run
 from tests.tables import cases
@@ -27,10 +27,7 @@ def chat(server: FaultServer, **values: Any) -> OpenAIEndpoint:
 
 
 async def ask(endpoint: Endpoint) -> str | None:
-    try:
-        return (await endpoint.complete(HELLO)).text
-    finally:
-        await endpoint.close()
+    return (await ask_once(endpoint)).text
 
 
 def once_then(bad: Step, good: object) -> Plan:

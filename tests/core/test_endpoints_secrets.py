@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.endpoint_parts import HELLO, azure_ml, row, serving
+from tests.endpoint_parts import HELLO, ask_once, azure_ml, failure, row, serving
 from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
 from tests.tables import cases
 
@@ -96,12 +96,10 @@ async def test_a_server_that_echoes_the_key_in_an_error_does_not_spread_it(statu
         sent = request.headers["authorization"]
         return failing(status, f"bad: {sent} {quote(KEY, safe='')} {json.dumps(KEY)}", x_request_id=KEY)
 
-    async with serving(echo, auth=AUTH, retries=1) as (endpoint, _):
-        with pytest.raises(EndpointError) as caught:
-            await endpoint.complete(HELLO)
-    assert "***" in str(caught.value)
-    assert caught.value.request_id == "***"
-    assert not shown("".join(traceback.format_exception(caught.value)))
+    error, _ = await failure(echo, auth=AUTH, retries=1)
+    assert "***" in str(error)
+    assert error.request_id == "***"
+    assert not shown("".join(traceback.format_exception(error)))
 
 
 async def test_nor_does_one_that_repeats_the_path_of_a_secret_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +107,7 @@ async def test_nor_does_one_that_repeats_the_path_of_a_secret_address(monkeypatc
         monkeypatch.setenv("TC_ADDRESS", f"{server.url}/hook-1a2b3c4d/v1")
         endpoint = load_endpoint({"kind": "openai", "url": "${env:TC_ADDRESS}", "model": "m", "retries": 0}, name="e")
         with pytest.raises(EndpointError, match=r"no such \*\*\*/chat/completions"):
-            await endpoint.complete(HELLO)
-        await endpoint.close()
+            await ask_once(endpoint)
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/html", "text/plain", "text/event-stream"])
@@ -118,19 +115,15 @@ async def test_nor_in_a_body_that_is_not_json(content_type: str) -> None:
     step = raw(f"<title>{KEY}</title> {KEY}".encode(), content_type, 500)
     broken = raw(f"{KEY} is not JSON".encode(), "application/json")
     for one in (step, broken):
-        async with serving(lambda *_, one=one: one, auth=AUTH, retries=0) as (endpoint, _):
-            with pytest.raises(EndpointError) as caught:
-                await endpoint.complete(HELLO)
-        assert not shown(str(caught.value))
+        error, _ = await failure(lambda *_, one=one: one, auth=AUTH, retries=0)
+        assert not shown(str(error))
 
 
 async def test_nor_in_a_long_body_where_the_excerpt_ends_within_the_key() -> None:
     for before in range(170, 200):
         step = failing(500, "x" * before + KEY)
-        async with serving(lambda *_, step=step: step, auth=AUTH, retries=0) as (endpoint, _):
-            with pytest.raises(EndpointError) as caught:
-                await endpoint.complete(HELLO)
-        assert "sk-" not in str(caught.value)
+        error, _ = await failure(lambda *_, step=step: step, auth=AUTH, retries=0)
+        assert "sk-" not in str(error)
 
 
 async def test_an_answer_that_echoes_the_key_is_masked_everywhere() -> None:

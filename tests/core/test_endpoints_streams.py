@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as some
-from tests.endpoint_parts import HELLO, azure_ml, serving
+from tests.endpoint_parts import HELLO, ask_once, azure_ml, serving
 from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
 from tests.tables import cases
@@ -59,10 +59,7 @@ async def started() -> AsyncIterator[Starter]:
 
 async def asked(url: str, text: str, **keys: Any) -> Completion:
     endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", **keys})
-    try:
-        return await endpoint.complete(ChatRequest(messages=asking(text)))
-    finally:
-        await endpoint.close()
+    return await ask_once(endpoint, ChatRequest(messages=asking(text)))
 
 
 @pytest.mark.parametrize("text", ["talk", "call", "both", "empty", "think"])
@@ -94,8 +91,7 @@ async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream(
     with FaultServer(lambda *_: raw(events(*deltas({"content": "hi"})))) as server:
         chat = {"messages": "${messages}", "options": "${parameters}"}
         endpoint = azure_ml(server.url, request=chat, stream=True, parameters={"seed": 1})
-        assert (await endpoint.complete(HELLO)).text == "hi"
-        await endpoint.close()
+        assert (await ask_once(endpoint)).text == "hi"
     body: Any = server.requests[0].json()
     assert (body["stream"], body["options"]) == (True, {"seed": 1})
 
@@ -143,13 +139,9 @@ CUT = events(*deltas({"content": "h"})[:1], done=False)
 )
 async def test_a_stream_that_fails_is_asked_for_again(body: bytes, problem: str) -> None:
     with plan(raw(body, "text/event-stream"), GOOD) as server:
-        endpoint = azure_ml(server.url)
-        assert (await endpoint.complete(HELLO)).text == "hi"
-        await endpoint.close()
-        stubborn = azure_ml(server.url, retries=0)
+        assert (await ask_once(azure_ml(server.url))).text == "hi"
         with pytest.raises(EndpointError, match=problem):
-            await stubborn.complete(replace(HELLO, idempotency_key="once"))
-        await stubborn.close()
+            await ask_once(azure_ml(server.url, retries=0), replace(HELLO, idempotency_key="once"))
 
 
 async def test_an_open_connection_after_the_last_event_keeps_nobody_waiting() -> None:
@@ -179,8 +171,7 @@ async def test_a_stream_of_the_responses_api_ends_with_the_whole_reply() -> None
     with FaultServer(lambda *_: raw(body, "text/event-stream")) as server:
         url = f"{server.url.removesuffix('/score')}/v1/responses"
         endpoint = load_endpoint({"kind": "openai", "url": url, "model": "m", "stream": True})
-        done = await endpoint.complete(HELLO)
-        await endpoint.close()
+        done = await ask_once(endpoint)
     assert done.text == "hi"
     assert done.first_token_ms is not None
 

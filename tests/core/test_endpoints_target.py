@@ -167,8 +167,13 @@ class TestFingerprint:
         return EndpointTarget(load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", **values})).fingerprint()
 
     def test_follows_what_answers_depend_on(self) -> None:
-        assert self.of() == self.of(timeout_s=7, limits={"concurrency": 3})
-        assert len({self.of(), self.of(parameters={"t": 1}), self.of(response="r"), self.of(url="https://a.b/d")}) == 4
+        assert self.of() == self.of(timeout_s=7, retries=1, limits={"concurrency": 3}, price={"input_per_million": 1})
+        assert self.of() == self.of(auth={"type": "key", "value": "${env:HOME}"})
+        values: list[dict[str, Any]] = [
+            *({}, {"parameters": {"t": 1}}, {"response": "r"}, {"url": "https://a.b/d"}),
+            {"headers": {"azureml-model-deployment": "green"}},
+        ]
+        assert len({self.of(**each) for each in values}) == len(values)
 
     def test_tells_kinds_apart(self) -> None:
         assert EndpointTarget(Recorder()).fingerprint() != self.of()

@@ -16,6 +16,7 @@ from tests.platforms import posix_only
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score, select
+from tunecheck._files import EarlyStop
 from tunecheck.runs import verify
 from tunecheck.statistics import ANY_STOPPING
 
@@ -43,13 +44,17 @@ def stopping(folder: Path, data: object, base: object, **more: Any) -> Evaluatio
     return run(folder, data, **{"target": Model(0.9), "evaluators": {"right": right}, **until, **more})
 
 
+def decision_of(result: EvaluationResult) -> EarlyStop:
+    assert result.decision is not None
+    return result.decision
+
+
 def journal(result: EvaluationResult, kind: str) -> list[Any]:
     return [record for record in strict_lines(result.run_dir / "journal.jsonl") if record["k"] == kind]
 
 
 def test_a_run_that_is_much_better_is_decided_after_a_part_of_its_rows(stopped: EvaluationResult) -> None:
-    decision = stopped.decision
-    assert decision is not None
+    decision = decision_of(stopped)
     assert decision.outcome == "better"
     assert decision.stopped
     assert stopped.row_count == decision.rows < 150
@@ -58,8 +63,7 @@ def test_a_run_that_is_much_better_is_decided_after_a_part_of_its_rows(stopped: 
 
 
 def test_every_row_is_counted_asked_beyond_the_decision_or_not_asked(stopped: EvaluationResult) -> None:
-    decision = stopped.decision
-    assert decision is not None
+    decision = decision_of(stopped)
     (record,) = journal(stopped, "stopped")
     answered = {answer["i"] for answer in journal(stopped, "answer")}
     assert decision.rows + decision.asked_beyond + decision.not_asked == decision.of == len(ROWS)
@@ -79,9 +83,7 @@ def test_the_decision_sees_rows_in_their_order_however_answers_come_back(
 ) -> None:
     again = decide(Model(0.9), results, base, concurrency=1)
     assert column(again, "row_id") == column(stopped, "row_id")
-    assert again.decision is not None
-    assert stopped.decision is not None
-    assert again.decision.metrics == stopped.decision.metrics
+    assert decision_of(again).metrics == decision_of(stopped).metrics
 
 
 def test_another_seed_draws_other_rows(stopped: EvaluationResult, results: Path, base: Path) -> None:
@@ -102,19 +104,16 @@ def test_a_run_killed_before_it_is_decided_resumes_to_the_same_decision(
     model = Model(0.9)
     resumed = decide(model, tmp_path, base, resume=journals[0].parent)
     assert column(resumed, "row_id") == column(stopped, "row_id")
-    assert resumed.decision is not None
-    assert stopped.decision is not None
-    assert resumed.decision.metrics == stopped.decision.metrics
+    assert decision_of(resumed).metrics == decision_of(stopped).metrics
     answers = [answer["i"] for answer in journal(resumed, "answer")]
     assert len(answers) == len(set(answers)), "no row was asked twice"
 
 
 def test_a_stopped_run_that_goes_on_without_a_decision_is_an_ordinary_run(results: Path, base: Path) -> None:
     first, model = decide(Model(0.9), results, base), Model(0.9)
-    assert first.decision is not None
     whole = run(results.parent, ROWS, target=model, evaluators={"right": right}, resume=first.run_dir)
     ordinary = run(results.parent, ROWS, target=Model(0.9), evaluators={"right": right})
-    assert len(model.asked) == first.decision.not_asked
+    assert len(model.asked) == decision_of(first).not_asked
     assert whole.decision is None
     for name in ("eval_results.jsonl", "eval_results.csv", "metrics.json"):
         assert (whole.run_dir / name).read_bytes() == (ordinary.run_dir / name).read_bytes(), name
@@ -124,8 +123,8 @@ def test_a_stopped_run_that_goes_on_without_a_decision_is_an_ordinary_run(result
 def test_an_undecided_run_gives_the_full_answer(results: Path, base: Path) -> None:
     undecided = decide(Model(0.51, seed=1), results, base)
     ordinary = run(results.parent, ROWS, target=Model(0.51, seed=1), evaluators={"right": right})
-    assert undecided.decision is not None
-    assert (undecided.decision.outcome, undecided.decision.rows) == ("undecided", len(ROWS))
+    decision = decision_of(undecided)
+    assert (decision.outcome, decision.rows) == ("undecided", len(ROWS))
     rows = [(each.run_dir / "eval_results.jsonl").read_bytes() for each in (undecided, ordinary)]
     assert rows[0] == rows[1]
     found, wanted = (strict_json((each.run_dir / "metrics.json").read_bytes()) for each in (undecided, ordinary))
@@ -134,10 +133,8 @@ def test_an_undecided_run_gives_the_full_answer(results: Path, base: Path) -> No
 
 
 def test_a_model_like_the_base_is_shown_to_be_no_worse(results: Path, base: Path) -> None:
-    decision = decide(
-        Model(0.5, seed=1), results, base, better_than=None, no_worse_than=base, margin=0.1, confidence=0.9
-    ).decision
-    assert decision is not None
+    until: dict[str, Any] = {"better_than": None, "no_worse_than": base, "margin": 0.1, "confidence": 0.9}
+    decision = decision_of(decide(Model(0.5, seed=1), results, base, **until))
     assert decision.outcome == "not_worse"
     assert decision.stopped
     assert (decision.margin, decision.confidence) == (0.1, 0.9)
@@ -150,10 +147,9 @@ def test_rows_that_belong_together_are_asked_together(results: Path) -> None:
     data.with_suffix(".yaml").write_text("cluster: talk\n")
     before = run(results.parent, data, target=Model(0.5, seed=1), evaluators={"right": right})
     found = stopping(results.parent, data, before)
-    assert found.decision is not None
     talks = column(found, "inputs.talk")
     assert all(talks.count(talk) == 3 for talk in talks)
-    assert found.decision.metrics[0].pairs == len(talks) / 3
+    assert decision_of(found).metrics[0].pairs == len(talks) / 3
 
 
 def test_rows_that_are_answered_one_after_another_are_asked_in_their_order(results: Path) -> None:
@@ -174,17 +170,16 @@ def test_recorded_answers_are_judged_until_they_are_decided(results: Path) -> No
     rows = [{**row, "response": "right"} for row in ROWS]
     before = run(results.parent, rows, evaluators={"right": lambda response: right("wrong")})
     found = stopping(results.parent, rows, before, target=None)
-    assert found.decision is not None
-    assert found.decision.outcome == "better"
-    assert (found.decision.asked_beyond, found.decision.not_asked) == (0, len(ROWS) - found.decision.rows)
+    decision = decision_of(found)
+    assert decision.outcome == "better"
+    assert (decision.asked_beyond, decision.not_asked) == (0, len(ROWS) - decision.rows)
 
 
 def test_a_column_whose_values_repeat_is_found_unless_rows_are_said_to_be_independent(results: Path) -> None:
     rows = [{**row, "scene_id": f"s{number // 3}", "id": f"s{number}"} for number, row in enumerate(ROWS)]
     before = run(results.parent, rows, target=Model(0.5, seed=1), evaluators={"right": right})
-    found, none = (stopping(results.parent, rows, before, cluster=cluster).decision for cluster in (None, "none"))
-    assert found is not None
-    assert none is not None
+    stops = (stopping(results.parent, rows, before, cluster=cluster) for cluster in (None, "none"))
+    found, none = map(decision_of, stops)
     assert found.metrics[0].pairs == found.rows / 3
     assert none.metrics[0].pairs == none.rows
 
@@ -197,8 +192,7 @@ def test_trials_of_a_row_are_asked_together_and_count_as_one(results: Path, base
     found = stopping(results.parent, ROWS, base, target=model(), repeat=2, concurrency=4)
     sources = column(found, "inputs.source_id")
     assert all(sources.count(source) == 2 for source in sources)
-    assert found.decision is not None
-    assert found.decision.metrics[0].pairs == len(sources) / 2
+    assert decision_of(found).metrics[0].pairs == len(sources) / 2
 
 
 def test_rows_with_an_error_decide_nothing(results: Path, base: Path) -> None:
@@ -208,9 +202,9 @@ def test_rows_with_an_error_decide_nothing(results: Path, base: Path) -> None:
         return "right"
 
     found = stopping(results.parent, ROWS, base, target=failing)
-    assert found.decision is not None
-    assert found.decision.outcome == "better"
-    assert found.decision.metrics[0].pairs == metrics_of(found)["right.scored_count"] < found.decision.rows
+    decision = decision_of(found)
+    assert decision.outcome == "better"
+    assert decision.metrics[0].pairs == metrics_of(found)["right.scored_count"] < decision.rows
 
 
 def test_metrics_by_group_are_those_of_the_rows_that_count(results: Path, base: Path) -> None:
@@ -237,8 +231,7 @@ def test_a_stopped_run_is_whole_and_its_answers_can_be_judged_again(stopped: Eva
     assert column(again, "outputs.again.again") == [
         word == "pass" for word in column(stopped, "outputs.right.right_result")
     ]
-    assert again.decision is not None
-    assert again.decision.stopped
+    assert decision_of(again).stopped
     assert "STOPPED EARLY" in " ".join(again.notes)
 
 
@@ -256,8 +249,7 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
     stopped: EvaluationResult, base: Path, results: Path
 ) -> None:
     comparison = compare(base, stopped.run_dir, results_dir=results)
-    metric, decision = comparison.metrics["right"], stopped.decision
-    assert decision is not None
+    metric, decision = comparison.metrics["right"], decision_of(stopped)
     assert comparison.new.stopped == decision
     assert "valid at any stop" in comparison.notes[0]
     assert comparison.pairs.paired == decision.rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -59,13 +58,8 @@ def test_rows_nested_150_deep_pass_through_everything(tmp_path: Path, workers: i
 
 def test_an_answer_nested_too_deep_is_an_error_of_its_row(tmp_path: Path) -> None:
     answers = iter([deep(1000), deep(10)])
-    result = run(
-        tmp_path,
-        [{"a": 1}, {"a": 2}],
-        target=lambda a: next(answers),
-        evaluators={"e": lambda response: 1},
-        concurrency=1,
-    )
+    evaluators = {"e": lambda response: 1}
+    result = run(tmp_path, [{"a": 1}, {"a": 2}], target=lambda a: next(answers), evaluators=evaluators, concurrency=1)
     assert "nested deeper than 200 levels" in column(result, "error.target")[0]["message"]
     assert column(result, "outputs.e.e") == [None, 1]
     check_files(result)
@@ -100,19 +94,6 @@ def test_a_column_of_any_name_can_be_mapped(tmp_path: Path, name: str) -> None:
     config = {"e": {"x": f"${{data['{name}']}}"}}
     result = run(tmp_path, [{name: "value"}], evaluators={"e": lambda x: {"got": x}}, evaluator_config=config)
     assert column(result, "outputs.e.got") == ["value"]
-
-
-FORMULAS = ["=HYPERLINK(0)", "+1+1", "-1+1|cmd", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1+1", "\0=1", "=1\0"]
-
-
-@pytest.mark.parametrize("text", FORMULAS, ids=ascii)
-def test_no_text_becomes_a_formula_of_a_spreadsheet(tmp_path: Path, text: str) -> None:
-    result = run(tmp_path, [{"a": text}], target=lambda a: {"response": a, a: a}, evaluators={"e": lambda a: {a: a}})
-    for cell in itertools.chain.from_iterable(table_of(result)):
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝", "\0"))
-        assert "\0" not in cell
-    assert column(result, "inputs.a") == [text], "the rows themselves are not changed"
-    check_files(result)
 
 
 def test_columns_beyond_a_spreadsheet_are_in_the_rows_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,12 +131,8 @@ def finite(value: Any) -> Any:
 @given(st.lists(st.dictionaries(st.text(max_size=8), json_values, max_size=4), min_size=1, max_size=5))
 def test_whatever_the_rows_hold_every_file_is_strict_and_says_the_same(data: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        result = run(
-            Path(folder),
-            data,
-            target=lambda **row: {"echo": row},
-            evaluators={"e": lambda echo: {"again": echo, "n": len(echo)}},
-        )
+        evaluators = {"e": lambda echo: {"again": echo, "n": len(echo)}}
+        result = run(Path(folder), data, target=lambda **row: {"echo": row}, evaluators=evaluators)
         check_files(result)
         assert column(result, "outputs.echo") == [finite(row) for row in data]
         assert column(result, "outputs.e.again") == [finite(row) for row in data]
@@ -184,8 +161,7 @@ def test_a_name_does_not_lead_out_of_the_results_folder(tmp_path: Path) -> None:
 def test_model_output_is_never_run_as_code_or_as_a_path(tmp_path: Path) -> None:
     evil = "__import__('os').system('touch PWNED')"
     data = [{"a": evil, "ground_truth": f"[f(a={evil})]"}]
-    run(
-        tmp_path, data, target=lambda a: {"response": evil, evil: evil}, evaluators={"e": lambda response: {evil: evil}}
-    )
+    evaluators = {"e": lambda response: {evil: evil}}
+    run(tmp_path, data, target=lambda a: {"response": evil, evil: evil}, evaluators=evaluators)
     assert not list(tmp_path.rglob("*PWNED*"))
     assert not Path("PWNED").exists()

@@ -363,17 +363,10 @@ def test_resume_refuses_a_changed_run_and_says_what_changed(
 
 def test_resume_refuses_a_target_s_changed_mapping(tmp_path: Path, judges: Judges) -> None:
     data = [{"a": "x", "b": "y", "response": "r"}]
-    config = {"target": {"q": "${data.a}"}}
-    run(tmp_path, data, target=lambda q: q, evaluators=judges.all(), evaluator_config=config)
+    mapped = partial(run, tmp_path, data, target=lambda q: q, evaluators=judges.all())
+    mapped(evaluator_config={"target": {"q": "${data.a}"}})
     with pytest.raises(ConfigurationError, match="the mapping of 'target' was"):
-        run(
-            tmp_path,
-            data,
-            target=lambda q: q,
-            evaluators=judges.all(),
-            evaluator_config={"target": {"q": "${data.b}"}},
-            resume="last",
-        )
+        mapped(evaluator_config={"target": {"q": "${data.b}"}}, resume="last")
 
 
 def test_resume_and_reuse_together_are_refused(again_with: Callable[..., Again]) -> None:
@@ -457,13 +450,8 @@ def test_score_keeps_the_failed_rows_of_the_target_as_errors(tmp_path: Path, jud
 def test_score_uses_the_run_s_mapping_and_that_of_its_evaluators(tmp_path: Path, judges: Judges) -> None:
     config = {"default": {"response": "${target.text}"}, "own": {"response": "${data.question}"}}
     target = Answering(lambda row: {"text": "four"})
-    begun = run(
-        tmp_path,
-        questions(2),
-        target=target,
-        evaluators={"own": judges.module.length, "other": judges.module.length},
-        evaluator_config=config,
-    )
+    evaluators = {"own": judges.module.length, "other": judges.module.length}
+    begun = run(tmp_path, questions(2), target=target, evaluators=evaluators, evaluator_config=config)
     evaluators = {"own": judges.module.length, "fresh": judges.module.length}
     scored = score(begun.run_dir, evaluators=evaluators, results_dir=tmp_path / "runs")
     assert (column(scored, "outputs.own.n")[0], column(scored, "outputs.fresh.n")[0]) == (10, 4)
@@ -499,10 +487,6 @@ def test_score_of_an_unfinished_run_says_how_to_finish_it(tmp_path: Path, judges
 
 
 def test_score_with_a_mapping_typo_is_an_error(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
+    mapping = {"default": {"response": "${data.questin}"}}
     with pytest.raises(ConfigurationError, match="no column 'questin'"):
-        score(
-            first.run_dir,
-            evaluators=judges.all(),
-            evaluator_config={"default": {"response": "${data.questin}"}},
-            results_dir=tmp_path / "runs",
-        )
+        score(first.run_dir, evaluators=judges.all(), evaluator_config=mapping, results_dir=tmp_path / "runs")

@@ -86,11 +86,8 @@ def test_parameters_are_keywords_only_and_the_definitions_optional(evaluator: Ev
     parameters = inspect.signature(evaluator).parameters
     optional = {"tool_definitions": None} if isinstance(evaluator, CallEvaluator) else {}
     none = inspect.Parameter.empty
-    assert {name: one.default for name, one in parameters.items()} == {
-        "response": none,
-        "ground_truth": none,
-        **optional,
-    }
+    defaults = {name: one.default for name, one in parameters.items()}
+    assert defaults == {"response": none, "ground_truth": none, **optional}
     assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import environment, here, replay, rows, workspace, write_lines
+from tests.cli_parts import here, pytest_in, replay, rows, workspace, write_lines
 
 from tunecheck import ConfigurationError, NewerFileError, Run, evaluate, find_run, score
 from tunecheck.plugins import check_version, read_object
@@ -111,12 +109,9 @@ def test_the_pytest_plugin_refuses_a_run_of_a_later_version(two_runs: tuple[Run,
     (tmp_path / "test_it.py").write_text(
         f"def test_it(assert_no_regression):\n    assert_no_regression({other.id!r}, {run.id!r})\n"
     )
-    told = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert "1 failed" in told.stdout
-    assert "update tunecheck" in told.stdout
+    told = pytest_in(tmp_path)
+    assert "1 failed" in told.out
+    assert "update tunecheck" in told.out
 
 
 @pytest.mark.parametrize("name", ["run.json", "metrics.json", "journal.jsonl", "upload.json"])

@@ -78,10 +78,8 @@ def test_nor_is_data_that_is_no_text(data: Any) -> None:
 
 def test_a_bare_call_of_a_tool_is_one_wherever_a_row_is_read() -> None:
     text = "get_weather(city='Paris', days=3)"
-    assert (
-        FunctionCallMatchEvaluator()(response=text, ground_truth=text, tool_definitions=TOOLS)["function_call_match"]
-        == 1.0
-    )
+    found = FunctionCallMatchEvaluator()(response=text, ground_truth=text, tool_definitions=TOOLS)
+    assert found["function_call_match"] == 1.0
     assert row_kind_reader({"default": {}})({"ground_truth": text, "tool_definitions": TOOLS}, {}) == "call"
     assert input_text(text, TOOLS) == input_text([{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}])
     answer = [{"get_weather": {"city": ["Paris"], "days": [3]}}]
@@ -124,10 +122,8 @@ def test_a_workspaces_family_is_chosen_by_its_files_name(tmp_path: Path, monkeyp
 
 def test_an_evaluator_reads_a_familys_text_by_the_tools_of_the_row() -> None:
     wanted = [{"name": "set_code", "arguments": {"code": "00123", "on": True}}]
-    code, on = (
-        "<arg_key>code</arg_key><arg_value>00123</arg_value>",
-        "<arg_key>on</arg_key><arg_value>true</arg_value>",
-    )
+    code = "<arg_key>code</arg_key><arg_value>00123</arg_value>"
+    on = "<arg_key>on</arg_key><arg_value>true</arg_value>"
     text = f"<tool_call>set_code{code}{on}</tool_call>"
     evaluator = FunctionCallMatchEvaluator()
     assert evaluator(response=text, ground_truth=wanted, tool_definitions=TOOLS)["function_call_match"] == 1.0

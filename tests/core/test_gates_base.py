@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli_parts import Said, call, here, inside, replay, rows, workspace, write_lines
@@ -54,7 +55,7 @@ def no_worse(base: str, margin: str = "0.2") -> tuple[str, ...]:
     return ("--no-worse-than", base, "--margin", margin)
 
 
-def the_gates(said: Said) -> dict[str, Mapping[str, object]]:
+def the_gates(said: Said) -> dict[str, Mapping[str, Any]]:
     return {gate["comparison"]["metric"]: gate for gate in said.json()["gates"] if "comparison" in gate}
 
 
@@ -76,7 +77,6 @@ def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunechec
     assert said.code == 3
     gate = the_gates(said)["match.binary_aggregate"]
     figures = gate["comparison"]
-    assert isinstance(figures, dict)
     assert (gate["met"], figures["base"], figures["pairs"]) == (False, base, COUNT)
     assert gate["found"] == pytest.approx(-10 / COUNT)  # ten of sixty rows went from pass to fail
     assert (figures["base_value"], figures["new_value"]) == (1.0, pytest.approx(50 / 60))
@@ -105,7 +105,7 @@ def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
     assert "a loss of 2 points is neither shown nor ruled out: about 130 more rows like these would decide it" in words
     data = tunecheck(*evaluate(*no_worse(base, "0.02"), "--json"))
     gate = the_gates(data)["match.binary_aggregate"]
-    assert (gate["met"], gate["outcome"], gate["comparison"]["pairs_to_decide"]) == (False, "undecided", 189)  # type: ignore[index]
+    assert (gate["met"], gate["outcome"], gate["comparison"]["pairs_to_decide"]) == (False, "undecided", 189)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_metrics_and_slices_of_fail_under_are_the_ones_compared(tunecheck: T
     named = ("--fail-under", "match[call]>=0.1", "--fail-under", "match[row_kind=answer]>=0.1")
     gates = the_gates(tunecheck(*evaluate(*no_worse("last", "0.3"), *named, "--json", endpoint="wrong")))
     assert list(gates) == ["match.binary_aggregate[row_kind=call]", "match.binary_aggregate[row_kind=answer]"]
-    found = [(gate["found"], gate["comparison"]["pairs"]) for gate in gates.values()]  # type: ignore[index]
+    found = [(gate["found"], gate["comparison"]["pairs"]) for gate in gates.values()]
     assert found == [(pytest.approx(-1 / 3), 30), (0, 30)]
     assert [gate["outcome"] for gate in gates.values()] == ["undecided", "met"]
 
@@ -169,10 +169,8 @@ def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tu
 
 
 def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    for slice_, words in (
-        ("city=Bern", "no row that both runs have is in city=Bern"),
-        ("town=Oslo", "no column gives"),
-    ):
+    refusals = {"city=Bern": "no row that both runs have is in city=Bern", "town=Oslo": "no column gives"}
+    for slice_, words in refusals.items():
         said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", f"match[{slice_}]>=0.1"))
         assert (said.code, words in said.err) == (2, True), said.err
     assert len(finished(tmp_path)) == 1
@@ -181,13 +179,10 @@ def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: T
 def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None:
     said = tunecheck(*evaluate(*no_worse("last"), "--primary", "function_call_match", "--json"))
     assert list(the_gates(said)) == ["function_call_match.binary_aggregate"]
-    assert (
-        tunecheck("compare", *sorted(run.name for run in finished(Path())), "--json").json()["decision"]["metric"]
-        == "function_call_match"
-    )
-    assert (
-        "primary: no evaluator gives 'macth'; did you mean 'match'?" in tunecheck(*evaluate("--primary", "macth")).err
-    )
+    compared = tunecheck("compare", *sorted(run.name for run in finished(Path())), "--json").json()
+    assert compared["decision"]["metric"] == "function_call_match"
+    refused = tunecheck(*evaluate("--primary", "macth")).err
+    assert "primary: no evaluator gives 'macth'; did you mean 'match'?" in refused
 
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
@@ -206,7 +201,6 @@ def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tune
     said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--fail-under", "match.match>=0", "--json"))
     assert said.code == 4
     figures = the_gates(said)["match.match"]["comparison"]
-    assert isinstance(figures, dict)
     assert figures["bound"] == pytest.approx(-3.841459 / (COUNT + 3.841459))  # chi² of one degree at 95%: -0.0602
 
 
@@ -226,11 +220,8 @@ def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
     replay(tmp_path, {"another row": "Hello."}, "right")
     said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", gate, "--junit", "gates.xml", "--json"))
     assert (said.code, "every row ended in an error" in said.err) == (1, True), said
-    assert [(found["met"], found["found"]) for found in said.json()["gates"]] == [
-        (False, None),
-        (False, None),
-        (False, 1),
-    ]
+    outcomes = [(found["met"], found["found"]) for found in said.json()["gates"]]
+    assert outcomes == [(False, None), (False, None), (False, 1)]
     assert (tmp_path / "gates.xml").read_text().count("<failure") == 5  # the gates, and both evaluators' errors
 
 
@@ -292,7 +283,7 @@ def test_recorded_answers_pair_with_the_run_that_was_made_of_them(empty: Tuneche
     assert empty(*recorded("answer")).code == 0
     said = empty(*recorded("answer", *no_worse("last"), "--json"))
     assert said.code == 0, said.err
-    assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values())  # type: ignore[index]
+    assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values())
 
 
 def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(empty: Tunecheck, tmp_path: Path) -> None:
@@ -304,7 +295,7 @@ def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(empty: Tun
     write_lines(tmp_path / "datasets" / "small.jsonl", [{**row, "ck1": "another answer"} for row in two])
     for asked in (recorded("ck2"), evaluate()):
         said = empty(*asked, *no_worse(first), "--json")
-        assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values()), said.err  # type: ignore[index]
+        assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values()), said.err
 
 
 def test_rows_in_one_run_only_are_counted_and_named(empty: Tunecheck) -> None:
@@ -350,7 +341,7 @@ def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, 
     for name in (str(base), base.name[:-2], f"eval_results/{base.name}"):
         said = tunecheck(*evaluate(*no_worse(name), "--json"))
         assert said.code == 0, said
-        assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name  # type: ignore[index]
+        assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name
 
 
 def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunecheck: Tunecheck) -> None:
@@ -360,7 +351,7 @@ def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunech
     assert (recorded["no_worse_than"], recorded["margin"]) == (base.name, 0.05)
     said = tunecheck("evaluate", "--resume", "last", "--json")
     assert said.code == 3
-    assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name  # type: ignore[index]
+    assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name
 
 
 def test_a_run_is_not_held_against_itself(tunecheck: Tunecheck) -> None:
@@ -388,7 +379,6 @@ def test_repeated_trials_pair_with_a_run_without(empty: Tunecheck) -> None:
     said = empty(*simulated, "--repeat", "3", *no_worse("last", "1"))
     assert said.code == 0, said
     figures = the_gates(said)["match.binary_aggregate"]["comparison"]
-    assert isinstance(figures, dict)
     assert (figures["pairs"], figures["only_in_new"]) == (COUNT, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,12 +122,3 @@ def test_options_that_do_not_go_together_are_refused(tunecheck: Tunecheck, argum
     said = tunecheck(*evaluate("bad", *arguments))
     assert said.code == 2
     assert words in said.err
-
-
-def test_the_journal_names_the_rows_that_were_not_asked(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate("bad", *UNTIL_WORSE))
-    records = [json.loads(line) for line in newest().journal.read_bytes().splitlines()]
-    (stopped,) = [record for record in records if record["k"] == "stopped"]
-    asked = {record["id"] for record in records if record["k"] == "answer"}
-    assert asked.isdisjoint(stopped["not_asked"])
-    assert asked | {*stopped["not_asked"]} == {f"r{number}" for number in range(COUNT)}

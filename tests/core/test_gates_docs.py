@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli_parts import call, environment, here, replay, rows, workspace, write_lines
+from tests.cli_parts import call, here, pytest_in, replay, rows, workspace, write_lines
 
 from tunecheck.cli import Options
 
@@ -107,13 +105,6 @@ def test_rows_of_other_content():
 """
 
 
-def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments],
-        cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
 def test_a_regression_fails_a_test_and_names_figures_and_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,12 +120,12 @@ def test_a_regression_fails_a_test_and_names_figures_and_rows(
     assert here(capsys, *evaluate, "--endpoint", "endpoints/base.yaml", "--name", "other").code == 0
     (tmp_path / "test_regression.py").write_text(TEST)
     said = pytest_in(tmp_path)
-    assert "3 failed, 6 passed" in said.stdout, said.stdout + said.stderr
-    assert "FAILED test_regression.py::test_worse " in said.stdout
-    assert "FAILED test_regression.py::test_worse_without_a_margin" in said.stdout
-    assert "function_call_match: worse, 100.0% → 75.0%" in said.stdout
-    assert "NOT shown to be at most 10.0 points worse" in said.stdout
-    assert "regressed: r0, r2, r4, r6, r8 and 10 more" in said.stdout
+    assert "3 failed, 6 passed" in said.out, said.out + said.err
+    assert "FAILED test_regression.py::test_worse " in said.out
+    assert "FAILED test_regression.py::test_worse_without_a_margin" in said.out
+    assert "function_call_match: worse, 100.0% → 75.0%" in said.out
+    assert "NOT shown to be at most 10.0 points worse" in said.out
+    assert "regressed: r0, r2, r4, r6, r8 and 10 more" in said.out
 
 
 def test_starting_pytest_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -146,4 +137,4 @@ def test_starting_pytest_imports_nothing_heavy(tmp_path: Path) -> None:
         "    assert not heavy & set(sys.modules)\n"
     )
     said = pytest_in(tmp_path)
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.code == 0, said.out + said.err

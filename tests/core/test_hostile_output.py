@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli_parts import here, inside, process, write_lines
+from tests.cli_parts import here, inside, process, write_files, write_lines
 from tests.pipeline_parts import only_run, run
 from tests.tables import cases
 
@@ -143,10 +143,8 @@ def test_nor_does_a_failed_test_of_pytest(tmp_path: Path) -> None:
 def test_nor_does_a_command_that_is_written_in_pieces_or_with_letters_that_agents_pass_over(
     tmp_path: Path, pieces: list[str]
 ) -> None:
-    (tmp_path / "evaluators").mkdir()
-    (tmp_path / "evaluators" / "own.py").write_text(
-        f"def own(response):\n    for piece in {pieces!r}: print(piece, end='')\n    return 1.0\n"
-    )
+    own = f"def own(response):\n    for piece in {pieces!r}: print(piece, end='')\n    return 1.0\n"
+    write_files(tmp_path, {"evaluators/own.py": own})
     write_lines(tmp_path / "data.jsonl", [{"response": "x"}])
     asked = ["--dataset", "data.jsonl", "--response-column", "response", "--evaluators", "own"]
     for workers in ("0", "1"):

@@ -74,18 +74,6 @@ def test_the_pages_commands_print_what_it_shows(workspace: Path) -> None:
         assert plain(said.out) == plain(shown), line
 
 
-def test_a_prices_file_gives_the_price_of_a_judge_without_one(workspace: Path) -> None:
-    endpoint = workspace / "endpoints" / "judge.yaml"
-    endpoint.write_text(re.sub(r"price:.*\n", "", endpoint.read_text()))
-    arguments = (
-        "evaluate --dataset val.jsonl --limit 3 --evaluators politeness --judge judge --prices prices.yaml --json"
-    )
-    said = inside(workspace, *arguments.split())
-    assert said.code == 0, said.err
-    assert '"cost":0.00' in said.out
-    assert '"currency":"USD"' in said.out
-
-
 def test_the_page_names_every_kind_of_difference_and_every_shipped_judge() -> None:
     assert ", ".join(KINDS) in " ".join(PAGE.split())
     for name, kind in re.findall(r"^\| `(\w+)` \| `(\w+Evaluator)` \|", PAGE, re.M):

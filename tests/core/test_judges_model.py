@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_files
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement, prompt_file
 from tests.tables import cases
 
@@ -76,15 +78,11 @@ def test_a_credential_object_signs_in(tmp_path: Path) -> None:
     assert credential.scopes == ["https://cognitiveservices.azure.com/.default"]
 
 
-def test_without_key_and_credential_azure_identity_is_needed(tmp_path: Path) -> None:
-    config = {"azure_endpoint": "http://127.0.0.1:1", "azure_deployment": "judge-1"}
-    try:
-        import azure.identity  # noqa: F401
-    except ModuleNotFoundError:
-        with pytest.raises(MissingExtraError, match=r"tunecheck\[azure\]"):
-            PromptyEvaluator(prompt_file(tmp_path), config)
-    else:
-        PromptyEvaluator(prompt_file(tmp_path), config)
+def test_without_key_and_credential_azure_identity_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("azure", "azure.identity"):  # whether something has imported them before or not
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"tunecheck\[azure\]"):
+        ask(tmp_path, {"azure_endpoint": "http://127.0.0.1:1", "azure_deployment": "judge-1"})
 
 
 def test_a_reference_to_the_environment_may_stand_for_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,11 +96,10 @@ def test_an_endpoint_definition_is_taken_as_mapping_path_or_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "endpoints").mkdir()
     with JudgeServer(lambda asked: GOOD) as server:
         definition = {"kind": "openai", "url": f"{server.address}/v1", "model": "m"}
+        write_files(tmp_path, {"endpoints/my-judge.yaml": dumps(definition).decode()})
         path = tmp_path / "endpoints" / "my-judge.yaml"
-        path.write_bytes(dumps(definition))
         for config in (definition, path, str(path), "my-judge"):
             ask(tmp_path, config)
 
@@ -161,12 +158,12 @@ def test_an_endpoints_price_goes_along_when_it_is_pickled(tmp_path: Path) -> Non
 
 def test_arguments_change_with_whatever_the_judgement_depends_on(tmp_path: Path) -> None:
     base = PromptyEvaluator(prompt_file(tmp_path), Scripted()).arguments
+    changes: list[dict[str, Any]] = [
+        *({"threshold": 4}, {"samples": 3}, {"samples": 3, "combine": "majority"}),
+        *({"parameters": {"temperature": 1}}, {"output": "other"}),
+    ]
     others = [
-        PromptyEvaluator(prompt_file(tmp_path), Scripted(), threshold=4),
-        PromptyEvaluator(prompt_file(tmp_path), Scripted(), samples=3),
-        PromptyEvaluator(prompt_file(tmp_path), Scripted(), samples=3, combine="majority"),
-        PromptyEvaluator(prompt_file(tmp_path), Scripted(), parameters={"temperature": 1}),
-        PromptyEvaluator(prompt_file(tmp_path), Scripted(), "other"),
+        *(PromptyEvaluator(prompt_file(tmp_path), Scripted(), **each) for each in changes),
         PromptyEvaluator(prompt_file(tmp_path), {"model": "m", "base_url": "http://127.0.0.1:1"}),
         PromptyEvaluator(prompt_file(tmp_path), {"model": "n", "base_url": "http://127.0.0.1:1"}),
     ]
@@ -179,10 +176,6 @@ def test_arguments_change_with_whatever_the_judgement_depends_on(tmp_path: Path)
 
 
 def test_what_does_not_change_a_judgement_does_not_change_the_arguments(tmp_path: Path) -> None:
-    one, other = (
-        PromptyEvaluator(
-            prompt_file(tmp_path), {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m", "retries": retries}
-        )
-        for retries in (1, 9)
-    )
+    model: dict[str, Any] = {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m"}
+    one, other = (PromptyEvaluator(prompt_file(tmp_path), {**model, "retries": count}) for count in (1, 9))
     assert one.arguments == other.arguments

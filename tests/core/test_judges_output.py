@@ -261,13 +261,8 @@ def test_a_binary_score_is_decided_by_the_majority(tmp_path: Path) -> None:
 def test_of_equal_votes_the_worse_counts_in_any_order_and_whichever_direction_is_better(
     tmp_path: Path, *, turned: bool, higher_is_better: bool, counts: int, why: str
 ) -> None:
-    answers = [
-        judgement(2, "low"),
-        judgement(4, "high"),
-        judgement(4, "high"),
-        judgement(2, "low"),
-        judgement(3, "odd"),
-    ]
+    low, high, odd = judgement(2, "low"), judgement(4, "high"), judgement(3, "odd")
+    answers = [low, high, high, low, odd]
     output = JudgeOutput(higher_is_better=higher_is_better)
     found = judged(tmp_path, *answers[:: -1 if turned else 1], samples=5, combine="majority", output=output)
     assert (found["quality"], found["quality_reason"]) == (counts, why)

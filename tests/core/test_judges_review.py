@@ -210,15 +210,8 @@ def test_simulated_answers_of_a_priced_endpoint_do_not_go_one_by_one_for_ever(tm
     model.concurrency = 20
     data = [{"id": f"r{number}", "messages": [{"role": "user", "content": str(number)}]} for number in range(40)]
     mapping = {"default": {"column_mapping": {"response": "${target.response}"}}}
-    run(
-        tmp_path,
-        data,
-        target=EndpointTarget(model),
-        evaluators={"n": lambda response: {"n": 1}},
-        evaluator_config=mapping,
-        concurrency=20,
-        max_cost=1,
-    )
+    settings: dict[str, Any] = {"evaluator_config": mapping, "concurrency": 20, "max_cost": 1}
+    run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: {"n": 1}}, **settings)
     assert model.most > 10
 
 

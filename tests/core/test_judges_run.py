@@ -11,9 +11,9 @@ import pytest
 from tests.cli_parts import inside
 from tests.fault_server import Step
 from tests.judge_parts import QUALITY, Asked, JudgeServer, chat, judgement, prompt_file
-from tests.pipeline_parts import column, metrics_of, records, rows_of, run
+from tests.pipeline_parts import column, metrics_of, records, run
 
-from tunecheck import PromptyEvaluator, RelevanceEvaluator, RunError
+from tunecheck import PromptyEvaluator, RunError
 
 KEY = "sk-plain-0123456789-secret"
 PRICE = {"input_per_million": 1.0, "output_per_million": 10.0}  # a call: 100 and 10 tokens, 0.0002
@@ -91,34 +91,6 @@ def test_a_run_that_failed_midway_goes_on_and_buys_nothing_twice(tmp_path: Path)
     )
 
 
-def test_no_secret_of_a_judge_stands_in_the_run_folder(tmp_path: Path) -> None:
-    with JudgeServer(lambda asked: judgement(4, f"the key is {KEY}")) as server:
-        config = {"model": "m", "api_key": KEY, "base_url": f"{server.address}/v1"}
-        judge = PromptyEvaluator(prompt_file(tmp_path), config)
-        result = run(tmp_path, rows("a"), evaluators={"quality": judge})
-    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    assert column(result, "outputs.quality.quality_reason") == ["the key is ***"]
-    for path in result.run_dir.iterdir():
-        assert KEY.encode() not in path.read_bytes(), path.name
-
-
-def test_a_change_of_prompt_or_model_changes_the_fingerprint_and_nothing_else_does(tmp_path: Path) -> None:
-    with JudgeServer(by_length) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        first = run(tmp_path, rows("a"), evaluators={"quality": judge})
-        same = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(retries=3))
-        run(tmp_path, rows("a"), evaluators={"quality": same}, reuse=first.run_dir)
-        assert len(server.asked) == 1
-        text = QUALITY.replace("You judge quality.", "You judge the quality.")
-        run(
-            tmp_path,
-            rows("a"),
-            evaluators={"quality": PromptyEvaluator(prompt_file(tmp_path, text), server.endpoint())},
-            reuse=first.run_dir,
-        )
-        assert len(server.asked) == 2
-
-
 def test_a_judge_that_was_called_by_hand_before_works_in_a_run(tmp_path: Path) -> None:
     with JudgeServer(by_length) as server:
         judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
@@ -126,19 +98,6 @@ def test_a_judge_that_was_called_by_hand_before_works_in_a_run(tmp_path: Path) -
         result = run(tmp_path, rows("a", "bb"), evaluators={"quality": judge})
         assert judge(response="abcd")["quality"] == 4
     assert column(result, "outputs.quality.quality") == [1, 2], column(result, "error.quality")
-
-
-def test_several_judges_share_one_endpoint(tmp_path: Path) -> None:
-    with JudgeServer(by_length) as server:
-        endpoint = server.endpoint()
-        evaluators = {
-            "quality": PromptyEvaluator(prompt_file(tmp_path), endpoint),
-            "relevance": RelevanceEvaluator(endpoint),
-        }
-        data = [{"query": "Q", "response": "abc"}]
-        result = run(tmp_path, data, evaluators=evaluators)
-    (row,) = rows_of(result)
-    assert (row["outputs.quality.quality"], row["outputs.relevance.relevance"]) == (3, 5)
 
 
 # -- the command line

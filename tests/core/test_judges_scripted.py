@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli_parts import write_files
 from tests.conftest import ROOT
 from tests.judge_scripts import KEY, JudgedWorkspace, health, serving
 
@@ -36,6 +37,11 @@ def failing(row_id: str, **what: Any) -> dict[str, Any]:
     return {"name": row_id, "when": {"user": f"it is {row_id}"}, **what}
 
 
+def repair(row_id: str, **what: Any) -> dict[str, Any]:
+    """The reply to the second request for a verdict."""
+    return {"when": {"request": f"it is {row_id}", "user": "could not be used"}, "usage": USAGE, **what}
+
+
 GOOD = judgement(0.9, "they tell the same")
 RULES = [
     rule("right", answer=judgement(1, "equivalent")),
@@ -44,19 +50,8 @@ RULES = [
     rule("surrounded", answer=GOOD, around="Well {so to say}, here:\n{}\nIs there more?".replace("{so to say}", "now")),
     rule("mended", answer=judgement(0.4, "a long story"), truncate_at=30),
     rule("cut", answer=judgement(0.4, "a story that never ends"), truncate_at=40),
-    {
-        "name": "mending",
-        "when": {"request": "it is mended", "user": "could not be used"},
-        "answer": judgement(0.5, "in short: partly"),
-        "usage": USAGE,
-    },
-    {
-        "name": "cutting",
-        "when": {"request": "it is cut", "user": "could not be used"},
-        "answer": judgement(0.4, "again a story that never ends"),
-        "truncate_at": 41,
-        "usage": USAGE,
-    },
+    repair("mended", name="mending", answer=judgement(0.5, "in short: partly")),
+    repair("cut", name="cutting", answer=judgement(0.4, "again a story that never ends"), truncate_at=41),
     rule("refused", refusal="I'm sorry, but I cannot help with that."),
     failing("declined", content_filter="prompt"),
     rule("stopped", content_filter="answer"),
@@ -321,8 +316,7 @@ def test_a_key_that_the_judge_repeats_is_masked(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_is_not_sure_shows_in_the_spread(tmp_path: Path) -> None:
-    (tmp_path / "prompty").mkdir()
-    (tmp_path / "prompty" / "tone.prompty").write_bytes((ROOT / "prompty" / "tone.prompty").read_bytes())
+    write_files(tmp_path, {"prompty/tone.prompty": (ROOT / "prompty" / "tone.prompty").read_text("utf-8")})
     said = [{"reason": "it depends", "score": score} for score in (5, 2)]
     rules = [{"name": "tone", "when": {"system": "tone"}, "answers": said, "usage": USAGE}, *RULES]
     with serving(tmp_path, rules) as url:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_files
 from tests.judge_parts import JudgeServer, Scripted, judgement
 from tests.tables import cases
 
@@ -189,8 +190,7 @@ user:
 
 def test_a_workspaces_prompt_takes_the_place_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "prompty").mkdir()
-    (tmp_path / "prompty" / "difference.prompty").write_text(REPLACED)
+    write_files(tmp_path, {"prompty/difference.prompty": REPLACED})
     model = Scripted(difference(differences=[*DIFFERENCES, {"kind": "other"}, 5]))
     judge = DifferenceEvaluator(model)
     assert inspect.signature(judge).parameters["style"].default is inspect.Parameter.empty
