@@ -1,4 +1,8 @@
-"""The choice among several runs: each against the base, a ranking over rows that all runs have, and their history."""
+"""The choice among several runs: each against the base, a ranking over rows that all runs have, and their history.
+
+`comparison._compare` calls `selection_of` for `select()` and for comparisons of three or more runs, and `history` for
+the figures of one metric over the runs.
+"""
 
 from __future__ import annotations
 
@@ -63,17 +67,19 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
     """Return the rows on which runs are ranked by a metric; they may be empty."""
     scores = over_all_runs(key, runs)
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
-    found = [pair.sides(key) for pair in runs.against_base.values()]
-    kind = found[0].kind if len({sides.kind for sides in found}) == 1 else "score"
-    sides = replace(found[0], kind=kind, averaged=any(each.averaged for each in found))
+    all_sides = [pair.sides(key) for pair in runs.against_base.values()]
+    # Pairs whose kinds differ are only comparable by score.
+    kind = all_sides[0].kind if len({sides.kind for sides in all_sides}) == 1 else "score"
+    sides = replace(all_sides[0], kind=kind, averaged=any(sides.averaged for sides in all_sides))
     codes = None if runs.clusters is None else as_codes([runs.clusters.labels[item] for item in items.tolist()])
     return CommonRows(items, scores[items], codes, sides)
 
 
 def judges_labels(chosen: Chosen, runs: Runs) -> LabelCounts | None:
     """Return the label counts that correct a metric for its judge's errors in all runs; None if it is not corrected."""
-    known = labels_of(chosen.evaluator, runs.base, runs.tables[-1])
-    return known if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()) else None
+    if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
+        return labels_of(chosen.evaluator, runs.base, runs.tables[-1])
+    return None
 
 
 def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
@@ -84,7 +90,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     settings, sides = runs.settings, common.sides
     # The same runs named in another order give the same intervals, although these come from random draws.
     order = sorted(range(len(runs.tables)), key=lambda place: runs.tables[place].info.id)
-    drawn = multiple_comparisons_with_the_best(
+    standings = multiple_comparisons_with_the_best(
         common.scores[:, order],
         common.labels,
         verdicts=sides.verdicts,
@@ -92,24 +98,25 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         confidence=(1 + settings.confidence) / 2,  # because each end of the interval is a one-sided limit
         seed=settings.seed,
     )
-    found = []
+    ranked = []
     for place, table in enumerate(runs.tables):
-        standing = drawn[order.index(place)]
+        standing = standings[order.index(place)]
         value = common.estimate(place, settings)
         ends = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
         difference = Estimate(standing.difference, *ends, clusters=value.clusters)
         if labels is not None:
             value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
-        found.append(Ranked(table.info.id, value, difference, standing.may_be_best))
-    return found
+        ranked.append(Ranked(table.info.id, value, difference, standing.may_be_best))
+    return ranked
 
 
 def history(metric: MetricComparison, runs: Runs) -> History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
     common, chosen = common_rows(metric.key, runs), Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
-    if (labels := judges_labels(chosen, runs)) is not None:
-        values = [corrected_rate(each, labels) for each in values]
+    labels = judges_labels(chosen, runs)
+    if labels is not None:
+        values = [corrected_rate(rate, labels) for rate in values]
     return History(metric.name, common.sides.kind, tuple(values))
 
 
@@ -131,33 +138,30 @@ def row_histories(passed: Floats) -> RowHistories:
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
     run, in some run while the others agree, or while it went back and forth.
     """
-    runs = passed.shape[1]
-    agreeing = (passed == 0) | (passed == 1)
-    last = numpy.zeros(len(passed), dtype=numpy.int64)  # the latest run so far in which all trials agreed
-    since = numpy.full(len(passed), -1)
+    agrees = (passed == 0) | (passed == 1)
     changes = numpy.zeros(len(passed), dtype=numpy.int64)
-    rows = numpy.arange(len(passed))
-    known = agreeing[:, 0].copy()
-    for run in range(1, runs):
-        told = agreeing[:, run]
-        changed = known & told & (passed[:, run] != passed[rows, last])
+    since = numpy.full(len(passed), -1)
+    # For each row, the share in the latest run so far in which all trials agreed; NaN if there is none yet.
+    latest = numpy.where(agrees[:, 0], passed[:, 0], numpy.nan)
+    for run in range(1, passed.shape[1]):
+        share = passed[:, run]
+        changed = agrees[:, run] & ~numpy.isnan(latest) & (share != latest)
         changes += changed
         since[changed] = run
-        last[told] = run
-        known |= told
-    ends_right = passed[:, -1] == 1
-    whole, once = agreeing.all(axis=1), (changes == 1) & agreeing[:, -1]
-    steady = whole & (changes == 0)
+        latest = numpy.where(agrees[:, run], share, latest)
+    always_agrees, ends_right = agrees.all(axis=1), passed[:, -1] == 1
+    unchanged = always_agrees & (changes == 0)
+    changed_once = agrees[:, -1] & (changes == 1)
     outcomes = numpy.full(len(passed), OUTCOMES.index("flaky"), dtype=numpy.int8)
-    for outcome, which in (
-        ("right", steady & ends_right),
-        ("never right", steady & ~ends_right),
-        ("fixed", once & ends_right),
-        ("broken", once & ~ends_right),
-        ("back and forth", whole & (changes > 1)),
+    for outcome, rows in (
+        ("right", unchanged & ends_right),
+        ("never right", unchanged & ~ends_right),
+        ("fixed", changed_once & ends_right),
+        ("broken", changed_once & ~ends_right),
+        ("back and forth", always_agrees & (changes > 1)),
     ):
-        outcomes[which] = OUTCOMES.index(outcome)
-    since[~once] = -1
+        outcomes[rows] = OUTCOMES.index(outcome)
+    since[~changed_once] = -1
     return RowHistories(outcomes, since)
 
 
@@ -169,25 +173,25 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
-    found = row_histories(passed)
+    histories = row_histories(passed)
     names = tuple(table.info.id for table in runs.tables)
-    counts = numpy.bincount(found.outcomes, minlength=len(OUTCOMES)).tolist()
-    broken = Counter(found.since[found.outcomes == OUTCOMES.index("broken")].tolist())
-    order = numpy.argsort(-found.outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
-    listed = [int(at) for at in order if found.outcomes[at]][:most]
+    counts = numpy.bincount(histories.outcomes, minlength=len(OUTCOMES)).tolist()
+    broken = Counter(histories.since[histories.outcomes == OUTCOMES.index("broken")].tolist())
+    order = numpy.argsort(-histories.outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
+    listed = [int(at) for at in order if histories.outcomes[at]][:most]  # rows that are always right have outcome 0
     return RowsOverRuns(
         metric,
         names,
         dict(zip(OUTCOMES, counts, strict=True)),
         {names[run]: broken[run] for run in sorted(broken)},
-        tuple(_row(at, runs.base.items.ids[items[at]], passed[at].tolist(), found, names) for at in listed),
+        tuple(_row(at, runs.base.items.ids[items[at]], passed[at].tolist(), histories, names) for at in listed),
     )
 
 
-def _row(at: int, row_id: str, passed: Sequence[float], found: RowHistories, names: Sequence[str]) -> RowOverRuns:
+def _row(at: int, row_id: str, passed: Sequence[float], histories: RowHistories, names: Sequence[str]) -> RowOverRuns:
     """Return the history of the row at this position; `since` is None unless a run fixed or broke it."""
-    since = int(found.since[at])
-    return RowOverRuns(row_id, OUTCOMES[found.outcomes[at]], tuple(passed), names[since] if since >= 0 else None)
+    since = int(histories.since[at])
+    return RowOverRuns(row_id, OUTCOMES[histories.outcomes[at]], tuple(passed), names[since] if since >= 0 else None)
 
 
 _ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
@@ -230,13 +234,13 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         raise ConfigurationError(f"no row has {chosen.name} in every run: rank runs of the same rows")
     ranking = rank_runs(common, runs, judges_labels(chosen, runs))
     best = choose(against)
-    told, optimism = _with_optimism(best, common, len(tables))
+    decision, optimism = _with_optimism(best, common, len(tables))
     last = [*runs.against_base][-1]
-    up, places = 1 if common.sides.higher_is_better else -1, range(len(tables))
-    order = sorted(places, key=lambda at: (up * (ranking[at].value.value or 0.0), at), reverse=True)
+    sign = 1 if common.sides.higher_is_better else -1
+    order = sorted(range(len(tables)), key=lambda at: (sign * (ranking[at].value.value or 0.0), at), reverse=True)
     return Selection(
-        decision=told,
-        decisions=tuple(told if each.decision is best else each.decision for each in against),
+        decision=decision,
+        decisions=tuple(decision if each.decision is best else each.decision for each in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
         metric=chosen.name,
         kind=common.sides.kind,
@@ -260,8 +264,8 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
     if optimism is None:
         return decision, None
     size = size_text(common.sides.kind, optimism)
-    said = f"if all {runs} runs are equal, chance makes the best look {size} better on average"
-    return replace(decision, because=(*decision.because, said)), optimism
+    reason = f"if all {runs} runs are equal, chance makes the best look {size} better on average"
+    return replace(decision, because=(*decision.because, reason)), optimism
 
 
 def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:
