@@ -18,8 +18,14 @@ def address(blob_port: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return container_address(blob_port, monkeypatch)
 
 
-def machine(tmp_path: Path, name: str, address: str) -> MirrorFolder:
-    return MirrorFolder(tmp_path / name, address)
+@pytest.fixture
+def here(tmp_path: Path, address: str) -> MirrorFolder:
+    return MirrorFolder(tmp_path / "here", address)
+
+
+@pytest.fixture
+def there(tmp_path: Path, address: str) -> MirrorFolder:
+    return MirrorFolder(tmp_path / "there", address)
 
 
 def write(mirror: MirrorFolder, file: str, text: str, run: str = RUN) -> None:
@@ -38,8 +44,7 @@ def read(mirror: MirrorFolder, file: str, run: str = RUN) -> str:
     return (mirror.folder / run / file).read_text("utf-8")
 
 
-def test_what_one_machine_wrote_another_one_reads(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_what_one_machine_wrote_another_one_reads(here: MirrorFolder, there: MirrorFolder) -> None:
     write(here, "metrics.json", "{}")
     write(here, "memory/summary.json", "[1]")
     append(here, '{"row": 1}\n')
@@ -50,8 +55,9 @@ def test_what_one_machine_wrote_another_one_reads(tmp_path: Path, address: str) 
     assert read(there, "journal.jsonl") == '{"row": 1}\n'
 
 
-def test_a_growing_file_is_shipped_in_parts_of_whole_lines(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_growing_file_is_shipped_in_parts_of_whole_lines(
+    here: MirrorFolder, there: MirrorFolder, address: str
+) -> None:
     append(here, '{"row": 1}\n{"row"')
     here.push()
     append(here, ": 2}\n")
@@ -62,8 +68,7 @@ def test_a_growing_file_is_shipped_in_parts_of_whole_lines(tmp_path: Path, addre
     assert len(parts) == 2
 
 
-def test_a_line_longer_than_a_part_is_shipped(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_line_longer_than_a_part_is_shipped(here: MirrorFolder, there: MirrorFolder) -> None:
     line = json.dumps("x" * (5 << 20)) + "\n"
     append(here, line + line)
     here.push()
@@ -71,8 +76,7 @@ def test_a_line_longer_than_a_part_is_shipped(tmp_path: Path, address: str) -> N
     assert read(there, "journal.jsonl") == line + line
 
 
-def test_only_what_changed_is_shipped_and_fetched(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_only_what_changed_is_shipped_and_fetched(here: MirrorFolder, there: MirrorFolder) -> None:
     write(here, "metrics.json", "{}")
     write(here, "run.json", '{"status": "running"}')
     assert here.push() == [f"{RUN}/metrics.json", f"{RUN}/run.json"]
@@ -85,29 +89,21 @@ def test_only_what_changed_is_shipped_and_fetched(tmp_path: Path, address: str) 
     assert there.push() == []
 
 
-def gone_on_at_both_places(tmp_path: Path, address: str) -> MirrorFolder:
-    """Two machines go on with one run, and the other one pushes first."""
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_what_only_one_of_them_has_is_kept_beside_what_counts(here: MirrorFolder, there: MirrorFolder) -> None:
     append(here, '{"row": 1}\n')
     here.push()
     there.pull()
     append(there, '{"row": 2, "by": "there"}\n')
     there.push()
     append(here, '{"row": 2, "by": "here"}\n')
-    return here
-
-
-def test_what_only_one_of_them_has_is_kept_beside_what_counts(tmp_path: Path, address: str) -> None:
-    here = gone_on_at_both_places(tmp_path, address)
     here.pull()
     assert read(here, "journal.jsonl") == '{"row": 1}\n{"row": 2, "by": "there"}\n'
     assert '"by": "here"' in (here.folder / ".unshipped" / RUN / "journal.jsonl-0").read_text("utf-8")
 
 
 def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+    here: MirrorFolder, there: MirrorFolder, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
     write(here, "run.json", "begun")
     append(here, "1\n")
     here.push()
@@ -128,8 +124,9 @@ def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
     assert (here.folder / ".unshipped" / f"{RUN}-0" / "run.json").read_text("utf-8") == "ours"
 
 
-def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(
+    here: MirrorFolder, there: MirrorFolder, tmp_path: Path, address: str
+) -> None:
     write(here, "run.json", "running")
     append(here, "1\n")
     here.push()
@@ -140,13 +137,14 @@ def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(tmp_path: Path,
     write(here, "run.json", "stopped")
     with pytest.raises(GoneOnElsewhereError):
         here.push()
-    reader = machine(tmp_path, "reader", address)
+    reader = MirrorFolder(tmp_path / "reader", address)
     reader.pull()
     assert read(reader, "run.json") == "finished"
 
 
-def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(
+    here: MirrorFolder, there: MirrorFolder, address: str
+) -> None:
     append(here, "1\n")
     BlobStore(address).create(f"{RUN}/journal.jsonl.parts/00000000", b"1\n")
     append(here, "2\n")
@@ -158,8 +156,9 @@ def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(
 @pytest.mark.parametrize(
     "stray", ["journal.jsonl.parts/readme", "journal.jsonl.parts/00000001 (1)", "journal.jsonl.parts", "notes.parts/1"]
 )
-def test_an_object_that_is_none_of_a_run_s_changes_nothing(tmp_path: Path, address: str, stray: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_an_object_that_is_none_of_a_run_s_changes_nothing(
+    here: MirrorFolder, there: MirrorFolder, address: str, stray: str
+) -> None:
     write(here, "run.json", "{}")
     append(here, "1\n")
     here.push()
@@ -168,8 +167,9 @@ def test_an_object_that_is_none_of_a_run_s_changes_nothing(tmp_path: Path, addre
     assert read(there, "journal.jsonl") == "1\n"
 
 
-def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(
+    here: MirrorFolder, there: MirrorFolder, address: str
+) -> None:
     write(here, "memory/summary.json", "[1]")
     here.push()
     BlobStore(address).put(f"{RUN}/memory", b"")
@@ -177,8 +177,9 @@ def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(tmp_path: Pa
     assert read(there, "memory/summary.json") == "[1]"
 
 
-def test_a_journal_without_one_of_its_parts_hides_no_other_run(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_journal_without_one_of_its_parts_hides_no_other_run(
+    here: MirrorFolder, there: MirrorFolder, address: str
+) -> None:
     for number in range(3):
         append(here, f"{number}\n")
         here.push()
@@ -190,8 +191,7 @@ def test_a_journal_without_one_of_its_parts_hides_no_other_run(tmp_path: Path, a
     assert read(there, "run.json", run="other") == "{}"
 
 
-def test_a_run_that_was_removed_there_goes_here(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+def test_a_run_that_was_removed_there_goes_here(here: MirrorFolder, there: MirrorFolder, address: str) -> None:
     write(here, "run.json", "{}")
     append(here, "{}\n")
     here.push()
@@ -203,8 +203,7 @@ def test_a_run_that_was_removed_there_goes_here(tmp_path: Path, address: str) ->
     assert not (there.folder / RUN).exists()
 
 
-def test_a_run_that_was_never_shipped_stays(tmp_path: Path, address: str) -> None:
-    here = machine(tmp_path, "here", address)
+def test_a_run_that_was_never_shipped_stays(here: MirrorFolder) -> None:
     write(here, "run.json", "{}")
     here.pull()
     assert read(here, "run.json") == "{}"
@@ -219,7 +218,7 @@ def test_names_that_lead_out_of_a_run_are_not_fetched(tmp_path: Path, address: s
         def read(self, name: str) -> None:
             raise AssertionError(f"{name} was asked for")
 
-    mirror = machine(tmp_path, "here", address)
+    mirror = MirrorFolder(tmp_path / "here", address)
     mirror.store = Listing()  # type: ignore[assignment]  # a storage that somebody else can write
     mirror.pull()
     assert not (tmp_path / "outside").exists()
@@ -230,18 +229,14 @@ def test_a_folder_that_says_it_is_a_mirror_is_none_outside_of_the_cache(tmp_path
     assert mirror_at(tmp_path) is None
 
 
-def test_a_link_in_a_run_is_not_shipped(tmp_path: Path, address: str) -> None:
-    here = machine(tmp_path, "here", address)
+def test_a_link_in_a_run_is_not_shipped(here: MirrorFolder, tmp_path: Path) -> None:
     write(here, "run.json", "{}")
     (tmp_path / "secret").write_text("hidden", "utf-8")
     (here.folder / RUN / "link.json").symlink_to(tmp_path / "secret")
     assert here.push() == [f"{RUN}/run.json"]
 
 
-def test_no_journal_is_there_without_a_manifest_and_no_finished_manifest_without_results(
-    tmp_path: Path, address: str
-) -> None:
-    here = machine(tmp_path, "here", address)
+def test_no_journal_is_there_without_a_manifest_and_no_finished_manifest_without_results(here: MirrorFolder) -> None:
     write(here, "run.json", '{"status": "running"}')
     append(here, "{}\n")
     assert here.push() == [f"{RUN}/run.json", f"{RUN}/journal.jsonl"]
