@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bfcl_data_parts import write_lines
+from tests.cli_parts import write_lines
 from tests.reference_environments import make_environment
 from tests.report_parts import browser_at_work
 

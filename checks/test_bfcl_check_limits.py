@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bfcl.test_bfcl_check_defects import judged, right, wrong
-from tests.bfcl_check_parts import Row, entries, lamp_row, steps
+from tests.bfcl.test_bfcl_check_defects import judged, wrong
+from tests.bfcl_check_parts import Row, entries, lamp_row, right_result, steps
 
 from tunecheck.episodes import Services
 from tunecheck.simulators import Backend, Simulator
@@ -357,7 +357,7 @@ def living() -> int:
 
 def test_nothing_is_kept_of_a_conversation_that_was_judged() -> None:
     rows = list(entries("multi_turn_base").values())[::4]
-    cases = [(row, result) for row in rows for result in (right(row), wrong(row))]
+    cases = [(row, result) for row in rows for result in (right_result(row), wrong(row))]
     shared = Services()
 
     def judge_all() -> int:

@@ -6,7 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from tests.bfcl.test_bfcl_docs import Run, blocks, process, run, workspace
+from tests.bfcl.test_bfcl_docs import Run, blocks, run, workspace
+from tests.cli_parts import run_process
 
 __all__ = ["run", "workspace"]
 
@@ -23,6 +24,6 @@ def test_the_page_s_other_commands_and_its_python_code_work(workspace: Path, run
     assert "95 of 200 rows passed (47.5%)" in recorded
     assert "92 of 200 rows passed (46.0%)" in outputs["tunecheck score last --set multi_turn_state.compat=strict"]
     (code,) = blocks("python")
-    said = process(workspace, [sys.executable, "-c", code])
+    said = run_process(workspace, [sys.executable, "-c", code], XDG_CACHE_HOME=str(workspace / "cache"))
     assert said.code == 0, said.err
     assert said.out.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", code, re.M)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.bfcl.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
+from tests.bfcl.test_bfcl_evaluate import CATEGORIES, EVALUATOR, judged, recorded, scored
 from tests.bfcl_copy import bfcl_copy
+from tests.cli_parts import script
 
 from tunecheck import ConversationTarget, DataError, load_endpoint
 from tunecheck_bfcl import find_bfcl, get_bfcl, run_bfcl, score_results
@@ -46,10 +47,9 @@ def test_a_recorded_run_evaluated_has_the_accuracy_and_the_verdicts_of_its_resul
     (results,) = (shared_data / "bfcl_runs" / published / "result").iterdir()
     recorded(tmp_path, results)
     settings = [f"--set={name}.compat={mode}" for name in ("multi_turn_state", "call_check")]
-    said = evaluate(
-        tmp_path, "--dataset", f"bfcl:{','.join(CATEGORIES)}", "--endpoint", "recorded", "--group-by", "category",
-        "--json", *settings,
-    )  # fmt: skip
+    dataset = f"bfcl:{','.join(CATEGORIES)}"
+    arguments = ("--dataset", dataset, "--endpoint", "recorded", "--group-by", "category", "--json", *settings)
+    said = script(tmp_path, "evaluate.py", *arguments)
     assert said.code == 0, said.err
     summaries, verdicts = scored(tmp_path, results, mode)
     for category in CATEGORIES:

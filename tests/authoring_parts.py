@@ -147,10 +147,6 @@ def export(folder: Path, result: EvaluationResult, form: str, *options: str, fre
     return lines(out)
 
 
-def rewritten(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
 def calls_of(row: dict[str, Any]) -> list[list[FunctionCall]]:
     """The ground truth's calls by turn."""
     return [[call for text in turn for call in read_python_calls(text).calls] for turn in row["ground_truth"]]

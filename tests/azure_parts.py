@@ -1,11 +1,12 @@
 """Shared parts of the tests of `tunecheck_azure`: a file of rows, and evaluate() that keeps its run folder below it."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.cli_parts import write_lines
 
 import tunecheck_azure as azure
 from tunecheck_azure._adopted import _subclass
@@ -91,9 +92,7 @@ def their_package(folder: Path) -> Iterator[None]:
 
 
 def jsonl(folder: Path, *rows: Mapping[str, Any], name: str = "data.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows or QA))
-    return path
+    return write_lines(folder / name, rows or QA)
 
 
 def evaluate(folder: Path, *rows: Mapping[str, Any], **arguments: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,12 @@ def read_call(text: str) -> tuple[str, Row] | None:
     return call.func.id, arguments | {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
 
 
+def true_calls(row: CheckRow) -> list[list[tuple[str, Row]]]:
+    """The ground-truth calls of each turn, without those that are not Python."""
+    truth: Any = row["ground_truth"]
+    return [[call for text in turn if (call := read_call(text))] for turn in truth]
+
+
 def as_tools(calls: Sequence[tuple[str, Row]]) -> list[Row]:
     """A step as a function-calling model's result file has it."""
     return [{name: json.dumps(arguments)} for name, arguments in calls]
@@ -75,6 +81,12 @@ def as_text(calls: Sequence[tuple[str, Row]]) -> str:
 
 def _call_text(name: str, arguments: Row) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def right_result(row: CheckRow, mode: str = "tools") -> list[object]:
+    """The ground truth as a result, each call in a step of its own."""
+    write: Callable[[Any], Any] = as_tools if mode == "tools" else as_text
+    return [[write([call]) for call in turn] for turn in true_calls(row)]
 
 
 def published(shared_data: Path, *, conversations: bool) -> Iterator[tuple[Path, str, dict[str, str | None]]]:

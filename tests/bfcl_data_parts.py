@@ -1,10 +1,11 @@
 """A tiny copy of BFCL with made-up entries in the real layout, for tests that need no download."""
 
-import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.cli_parts import write_lines
 
 from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.files import FUNCTION_DOCS, HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS
@@ -38,12 +39,6 @@ def conversation(entry_id: str) -> dict[str, object]:
         "initial_config": {"MathAPI": {}},
         "involved_classes": ["MathAPI"],
     }
-
-
-def write_lines(path: Path, lines: Sequence[object]) -> None:
-    """A JSON Lines file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def make_tree(root: Path) -> Path:

@@ -80,7 +80,7 @@ def rows(count: int = 6, **columns: object) -> list[dict[str, object]]:
     ]
 
 
-def write_lines(path: Path, values: Sequence[Mapping[str, object]]) -> Path:
+def write_lines(path: Path, values: Sequence[object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(value) + "\n" for value in values), "utf-8")
     return path
@@ -129,22 +129,27 @@ def environment(**more: str) -> dict[str, str]:
 
 def process(folder: Path, *arguments: str, **more: str) -> Said:
     """Run a command as a process of its own."""
-    return _finished(folder, command(*arguments), **more)
+    return run_process(folder, command(*arguments), **more)
 
 
 def pytest_in(folder: Path) -> Said:
     """Run the tests in a folder as a process of its own."""
-    return _finished(folder, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"])
+    return run_process(folder, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"])
 
 
-def _finished(folder: Path, words: Sequence[str], **more: str) -> Said:
+def script(folder: Path, path: str, *arguments: str, **more: str) -> Said:
+    """Run a script of the repository, as a clone's user types it."""
+    return run_process(folder, [sys.executable, str(ROOT / path), *arguments], **more)
+
+
+def run_process(folder: Path, words: Sequence[str], **more: str) -> Said:
     done = subprocess.run(
         words,
         cwd=folder,
         env=environment(**more),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
         stdin=subprocess.DEVNULL,
     )

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import msgspec
 from checks.goodai_run import LogEvent, log_events
+from tests.agent_parts import Words
 
 from tunecheck_memory import (
     Begin,
@@ -34,15 +35,6 @@ START_US = 1_700_000_000_000_000
 SECOND = 1_000_000
 
 
-class Words:
-    """Counts words: sums that can be done by hand."""
-
-    name = "words"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-
 class Small(Kind):
     """A kind for tests; `callback` looks on until it has seen so many replies."""
 
@@ -67,8 +59,9 @@ def kind(title: str, *, topics: Iterable[str] = (), looks: int = 0, resets: bool
     return made()
 
 
-def script(*lines: str | Wait) -> tuple[tuple[str, ...], tuple[bool, ...], tuple[Wait, ...]]:
-    """Lines, with a wait after those that have one; those that end with a question mark are questions."""
+def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bool) -> Test:
+    """A test that says these lines, with a wait after those that have one; a question mark ends a question."""
+    made = kind(of) if isinstance(of, str) else of
     said: list[str] = []
     waits: list[Wait] = []
     for line in lines:
@@ -77,16 +70,11 @@ def script(*lines: str | Wait) -> tuple[tuple[str, ...], tuple[bool, ...], tuple
         else:
             said.append(line)
             waits.append(Wait())
-    return tuple(said), tuple(line.endswith("?") for line in said), tuple(waits)
-
-
-def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bool) -> Test:
-    """A test that says these lines."""
-    made = kind(of) if isinstance(of, str) else of
-    said, questions, waits = script(*lines)
+    questions = [line.endswith("?") for line in said]
     if more.get("is_temporal"):
-        questions, waits = (*questions, True), (*waits, Wait())
-    return Test(MemoryTest(made.title, example, said, questions, waits, **more), made)  # type: ignore[arg-type]
+        questions.append(True)
+        waits.append(Wait())
+    return Test(MemoryTest(made.title, example, tuple(said), tuple(questions), tuple(waits), **more), made)  # type: ignore[arg-type]
 
 
 def wording(**texts: str) -> SessionWording:

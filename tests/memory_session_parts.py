@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.memory_core_parts import Words
+from tests.agent_parts import Words
 
 from tunecheck_memory import (
     AskJudge,
@@ -67,14 +67,12 @@ class Scripted:
     simulated: bool = False
     asked: list[tuple[str, str]] = field(default_factory=list)
     observed: list[tuple[str, str]] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
     resets: list[str] = field(default_factory=list)
     advanced: list[tuple[int, int]] = field(default_factory=list)
     dies_at: int | None = None
     """The message, counted from 0, at which it fails."""
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        self.times.append(at_us)
         if self.dies_at is not None and len(self.asked) == self.dies_at:
             raise KeyboardInterrupt
         self.asked.append((key, message))
@@ -131,12 +129,11 @@ def session_in(
     *,
     agent: Any = None,
     clock: SessionClock | None = None,
-    made_of: dict[str, Any] | None = None,
 ) -> Had:
     """A session with its log in the folder; it is taken up where it stands."""
     tests = some_tests() if tests is None else tests
     clock = clock or SessionClock()
-    log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})
+    log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), {"tests": "t"})
     chosen = some_settings(start_us=log.start_us) if settings is None else settings
     state = SessionState(chosen.tokenizer.count)
     agent, judge, ended = agent or Scripted(), CountingJudge(), list[str]()

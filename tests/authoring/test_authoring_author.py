@@ -9,7 +9,8 @@ from typing import Any, ClassVar, cast
 
 import pytest
 import yaml
-from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, workspace
+from tests.authoring_parts import authored, calls_of, lines, passes, workspace
+from tests.cli_parts import write_lines
 from tests.core.test_schemas import check
 from tests.tables import cases
 
@@ -225,7 +226,7 @@ def test_a_value_of_a_result_is_called_by_where_it_stands(path: list[str | int],
 def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
     tasks = lines(small / "tasks.jsonl")
     tasks[0]["words"][0] = f"Good morning! {tasks[0]['words'][0]}"
-    rewritten(small / "tasks.jsonl", tasks)
+    write_lines(small / "tasks.jsonl", tasks)
     report = authored(tasks=3, variants=["none"])
     assert report.stages["tasks.jsonl"] == "edited, and kept"
     assert report.stages["variants.jsonl"] == "made again"
@@ -236,7 +237,7 @@ def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: 
     tasks = lines(small / "tasks.jsonl")
     needing = next(task for task in tasks if any(mark in "".join(task["words"]) for mark in '"0123456789'))
     needing["words"] = ["Please do what I need." for _ in needing["words"]]
-    rewritten(small / "tasks.jsonl", tasks)
+    write_lines(small / "tasks.jsonl", tasks)
     authored(tasks=3, variants=["none"])
     (rejected,) = lines(small / "rejected.jsonl")
     assert rejected["id"] == f"loans-{needing['id']}"

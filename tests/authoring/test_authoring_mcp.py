@@ -17,7 +17,7 @@ from tunecheck.cli import main
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backend, Backends, find_simulator
 from tunecheck_authoring import Recorded, write_recorded
-from tunecheck_authoring._mcp.client import McpSession, SessionPool
+from tunecheck_authoring._mcp.client import McpSession, SessionPool, files_in
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
@@ -230,3 +230,34 @@ def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: 
     with closing(McpSession(url, 5)) as session:
         assert [tool["name"] for tool in session.tools()][:1] == ["add-book"]
     assert recorded(url).tools["add_book"]["name"] == "add-book"
+
+
+# -- the files in a server's folder: shown as the state of the service
+
+
+@pytest.fixture
+def served_folder(tmp_path: Path) -> Path:
+    (tmp_path / "drafts").mkdir()
+    (tmp_path / "drafts" / "letter.txt").write_text("Dear neighbours")
+    (tmp_path / "notes.txt").write_text("Monday")
+    return tmp_path
+
+
+def test_files_are_shown_by_the_paths_that_calls_have_and_folders_hold_nothing(served_folder: Path) -> None:
+    (served_folder / "photo.bin").write_bytes(b"\xff\x00")
+    (served_folder / "index.txt").write_text(f"see {served_folder}/notes.txt")
+    shown = files_in(served_folder)
+    assert shown is not None
+    assert shown["/service/drafts"] is None
+    assert shown["/service/notes.txt"] == "Monday"
+    assert shown["/service/drafts/letter.txt"] == "Dear neighbours"
+    assert shown["/service/index.txt"] == "see /service/notes.txt"
+    assert str(shown["/service/photo.bin"]).startswith("sha256:")
+
+
+def test_a_folder_with_links_or_more_than_a_megabyte_is_not_shown(served_folder: Path) -> None:
+    (served_folder / "large.bin").write_bytes(b"7" * 1_000_001)
+    assert files_in(served_folder) is None
+    (served_folder / "large.bin").unlink()
+    (served_folder / "link").symlink_to(served_folder / "notes.txt")
+    assert files_in(served_folder) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bfcl_data_parts import write_lines
+from tests.cli_parts import write_lines
 from tests.tables import cases
 
 from tunecheck import DataError

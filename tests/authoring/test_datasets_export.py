@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.authoring_parts import export
+from tests.cli_parts import write_lines
 from tests.pipeline_parts import run
 from tests.tables import cases
 
@@ -38,8 +39,7 @@ ROWS = [asked("Bergen"), asked("Oslo"), asked("Voss", parallel_tool_calls=False)
 
 def made(folder: Path, answers: dict[str, Any], rows: list[dict[str, Any]] = ROWS, **how: Any) -> EvaluationResult:
     """A run over the rows in a file, with these answers, else the right ones."""
-    data = folder / "test.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    data = write_lines(folder / "test.jsonl", rows)
 
     def target(id: str, ground_truth: Any) -> dict[str, Any]:
         return {"response": answers.get(id, ground_truth)}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import aiohttp
 import pytest
-from tests.bfcl_data_parts import write_lines
+from tests.cli_parts import write_lines
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import open_dataset

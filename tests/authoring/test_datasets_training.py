@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.cli_parts import write_lines
 from tests.tables import cases
 
 from tunecheck import DataError, Row, evaluate
@@ -117,9 +118,7 @@ def test_a_file_of_another_form_is_told_which_it_is(tmp_path: Path) -> None:
 
 
 def written(folder: Path, *records: dict[str, Any]) -> Path:
-    path = folder / "train.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
+    return write_lines(folder / "train.jsonl", records)
 
 
 def test_a_training_file_is_a_data_set_as_it_is(tmp_path: Path) -> None:

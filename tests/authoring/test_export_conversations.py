@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.authoring_parts import export, lines, workspace
+from tests.cli_parts import write_lines
 from tests.pipeline_parts import run
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator
@@ -48,8 +49,7 @@ def answered(*turns: list[list[str]], words: str = "Done.") -> dict[str, Any]:
 
 
 def made(folder: Path, answers: dict[str, dict[str, Any]], *rows: dict[str, Any]) -> EvaluationResult:
-    data = folder / "test.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows or (LOAN,)), "utf-8")
+    data = write_lines(folder / "test.jsonl", rows or (LOAN,))
     return run(
         folder, str(data), target=lambda id: answers[id], evaluators={"multi_turn_state": MultiTurnStateEvaluator()}
     )

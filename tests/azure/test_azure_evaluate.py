@@ -34,17 +34,6 @@ def test_a_row_has_its_inputs_and_outputs_and_nothing_else(tmp_path: Path) -> No
     assert result["studio_url"] is None
 
 
-def test_what_a_target_returns_to_be_awaited_is_awaited(tmp_path: Path) -> None:
-    async def later(query: str) -> str:
-        return f"{query}?"
-
-    def target(query: str) -> Any:
-        return later(query)
-
-    result = evaluate(tmp_path, target=target, evaluators={"n": lambda output: len(output)})
-    assert (column(result, "outputs.output"), result["metrics"]) == (["q1?", "q2?", "q3?"], {"n.output": 3.0})
-
-
 def test_a_row_that_fails_is_nan_and_the_mean_that_of_the_others(tmp_path: Path) -> None:
     result = evaluate(tmp_path, evaluators={"e": picky})
     failed = {key: value for key, value in result["rows"][1].items() if key.startswith("outputs.")}
@@ -246,7 +235,7 @@ def test_what_a_target_returns_becomes_columns(tmp_path: Path, answer: Any, name
     async def later(query: str) -> Any:
         return answer
 
-    for target in (later, lambda query: answer):
+    for target in (later, lambda query: later(query), lambda query: answer):
         result = evaluate(tmp_path, target=target, evaluators={"e": given})
         assert f"outputs.{name}" in result["rows"][0]
 

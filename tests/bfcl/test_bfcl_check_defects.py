@@ -17,24 +17,23 @@ from tests.bfcl_check_parts import (
     files,
     lamp_row,
     plain,
-    read_call,
+    right_result,
     services,
     steps,
+    true_calls,
 )
 from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
-from tunecheck.episodes import Attempt, Episode, GroundTruth, RowVerdict, Services
+from tunecheck.episodes import Attempt, GroundTruth, RowVerdict, Services
 from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._scoring import CheckRow
-from tunecheck_bfcl._summary import verdict_line
 
 LAMPS = Services({"Lamp": Lamp})
 
 VALID = (True, None)
 MISMATCH = (False, "multi_turn:instance_state_mismatch")
 EMPTY = (False, "multi_turn:empty_turn_model_response")
-FORCED = (False, "multi_turn:force_terminated")
 ON = ("switch", {"on": True})
 LOOK: tuple[str, Row] = ("look", {})
 
@@ -54,17 +53,6 @@ def judged(row: Mapping[str, object], result: object, *, compat: bool = False, *
 def both(row: Mapping[str, object], result: object, **more: Any) -> tuple[object, object]:
     """The verdicts of the leaderboard and of the strict mode."""
     return plain(judged(row, result, compat=True, **more)), plain(judged(row, result, **more))
-
-
-def true_calls(row: CheckRow) -> list[list[tuple[str, Row]]]:
-    truth: Any = row["ground_truth"]
-    return [[call for text in turn if (call := read_call(text))] for turn in truth]
-
-
-def right(row: CheckRow, mode: str = "tools") -> list[object]:
-    """The ground truth as a result."""
-    write: Callable[[Any], Any] = as_tools if mode == "tools" else as_text
-    return [[write([call]) for call in turn] for turn in true_calls(row)]
 
 
 def wrong(row: CheckRow, mode: str = "tools") -> list[object]:
@@ -111,7 +99,7 @@ def test_an_attempt_before_changes_no_verdict_of_the_same_model(first: Any, seco
     for row in list(entries("multi_turn_base").values())[::4]:
         of_one_turn = not any(true_calls(row)[1:])
         assert bool(judged(row, wrong(row, first), mode=first, **options).valid) is of_one_turn
-        assert plain(judged(row, right(row, second), mode=second, **options)) == VALID, row["id"]
+        assert plain(judged(row, right_result(row, second), mode=second, **options)) == VALID, row["id"]
 
 
 def test_attempts_side_by_side_share_nothing() -> None:
@@ -126,7 +114,7 @@ def test_attempts_side_by_side_share_nothing() -> None:
 
 def test_verdicts_in_many_threads_are_those_in_one() -> None:
     rows = list(entries("multi_turn_base").values())[::2]
-    cases = [(row, result) for row in rows for result in (wrong(row), right(row))]
+    cases = [(row, result) for row in rows for result in (wrong(row), right_result(row))]
 
     def of(case: tuple[CheckRow, list[object]]) -> tuple[bool | None, str | None]:
         return plain(judged(*case, services=services(), model="the_model"))
@@ -192,7 +180,7 @@ def test_no_conversation_changes_the_long_context_of_the_next() -> None:
     assert len(rows) == 200
     for row in rows[::8]:
         judged(row, wrong(row), services=shared)
-        assert plain(judged(row, right(row), services=shared)) == VALID, row["id"]
+        assert plain(judged(row, right_result(row), services=shared)) == VALID, row["id"]
     assert constants == before
 
 
@@ -207,9 +195,6 @@ def test_a_result_of_any_shape_is_a_verdict(result: object) -> None:
         for verdict in both(row, result, mode=mode):
             assert verdict[0] is False  # type: ignore[index]
         assert judged(row, result, mode=mode).message
-
-
-# -- 10: memory --------------------------------------------------------------------------------------------------------
 
 
 # -- 11: directories that hold themselves ------------------------------------------------------------------------------
@@ -234,27 +219,12 @@ def test_a_directory_never_holds_itself() -> None:
 def test_a_call_in_a_turn_that_asks_for_none_is_wrong(category: str) -> None:
     for row in entries(category).values():
         operation = next(CALLS_ON_THE_SIDE[name] for name in CALLS_ON_THE_SIDE if name in str(row["involved_classes"]))
-        turns = [turn or [as_tools([(operation, {})])] for turn in right(row)]
-        first = next(at for at, turn in enumerate(right(row)) if not turn)
+        turns = [turn or [as_tools([(operation, {})])] for turn in right_result(row)]
+        first = next(at for at, turn in enumerate(right_result(row)) if not turn)
         assert plain(judged(row, turns, compat=True, services=services())) == VALID, row["id"]
         verdict = judged(row, turns, services=services())
         assert (*plain(verdict), verdict.turn) == (False, "multi_turn:irrelevance_error", first), row["id"]
         assert operation in str(verdict.message)
-
-
-def test_a_conversation_that_was_ended_by_force_fails_even_in_its_last_turn() -> None:
-    row = lamp_row(["switch(on=True)"])
-    result = [steps(ON, *[LOOK] * 20)]
-    assert both(row, result, episode=Episode.of_columns(forced_quit=True)) == (VALID, FORCED)
-    assert both(row, result) == (VALID, VALID)
-
-
-def test_verdicts_have_the_same_fields_whatever_is_wrong() -> None:
-    row = lamp_row(["look()"], ["switch(on=True)"])
-    results: list[Any] = [[steps(LOOK), steps(ON)], [[], []], [steps(ON), []], [steps(("note", {})), []], [[]], "x"]
-    lines = [verdict_line("lamp_0", judged(row, result)) for result in results]
-    assert len({line.error_type for line in lines}) == 6
-    assert {line.__struct_fields__ for line in lines} == {("id", "valid", "error_type", "turn", "message")}
 
 
 # -- what the leaderboard makes of call text ---------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -12,13 +12,12 @@ from msgspec import to_builtins
 from tests.bfcl_check_parts import (
     CONVERSATIONS,
     Row,
-    as_text,
     as_tools,
     check_conversation,
     entries,
     plain,
     published,
-    read_call,
+    right_result,
     services,
 )
 from tests.bfcl_copy import bfcl_copy
@@ -126,9 +125,7 @@ def first_values(row: Any) -> list[Row]:
 
 
 def right(name: str, category: str = "multi_turn_base", **more: object) -> Row:
-    truth: Any = entries(category)[name]["ground_truth"]
-    calls = [[call for text in turn if (call := read_call(text))] for turn in truth]
-    return {"id": name, "result": [[as_tools([call]) for call in turn] for turn in calls], **more}
+    return {"id": name, "result": right_result(entries(category)[name]), **more}
 
 
 def write(folder: Path, lines: Sequence[object], category: str = "multi_turn_base", model: str = "m") -> Path:
@@ -382,12 +379,11 @@ def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: b
 def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: CallMode) -> None:
     unreadable = 0
     for row in entries(category).values():
-        turns = [[read_call(text) for text in turn] for turn in _truth(row)]
-        if any(call is None for turn in turns for call in turn):
+        truth: Any = row["ground_truth"]
+        result: Any = right_result(row, mode)
+        if [len(turn) for turn in result] != [len(turn) for turn in truth]:
             unreadable += 1
             continue
-        write = as_tools if mode == "tools" else as_text
-        result = [[write([call]) for call in turn if call] for turn in turns]
         verdict = check_conversation(row, result, compat=True, services=services(), mode=mode)
         assert verdict.valid, (row["id"], verdict)
     # Some calls of that category are not Python, and no model can make them; they are replayed in the next test.
@@ -411,13 +407,5 @@ def test_the_ground_truth_of_every_conversation_replayed_twice_gives_the_same_re
 @pytest.mark.parametrize("category", [name for name in CONVERSATIONS if name != "multi_turn_composite"])
 def test_no_ground_truth_conversation_fails_strictly(category: str) -> None:
     for row in entries(category).values():
-        calls = [[call for text in turn if (call := read_call(text))] for turn in _truth(row)]
-        result = [[as_tools([call]) for call in turn] for turn in calls]
-        verdict = check_conversation(row, result, compat=False, services=services())
+        verdict = check_conversation(row, right_result(row), compat=False, services=services())
         assert verdict.valid, (row["id"], verdict)
-
-
-def _truth(row: Mapping[str, object]) -> list[list[str]]:
-    truth = row["ground_truth"]
-    assert isinstance(truth, list)
-    return cast("list[list[str]]", truth)

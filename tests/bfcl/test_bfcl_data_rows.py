@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bfcl_data_parts import document, make_tree, question, write_lines
+from tests.bfcl_data_parts import document, make_tree, question
 from tests.bfcl_reference import reference_wheel
+from tests.cli_parts import write_lines
 from tests.tables import cases
 
 from tunecheck import DataError

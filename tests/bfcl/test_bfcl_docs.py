@@ -3,14 +3,12 @@
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.bfcl_reference import reference_wheel
-from tests.cli_parts import ROOT, Said, environment, inside
+from tests.cli_parts import ROOT, Said, inside, script
 from tests.conversation_parts import Answer, Values, serving
 
 PAGE = (ROOT / "docs" / "bfcl.md").read_text("utf-8")
@@ -82,15 +80,9 @@ def run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         if program == "tunecheck":
             own = ["--from", str(reference_wheel())] if arguments == ["datasets", "get", "bfcl"] else []
             return inside(workspace, *arguments, *own, XDG_CACHE_HOME=str(workspace / "cache"))
-        return process(workspace, [sys.executable, str(ROOT / arguments[0]), *arguments[1:]])
+        return script(workspace, *arguments, XDG_CACHE_HOME=str(workspace / "cache"))
 
     return run_line
-
-
-def process(folder: Path, argv: list[str]) -> Said:
-    variables = environment(XDG_CACHE_HOME=str(folder / "cache"))
-    done = subprocess.run(argv, cwd=folder, env=variables, capture_output=True, text=True, timeout=200)
-    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def plain(text: str, folder: Path) -> list[str]:

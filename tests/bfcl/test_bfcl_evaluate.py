@@ -1,15 +1,13 @@
 """BFCL through `evaluate.py`: a recorded run as an endpoint has the verdicts that scoring its result files gives."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.bfcl_copy import bfcl_copy
-from tests.cli_parts import ROOT, Said, environment, inside, write_lines
+from tests.cli_parts import inside, script, write_lines
 from tests.conversation_parts import SHELF
 
 CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multiple", "simple_java", "irrelevance")
@@ -29,20 +27,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def recorded(folder: Path, path: Path, **more: str) -> None:
     """The endpoint `recorded`, which gives what a file holds."""
     (folder / "endpoints" / "recorded.yaml").write_text(json.dumps({"kind": "replay", "path": str(path), **more}))
-
-
-def evaluate(folder: Path, *arguments: str) -> Said:
-    """`python evaluate.py …` as a clone's user types it."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "evaluate.py"), *arguments],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        stdin=subprocess.DEVNULL,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def scored(folder: Path, path: Path, mode: str) -> tuple[Mapping[str, Any], dict[str, Verdicts]]:
@@ -75,7 +59,7 @@ def test_one_category_of_one_file_needs_no_settings_to_equal_the_leaderboard(
 ) -> None:
     file = next(shared_data.glob(f"bfcl_runs/v0.11.0/result/*/*/BFCL_v4_{category}_result.json"))
     recorded(workspace, file)
-    said = evaluate(workspace, "--dataset", f"bfcl:{category}", "--endpoint", "recorded", "--json")
+    said = script(workspace, "evaluate.py", "--dataset", f"bfcl:{category}", "--endpoint", "recorded", "--json")
     summaries, _ = scored(workspace, file, "bfcl")
     assert said.json()["metrics"][f"{EVALUATOR[category]}.binary_aggregate"] == summaries[category]["accuracy"]
 
@@ -92,7 +76,7 @@ def test_a_conversation_that_was_recorded_as_ended_by_force_is_so_in_a_replay_to
     file = write_lines(workspace / name, [force_quit("multi_turn_base_0", 4)])
     recorded(workspace, file)
     arguments = ("--dataset", "bfcl:multi_turn_base", "--limit", "1", "--set", "multi_turn_state.compat=strict")
-    said = evaluate(workspace, *arguments, "--endpoint", "recorded", "--json")
+    said = script(workspace, "evaluate.py", *arguments, "--endpoint", "recorded", "--json")
     _, verdicts = scored(workspace, file, "strict")
     assert verdicts["multi_turn_base"] == {"multi_turn_base_0": (False, "multi_turn:force_terminated")}
     assert judged(workspace / said.json()["run_dir"], "multi_turn_base") == verdicts["multi_turn_base"]
@@ -107,7 +91,7 @@ def test_rows_of_several_turns_are_conversations_without_a_file_that_says_so(wor
     right, wrong = ({"put": json.dumps({"name": "cup", "count": count})} for count in (2, 3))
     answers = [{"id": "a", "result": [[[right], "Done."]]}, {"id": "b", "result": [[[wrong], "Done."]]}]
     recorded(workspace, write_lines(workspace / "answers.jsonl", answers), response="result")
-    said = evaluate(workspace, "--dataset", "mine.jsonl", "--endpoint", "recorded")
+    said = script(workspace, "evaluate.py", "--dataset", "mine.jsonl", "--endpoint", "recorded")
     assert said.code == 0, said.err
     assert "1 of 2 rows passed (50.0%)" in said.out
     assert "an argument with another value" in said.out
@@ -115,23 +99,6 @@ def test_rows_of_several_turns_are_conversations_without_a_file_that_says_so(wor
     reasons = [json.loads(line)["outputs.multi_turn_state.multi_turn_state_reason"] for line in written.open()]
     assert reasons[0] is None
     assert "Shelf.things.cup is 3; expected 2" in reasons[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--ids", ","), "--ids: the list is empty"),
-        (("--ids", "multi_turn_base_1,multi_turn_base_900", "--limit", "1"), "no row 'multi_turn_base_900'"),
-        (("--ids", "base_1"), "ids look like multi_turn_base_0"),
-    ],
-)
-def test_ids_that_name_no_row_never_ask_all_of_them_or_fewer(
-    workspace: Path, arguments: tuple[str, ...], complaint: str
-) -> None:
-    said = inside(workspace, "bfcl", "run", "--endpoint", "simulated", *arguments)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert complaint in said.err
-    assert not (workspace / "eval_results").exists()
 
 
 @pytest.mark.parametrize("category", ["multi_turn_base", "irrelevance"])

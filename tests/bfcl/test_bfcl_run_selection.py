@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bfcl_data_parts import make_tree, question, write_lines
+from tests.bfcl_data_parts import make_tree, question
+from tests.cli_parts import write_lines
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError

@@ -28,7 +28,7 @@ from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Backends, OperationResult, Simulator, find_simulator
+from tunecheck.simulators import Backend, Backends, OperationResult, find_simulator
 
 
 def lines(name: str) -> list[dict[str, Any]]:
@@ -469,10 +469,6 @@ SIMULATORS = {
 TYPES = {"dict": "object", "float": "number"}
 
 
-def simulator(name: str) -> type[Simulator]:
-    return find_simulator(name)
-
-
 def documents(name: str) -> dict[str, Any]:
     path = reference_data() / "multi_turn_func_doc" / f"{SIMULATORS[name]}.json"
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -480,7 +476,7 @@ def documents(name: str) -> dict[str, Any]:
 
 
 def definitions(name: str) -> dict[str, Any]:
-    made: list[Any] = simulator(name).tool_definitions()
+    made: list[Any] = find_simulator(name).tool_definitions()
     return {each["function"]["name"]: each["function"] for each in made}
 
 
@@ -502,7 +498,7 @@ def test_definitions_agree_with_the_documents_of_the_data(name: str) -> None:
 
 
 def test_the_eight_simulators_have_128_operations_and_no_name_twice() -> None:
-    names = [operation for name in SIMULATORS for operation in simulator(name).operations()]
+    names = [operation for name in SIMULATORS for operation in find_simulator(name).operations()]
     assert len(names) == len(set(names)) == 128
 
 
@@ -536,5 +532,5 @@ print(json.dumps({each: list(inspect.signature(method).parameters)[1:] for each,
 def test_parameters_come_in_the_references_order_for_positional_calls(name: str) -> None:
     command = [str(reference_python()), "-c", SIGNATURES, name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    ours = {operation: list(each.parameters) for operation, each in simulator(name).operations().items()}
+    ours = {operation: list(each.parameters) for operation, each in find_simulator(name).operations().items()}
     assert ours == json.loads(done.stdout)

@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from checks.goodai_rescore import rescore_file
 from tests.agent_parts import serving as serving_agent
-from tests.cli_parts import ROOT, Said, command, environment, inside
+from tests.cli_parts import ROOT, Said, command, environment, inside, script
 from tests.core.test_judges_docs import RUN_ID
 from tests.report_parts import browser_at_work, looking_at
 
@@ -72,11 +71,7 @@ def replace(path: Path, old: str, new: str) -> None:
 def run(folder: Path, line: str) -> Said:
     program, *arguments = shlex.split(line)
     if program == "python":
-        script, *arguments = arguments
-        done = subprocess.run(
-            [sys.executable, ROOT / script, *arguments], capture_output=True, text=True, cwd=folder, check=False
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return script(folder, *arguments)
     assert program == "tunecheck"
     return inside(folder, *arguments)
 

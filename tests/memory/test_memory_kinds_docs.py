@@ -3,12 +3,12 @@
 import asyncio
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, command, environment
+from tests.cli_parts import ROOT, process
 from tests.judge_parts import Scripted as Model
+from tests.memory_core_parts import run
 from tests.memory_session_parts import some_settings
 
 from tunecheck import ConfigurationError
@@ -21,7 +21,6 @@ from tunecheck_memory import (
     EndpointJudge,
     FinishedTest,
     GenerationContext,
-    Jump,
     MemoryTest,
     Outcome,
     Points,
@@ -33,7 +32,6 @@ from tunecheck_memory import (
     load_wording,
     make_definitions,
     read_configuration,
-    schedule,
 )
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")
@@ -98,29 +96,22 @@ def test_an_argument_that_the_class_refuses_is_reported_with_its_line(workspace:
         read_configuration(file)
 
 
-def conversation(configuration: Configuration) -> list[tuple[Effect, str | None]]:
+def conversation(configuration: Configuration) -> list[tuple[Effect, Outcome]]:
     """All tests of the page in one conversation, with an agent that knows one poem and a judge that likes it."""
     tests = [
         Test(definition, data_set.kind)
         for data_set in configuration.data_sets
         for definition in made(configuration, data_set.title)
     ]
-    events: list[tuple[Effect, str | None]] = []
-    scheduled = schedule(tests, some_settings(memory_span=configuration.memory_span))
-    now, effect = 0, next(scheduled)
-    try:
-        while True:
-            text = None
-            if isinstance(effect, Send):
-                text = "There once was a lighthouse" if effect.message == "Your turn!" else effect.suggested or "Fine."
-            elif isinstance(effect, Consult):
-                judge = EndpointJudge(Model('{"is_limerick": true}'))
-                text = asyncio.run(judge.ask(effect.request, key="k")).text
-            now = effect.until_us if isinstance(effect, Jump) else now + 1_000_000
-            events.append((effect, text))
-            effect = scheduled.send(Outcome(now, text))
-    except StopIteration:
-        return events
+
+    def reply(effect: Effect) -> str:
+        if isinstance(effect, Consult):
+            judge = EndpointJudge(Model('{"is_limerick": true}'))
+            return asyncio.run(judge.ask(effect.request, key="k")).text or ""
+        assert isinstance(effect, Send)
+        return "There once was a lighthouse" if effect.message == "Your turn!" else effect.suggested or "Fine."
+
+    return run(tests, some_settings(memory_span=configuration.memory_span), reply)
 
 
 def test_all_of_them_run_in_one_conversation(configuration: Configuration) -> None:
@@ -164,8 +155,6 @@ def test_the_workspaces_memory_folder_holds_kinds_by_name(workspace: Path) -> No
     file = workspace / "benchmark.yml"
     file.write_text(file.read_text().replace("kinds/birthdays.py", "birthdays"))
     assert "Birthdays" in {each.title for each in read_configuration(file).data_sets}
-    done = subprocess.run(
-        command("plugins"), cwd=workspace, env=environment(), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0
-    assert "birthdays" in done.stdout
+    done = process(workspace, "plugins")
+    assert done.code == 0
+    assert "birthdays" in done.out

@@ -1,15 +1,14 @@
 """Faulty user-written kinds: one line names the problem and its owner; a stopped run can be resumed."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from tests.memory.test_memory_run import Recalling
 from tests.memory_run_parts import run_benchmark
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Run, RunError
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.plugins import JSON
 from tunecheck.runs import list_runs
 from tunecheck_memory import MemoryOutcome
 
@@ -42,19 +41,6 @@ STEPS = """
 """
 
 
-class Noting(Endpoint):
-    """An agent that notes everything."""
-
-    kind: ClassVar[str] = "noting"
-    name = "noting"
-
-    async def complete(self, request: ChatRequest) -> Completion:
-        return Completion(text="Noted.", latency_ms=1.0)
-
-    def settings(self) -> dict[str, JSON]:
-        return {"kind": self.kind}
-
-
 @pytest.fixture(autouse=True)
 def workspace(cwd: Path) -> Path:
     (cwd / "own.yml").write_text(CONFIG, "utf-8")
@@ -68,7 +54,7 @@ def write(init: str = "pass", definitions: str = "pass", steps: str | None = Non
 
 
 def had(**more: Any) -> MemoryOutcome:
-    return run_benchmark("own.yml", Noting(), **more)
+    return run_benchmark("own.yml", Recalling(), **more)
 
 
 @cases("memory")

@@ -1,7 +1,8 @@
 """How tests are interleaved, by sums done by hand: words count as tokens, every reply is "ok"."""
 
 import pytest
-from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
+from tests.agent_parts import Words
+from tests.memory_core_parts import SECOND, START_US, begun, kind, made_test, run, said, settings
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import (
@@ -226,22 +227,15 @@ def test_a_data_set_may_have_a_memory_span_of_its_own() -> None:
 
 
 def test_every_text_is_counted_once_however_long_the_conversation_grows() -> None:
-    class Tally(Words):
-        counted = 0
-
-        def count(self, text: str) -> int:
-            self.counted += 1
-            return super().count(text)
-
     def counted_per_message(examples: int) -> float:
-        tally = Tally()
+        tally = Words()
         tests = [
             made_test(title, "a", HALF, "b", Wait(percentage=90), "c?", example=f"{number:03}")
             for title in ("Alpha", "Beta", "Gamma")
             for number in range(examples)
         ]
         done = run(tests, settings(500, tokenizer=tally))
-        return tally.counted / sum(isinstance(effect, Send) for effect, _ in done)
+        return len(tally.counted) / sum(isinstance(effect, Send) for effect, _ in done)
 
     # A message and its reply; the entries of the pool once each; two pieces for each filler message.
     assert counted_per_message(40) < 3

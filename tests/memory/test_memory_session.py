@@ -19,9 +19,7 @@ from tunecheck_memory import (
     Outcome,
     ProspectiveMemory,
     Register,
-    Say,
     Send,
-    Steps,
     Test,
     Wait,
 )
@@ -60,10 +58,6 @@ def test_every_exchange_takes_a_second_of_virtual_time(unbroken: Had) -> None:
         else:
             assert outcome.at_us == before
         before = outcome.at_us
-
-
-def test_the_same_session_twice_is_the_same_stream(unbroken: Had, tmp_path: Path) -> None:
-    assert have(tmp_path).path.read_bytes() == unbroken.path.read_bytes()
 
 
 # -- cut off and taken up again
@@ -187,19 +181,6 @@ class Failing(Scripted):
 def test_what_must_stop_the_run_is_passed_on_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StopRunError, match="the key is wrong"):
         have(tmp_path, agent=Failing(StopRunError("the key is wrong"), 2))
-
-
-class Broken(Colours):
-    def steps(self, definition: MemoryTest, scene: Any) -> Steps:
-        yield Say("Hello.")
-        raise ZeroDivisionError("nobody expected this")
-
-
-def test_a_kind_of_somebody_s_own_that_raises_anything_ends_the_session(tmp_path: Path) -> None:
-    with pytest.raises(
-        RunError, match=r"the test .Colours - 0. could not go on: ZeroDivisionError: nobody expected this"
-    ):
-        have(tmp_path, some_tests(1, [Broken()]))
 
 
 async def test_a_stopped_session_finishes_its_exchange_and_begins_no_other(unbroken: Had, tmp_path: Path) -> None:

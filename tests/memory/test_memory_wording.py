@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.memory_core_parts import POOL, Words, wording
+from tests.agent_parts import Words
+from tests.memory_core_parts import POOL, wording
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, MissingExtraError
@@ -59,11 +60,6 @@ def test_a_menu_file_is_looked_for_beside_the_wording(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         load_wording(file(tmp_path, text))
-
-
-def test_a_missing_menu_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none\.json: cannot be read"):
-        load_wording(file(tmp_path, "restaurant: {menu_file: none.json}"))
 
 
 def test_only_what_stands_in_the_template_is_filled_in() -> None:

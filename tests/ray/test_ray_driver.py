@@ -264,23 +264,6 @@ def test_rows_of_a_group_come_in_one_chunk(tmp_path: Path) -> None:
     assert talks == [{0}, {1}, {2}]
 
 
-class Judge(Endpoint):
-    """A model that counts its calls."""
-
-    kind = "judge"
-    name = "judge"
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def complete(self, request: ChatRequest) -> Completion:
-        self.calls += 1
-        return Completion("5", usage=Usage(1, 1))
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": "judge"}
-
-
 class Judged:
     """An evaluator that asks a model, and fails for some rows after it has asked."""
 
@@ -294,14 +277,14 @@ class Judged:
         completion = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": text}]))
         if self.broken and text == "answer 4":
             raise ValueError("broken")
-        return {"score": float(completion.text or 0)}
+        return {"score": float(len(completion.text or ""))}
 
     async def __call__(self, *, text: str) -> dict[str, float]:
         raise AssertionError
 
 
 def test_a_journaled_call_to_a_judge_is_not_made_again(tmp_path: Path) -> None:
-    judge = Judge()
+    judge = Priced()
     judged = Judged(judge)
     runs = Runs(tmp_path, rows(6), evaluators={"judged": judged})
     assert runs.elsewhere(size=2).failed_row_count == 3

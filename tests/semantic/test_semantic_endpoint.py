@@ -18,7 +18,7 @@ from tests.semantic_parts import MODEL
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, MissingExtraError, RefusedError, ReplyError, RunError
-from tunecheck.endpoints import ChatRequest, load_endpoint
+from tunecheck.endpoints import load_endpoint
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 
@@ -411,13 +411,6 @@ def test_its_fingerprint_knows_the_model_and_not_the_limits(server: FaultServer)
 def test_the_cosine_of_a_vector_with_itself_is_one_however_large() -> None:
     assert cosine([3e38, 3e38], [3e38, 3e38]) == 1
     assert cosine([1e-30], [-1e-30]) == -1
-
-
-async def test_a_packed_vector_is_the_vector_again(server: FaultServer) -> None:
-    endpoint = embedding_endpoint(server)
-    completion = await endpoint.complete(ChatRequest([{"role": "user", "content": "north-east"}]))
-    await endpoint.close()
-    assert list(unpacked_vector(completion.text or "")) == VECTORS["north-east"]
 
 
 # -- the semantic evaluators where the extra is not installed

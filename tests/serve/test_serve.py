@@ -452,13 +452,6 @@ async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: 
     assert reply.choices[0].message.content == TEXT
 
 
-async def test_the_official_client_s_own_retries_get_past_made_faults(recorded: ChatSource, started: Starter) -> None:
-    # Seed 1 draws 0.13, 0.85: the first request fails with 500, the second is answered.
-    async with client_of(await started(recorded, faults={500: 0.2}, seed=1), max_retries=2) as client:
-        reply = await client.chat.completions.create(model="m", messages=asking("talk"))
-    assert reply.choices[0].message.content == TEXT
-
-
 async def test_what_is_simulated_says_so_in_every_reply_and_piece(started: Starter) -> None:
     async with client_of(await started(Counting(simulated=True))) as client:
         reply: Any = await client.chat.completions.create(model="m", messages=asking("a"))
