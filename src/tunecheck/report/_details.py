@@ -81,12 +81,12 @@ class _Parts(msgspec.Struct, frozen=True):
     target: Mapping[str, JSON]
     ground_truth: JSON
     response: JSON
-    asked: _Conversation
+    conversation: _Conversation
     panels: Mapping[str, PanelRow]
 
     @property
     def is_conversation(self) -> bool:
-        return self.asked.turns is not None
+        return self.conversation.turns is not None
 
 
 class DetailReader:
@@ -114,11 +114,10 @@ class DetailReader:
         more: list[JSON] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
         shown = {**answered, "cause": _cause(row), "more": more}
         if not parts.is_conversation:
-            shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
-        asked = next((each.question for each in parts.panels.values() if each.question), "")
-        said = asked or _question(parts.asked, parts.data)
-        question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
-        return Details(shown, answered, calls, verdicts, sides, question, answer)
+            shown |= {"messages": shown_messages(parts.conversation.messages), "expected": calls.expected}
+        of_panel = next((panel.question for panel in parts.panels.values() if panel.question), "")
+        question = line(of_panel or _question(parts.conversation, parts.data), _MOST_QUESTION)
+        return Details(shown, answered, calls, verdicts, sides, question, _answer(calls, shown))
 
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
@@ -132,9 +131,9 @@ class DetailReader:
         sides = self._sides(verdicts, parts)
         calls = other.calls
         if sides is not None and sides != other.sides:
-            asked = (sides.ground_truth, sides.tools)
-            same = other.sides is not None and asked == (other.sides.ground_truth, other.sides.tools)
-            calls = side_by_side(sides, calls.parsed_ground_truth if same else None)
+            inputs = (sides.ground_truth, sides.tools)
+            same_inputs = other.sides is not None and inputs == (other.sides.ground_truth, other.sides.tools)
+            calls = side_by_side(sides, calls.parsed_ground_truth if same_inputs else None)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
@@ -169,7 +168,7 @@ class DetailReader:
                 shown["reasoning"] = as_text(thought)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
-        turns = shown_turns(parts.asked.turns, parts.ground_truth, log, result)
+        turns = shown_turns(parts.conversation.turns, parts.ground_truth, log, result)
         failed = _failed_turn(row, columns, verdicts)
         if isinstance(failed, int) and 0 <= failed < len(turns):
             turns[failed]["apart"] = [*_state_differences(row, columns)]
@@ -178,12 +177,14 @@ class DetailReader:
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """Yield columns not shown elsewhere, as `[column, text]` or `[column, number of a shared text]`."""
         shown = [parts.ground_truth, parts.response]
-        shown += [parts.target.get("result")] if parts.is_conversation else []
+        if parts.is_conversation:
+            shown.append(parts.target.get("result"))
         elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
         hidden = _SHOWN_ELSEWHERE.union(*(each.columns for each in parts.panels.values()))
-        own = [each for each in parts.data.items() if each[0] not in parts.asked.used and each[1] != row_id]
-        own += [each for each in parts.target.items() if each[0] not in hidden and each[1] is not None]
-        for name, value in own:
+        used = parts.conversation.used
+        columns = [(name, value) for name, value in parts.data.items() if name not in used and value != row_id]
+        columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
+        for name, value in columns:
             if not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._keep(value)]
 
@@ -209,10 +210,10 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
             continue
         conversation.used.add(name)
     if conversation.turns is None and conversation.messages is None:
-        asked = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
-        if asked is not None:
-            conversation.messages = [{"role": "user", "content": data[asked]}]
-            conversation.used.add(asked)
+        question = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
+        if question is not None:
+            conversation.messages = [{"role": "user", "content": data[question]}]
+            conversation.used.add(question)
     return conversation
 
 
@@ -221,11 +222,11 @@ def _is_messages(value: Sequence[JSON]) -> bool:
     return bool(value) and all(isinstance(each, dict) and "role" in each for each in value[:_MOST_COLUMNS])
 
 
-def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
+def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
     """Return the question in one line for the table: the last user message (of the first turn), else any text."""
-    messages = asked.messages
-    if isinstance(asked.turns, list):
-        messages = next((turn for turn in asked.turns if turn), None)
+    messages = conversation.messages
+    if isinstance(conversation.turns, list):
+        messages = next((turn for turn in conversation.turns if turn), None)
     for message in reversed(messages) if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") == "user" and message.get("content"):
             return line(as_text(message["content"]), _MOST_QUESTION)
