@@ -322,11 +322,11 @@ class ScriptedServer(ModelServer):
     def counts(self) -> dict[str, JSON]:
         return {**super().counts(), **self._scripted.health()}
 
-    async def completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
+    async def completion(self, request: web.Request, question: Asked) -> tuple[Completion, dict[str, str]]:
         server = self._scripted.script.server
-        if request.path != "/score" and server.streaming == ("refused" if asked.stream else "only"):
+        if request.path != "/score" and server.streaming == ("refused" if question.stream else "only"):
             only = "This model only supports streaming: set stream to true."
-            text = "Streaming is not supported." if asked.stream else only
+            text = "Streaming is not supported." if question.stream else only
             raise ProblemError(Problem(400, text, code="unsupported_value", param="stream"))
-        completion, headers = await super().completion(request, asked)
+        completion, headers = await super().completion(request, question)
         return completion, {**headers, **server.headers}

@@ -486,15 +486,11 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
     Raises:
         ConfigurationError: A file cannot be written.
     """
-    text = _SOURCE.format(
-        tables=path.with_suffix(".tables.json").name,
-        tables_are=tables_are,
-        base=base,
-        name=_class_name(path.stem, base),
-    )
+    tables_file, name = path.with_suffix(".tables.json"), _class_name(path.stem, base)
+    text = _SOURCE.format(tables=tables_file.name, tables_are=tables_are, base=base, name=name)
     with raise_as(ConfigurationError, path, "cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path.with_suffix(".tables.json"), dumps_readably(tables))
+        write_file(tables_file, dumps_readably(tables))
         write_file(path, f"{text}{more}".encode())
 
 

@@ -148,12 +148,8 @@ def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationExc
 
 def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:
     """Return the error for a feature that needs azure-ai-evaluation, which is not installed."""
-    return EvaluationException(
-        f"{message}: pip install azure-ai-evaluation",
-        target=target,
-        category=ErrorCategory.MISSING_PACKAGE,
-        blame=ErrorBlame.USER_ERROR,
-    )
+    text = f"{message}: pip install azure-ai-evaluation"
+    return EvaluationException(text, target=target, category=ErrorCategory.MISSING_PACKAGE, blame=ErrorBlame.USER_ERROR)
 
 
 def not_installed(name: str) -> type:

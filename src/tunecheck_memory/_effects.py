@@ -53,14 +53,9 @@ class Outcome(
     @property
     def made(self) -> CallsMade:
         """The call's tokens; characters stand in for tokens that the service did not report."""
+        characters = len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0
         return CallsMade(
-            1,
-            self.input_tokens,
-            self.output_tokens,
-            self.cached_input_tokens,
-            self.asked,
-            len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0,
-            int(self.masked),
+            1, self.input_tokens, self.output_tokens, self.cached_input_tokens, self.asked, characters, int(self.masked)
         )
 
     @property

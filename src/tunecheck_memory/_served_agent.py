@@ -106,7 +106,7 @@ class NoteAgent(Service):
         # The digest excludes the time: a real clock goes on between a request and its repetition.
         asked = canonical([request.path, message.conversation, message.message, message.suggested_reply])
         digest = hashlib.blake2b(asked, digest_size=16).digest()
-        body, headers = await self._middleware.once(request, self._replies, digest, answer)
+        body, headers = await self._middleware.answer_once(request, self._replies, digest, answer)
         return json_reply(body, headers=headers)
 
     def reply(self, message: AgentMessage) -> str:

@@ -1,4 +1,7 @@
-"""Rows behind a local server. A request's messages identify the row, turn and step; the server keeps no state."""
+"""Rows behind a local server: `tunecheck serve` answers requests with `RowAnswers`.
+
+A request's messages identify the row, turn and step, so the server keeps no state.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _SYSTEM = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _IndexedRow:
     """A row that the server can answer. `turns` has the keys of each turn's messages, to compare with requests.
 
     `scenario` is None for a row with a single question.
@@ -41,26 +44,28 @@ class _Known:
         `steps` is the number of answers in each turn. It decides whether a user message is a new turn or contains
         results of calls, which clients without tools send as user messages.
         """
-        turns, turn, step = self.turns, 0, 0
         spoken = _spoken_messages(request.messages)
+        opening = self.turns[0]
         if self.scenario is None:
-            return (0, 0) if _keys(spoken) == turns[0] else None
-        if _keys(spoken[: len(turns[0])]) != turns[0]:
+            return (0, 0) if _keys(spoken) == opening else None
+        if _keys(spoken[: len(opening)]) != opening:
             return None
-        left: Sequence[bytes] = ()
-        for message in spoken[len(turns[0]) :]:
+        turn, step = 0, 0
+        rest_of_turn: Sequence[bytes] = ()  # a turn may begin with several messages
+        for message in spoken[len(opening) :]:
             role = message.get("role")
-            following = turns[turn + 1] if turn + 1 < len(turns) else None
+            next_turn = self.turns[turn + 1] if turn + 1 < len(self.turns) else None
             if role == "assistant":
                 step += 1
-            elif left and content_key([message]) == left[0]:
-                left = left[1:]
-            elif following and content_key([message]) == following[0]:
-                turn, step, left = turn + 1, 0, following[1:]
+            elif rest_of_turn and content_key([message]) == rest_of_turn[0]:
+                rest_of_turn = rest_of_turn[1:]
+            elif next_turn and content_key([message]) == next_turn[0]:
+                turn, step, rest_of_turn = turn + 1, 0, next_turn[1:]
             elif role == "user" and (request.tools or step >= _at(steps, turn)):
-                if following is None or following:
+                # The message announces added functions: the scenario's turn has no messages of its own.
+                if next_turn is None or len(next_turn) > 0:
                     return None
-                turn, step = turn + 1, 0  # the message announces added functions
+                turn, step = turn + 1, 0
         return turn, step
 
 
@@ -82,16 +87,16 @@ class RowAnswers(ChatSource):
         """Index the rows by their first message. Rows from which no request can be built are skipped."""
         self.name = endpoint.name
         self._endpoint = endpoint
-        self._know_row: dict[bytes, list[_Known]] = {}
+        self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
         target = target or EndpointTarget(endpoint)
         for row in rows:
             try:
-                known = _know_row(row, backends, target)
+                indexed = _index_row(row, backends, target)
             except ValueError:
                 continue
-            first = _keys(_spoken_messages(known.messages)[:1])
-            if first:
-                self._know_row.setdefault(first[0], []).append(known)
+            spoken = _spoken_messages(indexed.messages)
+            if spoken:
+                self._rows_by_first_message.setdefault(content_key(spoken[:1]), []).append(indexed)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Return the recorded answer to a request, or else the endpoint's answer to the row's turn and step.
@@ -99,96 +104,100 @@ class RowAnswers(ChatSource):
         Raises:
             NoAnswerError: no row has the messages, or the recorded conversation has no such step.
         """
-        known, turn, step = self._find(request)
-        model = self._recorded_model(known)
+        indexed, turn, step = self._find(request)
+        model = self._recorded_model(indexed)
         if model is not None:
             completion = await model.answer(turn, step, request.messages, request.tools)
             if completion is None:
-                where = f"row {known.row.id}, turn {turn}, step {step}"
+                where = f"row {indexed.row.id}, turn {turn}, step {step}"
                 raise NoAnswerError(f"{where}: the recorded conversation has no answer there")
             return completion
-        tools = _shown_tools(known, turn, request)
-        row = known.row
+        tools = _shown_tools(indexed, turn, request)
+        row = indexed.row
         if self._endpoint.simulated:
-            row = question_row(row, tools) if known.scenario is None else step_row(row, turn, step, tools)
+            row = question_row(row, tools) if indexed.scenario is None else step_row(row, turn, step, tools)
         return await self._endpoint.complete(replace(request, tools=request.tools or tools or None, row=row))
 
     async def close(self) -> None:
         await self._endpoint.close()
 
-    def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
+    def _find(self, request: ChatRequest) -> tuple[_IndexedRow, int, int]:
         """Return the row of a request, with its turn and step (from 0). If several rows match, the best one is taken.
 
         Raises:
             NoAnswerError: no row has the request's messages.
         """
-        first = _keys(_spoken_messages(request.messages)[:1])
-        found: list[tuple[_Known, int, int]] = []
-        for known in self._know_row.get(first[0], ()) if first else ():
-            place = known.place(request, self._steps(known))
+        first_message = _spoken_messages(request.messages)[:1]
+        matches: list[tuple[_IndexedRow, int, int]] = []
+        for indexed in self._rows_by_first_message.get(content_key(first_message), ()):
+            place = indexed.place(request, self._steps(indexed))
             if place is not None:
-                found.append((known, *place))
-        if not found:
+                matches.append((indexed, *place))
+        if not matches:
             raise NoAnswerError("no row of the data set has these messages")
-        return max(found, key=lambda each: _likeness(each[0], each[1], request)) if len(found) > 1 else found[0]
+        if len(matches) == 1:
+            return matches[0]
+        return max(matches, key=lambda match: _likeness(match[0], match[1], request))
 
-    def _recorded_model(self, known: _Known) -> RecordedModel | None:
+    def _recorded_model(self, indexed: _IndexedRow) -> RecordedModel | None:
         """Return a model that repeats the row's recorded result step by step, or None if the row has no record."""
-        record = self._record(known)
+        record = self._record(indexed)
         if record is None:
             return None
-        return RecordedModel(record if known.scenario is not None else {"result": [[record["result"]]]})
+        return RecordedModel(record if indexed.scenario is not None else {"result": [[record["result"]]]})
 
-    def _record(self, known: _Known) -> Mapping[str, JSON] | None:
+    def _record(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
         """Return the row's recorded result, or None: an answer may still be recorded for the messages."""
         try:
-            return self._endpoint.recorded_result(known.row)
+            return self._endpoint.recorded_result(indexed.row)
         except NoAnswerError:
             return None
 
-    def _steps(self, known: _Known) -> Sequence[int]:
+    def _steps(self, indexed: _IndexedRow) -> Sequence[int]:
         """Return the number of answers in each turn, from the record or else estimated from the ground truth."""
-        if known.scenario is None:
+        if indexed.scenario is None:
             return [1]
-        record = self._record(known)
+        record = self._record(indexed)
         if record is not None:
             turns = record.get("result")
             return [len(turn) if isinstance(turn, list) else 1 for turn in turns] if isinstance(turns, list) else []
-        truth = known.row.values.get("ground_truth")
+        truth = indexed.row.values.get("ground_truth")
         return [2 if calls else 1 for calls in truth] if isinstance(truth, list) else []
 
 
-def _know_row(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
+def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _IndexedRow:
     """Return a row with the keys of its messages. A ValueError means that no request can be built from it."""
     if row.values.get("turns") is None:
         messages = target.request(row).messages
-        return _Known(row, messages, [_keys(_spoken_messages(messages))])
+        return _IndexedRow(row, messages, [_keys(_spoken_messages(messages))])
     scenario = read_scenario(row, backends)
-    return _Known(row, scenario.turns[0], [_keys(_spoken_messages(turn)) for turn in scenario.turns], scenario)
+    return _IndexedRow(row, scenario.turns[0], [_keys(_spoken_messages(turn)) for turn in scenario.turns], scenario)
 
 
-def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
+def _shown_tools(indexed: _IndexedRow, turn: int, request: ChatRequest) -> list[Tool]:
     """Return the functions that the model knows at this turn.
 
     If the request offers no tools, the row's function documents count, because the prompt describes them.
     """
-    functions = known.row.values.get("functions")
-    if known.scenario is not None:
-        return known.scenario.all_tools()
+    if indexed.scenario is not None:
+        return indexed.scenario.all_tools()
+    functions = indexed.row.values.get("functions")
     if request.tools is None and isinstance(functions, list):
         return [{"type": "function", "function": function} for function in functions]
-    return known.tools(turn)
+    return indexed.tools(turn)
 
 
-def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
+def _likeness(indexed: _IndexedRow, turn: int, request: ChatRequest) -> int:
     """Return a score of how well a row matches a request. Equal tools count more than an equal system message."""
-    same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
+    same_messages = _keys(request.messages[: len(indexed.messages)]) == _keys(indexed.messages)
     if request.tools:
-        return same + 2 * (_tool_names(request.tools) == _tool_names(known.tools(turn)))
-    names = _tool_names(known.tools(0))  # functions of later turns are announced in user messages
+        same_tools = _tool_names(request.tools) == _tool_names(indexed.tools(turn))
+        return same_messages + 2 * same_tools
+    names = _tool_names(indexed.tools(0))  # functions of later turns are announced in user messages
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
-    told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
-    return same + 2 * len(names) * told
+    all_in_prompt = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
+    # Among rows whose functions are all in the prompt, the one with the most functions wins.
+    return same_messages + 2 * len(names) * all_in_prompt
 
 
 def _tool_names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:

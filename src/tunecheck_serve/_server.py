@@ -1,6 +1,7 @@
 """The local server of `tunecheck serve`, with Azure ML's scoring protocol and OpenAI's chat completions.
 
-Other services, such as an agent with memory or an evaluator, are a `Service` with their own paths.
+The command calls `run_server` with a source of answers. Other services, such as an agent with memory or an evaluator,
+are a `Service` with their own paths. Every request passes through `Middleware`, which checks keys and injects faults.
 """
 
 from __future__ import annotations
@@ -33,9 +34,17 @@ REQUEST_ID = "x-request-id"
 REPLAYED = "Idempotent-Replayed"
 """The header of a repeated reply. The name is common among payment services."""
 
+MAX_BODY_BYTES = 16 << 20
+"""The largest request body in bytes."""
+
+MAX_STORED = 10_000
+"""The most answers that are kept for repeated idempotency keys. The oldest are dropped first."""
+
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
+
 _OPEN_TO_ALL = ("/", "/health")
+"""The paths of the health check, which need no key and are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,123 +64,6 @@ class ServerOptions:
     local_only: bool = True
 
 
-class Middleware:
-    """The middleware of a server, and the state that its handlers share."""
-
-    def __init__(self, options: ServerOptions) -> None:
-        self._options = options
-        self._faults = FaultInjection(options.faults, options.seed)
-        self._counts = dict.fromkeys(("requests", "answers", "repeats", "faults", "refusals"), 0)
-
-    async def once(
-        self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
-    ) -> tuple[T, dict[str, str]]:
-        """Return the answer and extra headers, which mark a repeated answer.
-
-        With an idempotency key, `ask` is called only once for that key. Waits for the server's artificial latency
-        first, and counts the answer.
-        """
-        if self._options.latency_ms:
-            await asyncio.sleep(self._options.latency_ms / 1000)
-        key = request.headers.get("Idempotency-Key")
-        repeated = key is not None and replies.holds(key)
-        self._counts["repeats"] += repeated
-        reply = await (ask() if key is None else replies.reply(key, question, ask))
-        self._counts["answers"] += 1
-        return reply, {REPLAYED: "true"} if repeated else {}
-
-    def counts(self) -> dict[str, JSON]:
-        return dict(self._counts)
-
-    @web.middleware
-    async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Answer a request and log a line about it."""
-        started = time.monotonic()
-        response = await self._reply(request, handler)
-        if self._options.log:
-            took = (time.monotonic() - started) * 1000
-            again = " (repeated)" if REPLAYED in response.headers else ""
-            self._options.log(f"{request.method} {clean(request.path, 200)} {response.status} {took:.0f} ms{again}")
-        return response
-
-    async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Return the handler's reply, or an error reply for a wrong host or key, an injected fault, or an exception."""
-        open_to_all = request.path in _OPEN_TO_ALL
-        self._counts["requests"] += not open_to_all
-        if self._options.local_only and not is_of_this_machine(request):
-            self._counts["refusals"] += 1
-            return _problem(Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host"))
-        key = self._options.key
-        if key and not open_to_all and not key_is_right(key, request.headers):
-            self._counts["refusals"] += 1
-            return _problem(Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key"))
-        # Only POST requests fail on purpose. Health checks must not shift the random sequence of faults.
-        fault = self._faults.draw() if request.method == "POST" else None
-        if fault:
-            self._counts["faults"] += 1
-            return _problem(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
-        try:
-            return await handler(request)
-        except web.HTTPException as error:
-            return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
-        except web.RequestPayloadError:
-            return _problem(Problem(400, f"{request.method} {request.path}: the body cannot be decoded"))
-        except ProblemError as error:
-            return _problem(error.problem)
-        except EndpointError as error:
-            return _problem(_problem_of_endpoint(error))
-        except Exception as error:  # noqa: BLE001 - a source may be user code; the server goes on
-            return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
-
-
-class Service(ABC):
-    """A service with its own paths. `about` and `paths` are shown when the server starts."""
-
-    name: str
-    about: str
-    paths: str
-
-    @abstractmethod
-    def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the service's request handlers to the application."""
-
-
-def _problem_of_endpoint(error: EndpointError) -> Problem:
-    """Return an endpoint's error as the reply's problem, with the endpoint's own status if it is an error status."""
-    text = str(error)
-    if isinstance(error, NoAnswerError):
-        return Problem(404, text, code="no_answer")
-    if isinstance(error, ContentFilterError):
-        return Problem(400, text, code="content_filter", param="prompt")
-    status = error.status or (504 if isinstance(error, TimedOutError) else 500)
-    return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
-
-
-def json_reply(
-    body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
-) -> web.Response:
-    """Return a JSON reply. It gets a new request id unless the headers contain one."""
-    headers = {REQUEST_ID: uuid.uuid4().hex, **(headers or {})}
-    return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
-
-
-def _problem(problem: Problem) -> web.Response:
-    response = json_reply(problem.body(), status=problem.status)
-    response.headers.update(problem.headers())
-    return response
-
-
-MAX_STORED = 10_000
-"""The most answers that are kept for repeated idempotency keys. The oldest are dropped first."""
-
-
-def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
-    """Return whether the headers contain the key as bearer token or as Azure's `api-key`, compared in constant time."""
-    scheme, _, token = headers.get("Authorization", "").partition(" ")
-    offered = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
-    return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
-
-
 def parse_faults(texts: list[str]) -> dict[int, float]:
     """Return the error rates by status of faults written as `429=0.05`.
 
@@ -188,63 +80,30 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
     return faults
 
 
-class FaultInjection:
-    """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
+def key_from(variable: str | None) -> str | None:
+    """Return the key in this environment variable, or None if `variable` is None.
 
-    def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
-        """Set the rates by status.
-
-        Raises:
-            ConfigurationError: a status is no error status, a rate is not from 0 to 1, or the rates exceed 1 together.
-        """
-        known = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
-        if not known or sum(rates.values()) > 1 + 1e-9:
-            raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1, and all rates at most 1 together"
-            )
-        self._outcomes = [*rates, None]
-        self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
-        self._rng = Random(seed)
-
-    def draw(self) -> int | None:
-        """Return the status with which the next request fails, or None if it does not fail."""
-        return self._rng.choices(self._outcomes, self._weights)[0]
+    Raises:
+        ConfigurationError: the variable is not set.
+    """
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
+    return key
 
 
-class ReplyStore(Generic[T]):
-    """A store of replies by idempotency key. A question is answered once, also if it is sent many times at once."""
+class Service(ABC):
+    """A service with its own paths. `about` and `paths` are shown when the server starts."""
 
-    def __init__(self, most: int = MAX_STORED) -> None:
-        self._most = most
-        self._stored: OrderedDict[str, tuple[bytes, asyncio.Future[T]]] = OrderedDict()
+    name: str
+    about: str
+    paths: str
 
-    def holds(self, key: str) -> bool:
-        return key in self._stored
-
-    async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer to this question, computed once for its key.
-
-        A failed answer is computed again for the next request.
-
-        Raises:
-            BadRequestError: the key was used with another question.
-        """
-        if key not in self._stored:
-            self._stored[key] = (question, asyncio.ensure_future(ask()))
-            if len(self._stored) > self._most:
-                self._stored.popitem(last=False)
-        asked, task = self._stored[key]
-        if asked != question:
-            raise BadRequestError("this Idempotency-Key was used with another request")
-        try:
-            return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
-        except Exception:  # noqa: BLE001 - every failure is tried again
-            self._stored.pop(key, None)
-            raise
-
-
-MAX_BODY_BYTES = 16 << 20
-"""The largest request body in bytes."""
+    @abstractmethod
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """Add the service's request handlers to the application."""
 
 
 def make_app(source: ChatSource | Service, options: ServerOptions | None = None) -> web.Application:
@@ -284,20 +143,6 @@ async def run_server(
             await stop.wait()
 
 
-def key_from(variable: str | None) -> str | None:
-    """Return the key in this environment variable, or None if `variable` is None.
-
-    Raises:
-        ConfigurationError: the variable is not set.
-    """
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
-    return key
-
-
 class ModelServer(Service):
     """A service that offers a model's answers as a scoring endpoint and as chat completions."""
 
@@ -334,22 +179,22 @@ class ModelServer(Service):
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Answer a chat completions request, as a whole or as a stream."""
-        asked = wire.chat_question(await request.read())
-        completion, headers = await self.completion(request, asked)
-        model = request.match_info.get("deployment") or asked.model or self._source.name
+        question = wire.chat_question(await request.read())
+        completion, headers = await self.completion(request, question)
+        model = request.match_info.get("deployment") or question.model or self._source.name
         id_ = headers[REQUEST_ID]
-        if not asked.stream:
+        if not question.stream:
             return json_reply(wire.chat_completion(completion, model=model, request_id=id_), headers=headers)
-        pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
+        pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=question.with_usage)
         return await _stream(request, pieces, headers)
 
     async def close(self, _: web.Application) -> None:
         await self._source.close()
 
-    async def completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
-        """Return the answer to a question, and the headers of the reply."""
-        ask = functools.partial(self._source.complete, asked.request)
-        completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
+    async def completion(self, request: web.Request, question: wire.Asked) -> tuple[Completion, dict[str, str]]:
+        """Return the answer to a question, and the headers of the reply with its request id."""
+        ask = functools.partial(self._source.complete, question.request)
+        completion, headers = await self._middleware.answer_once(request, self._replies, question.digest, ask)
         # A recorded id may contain characters that a header cannot.
         recorded = (completion.request_id or "")[:200]
         id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
@@ -372,3 +217,162 @@ async def _stream(
         await response.write(b"data: [DONE]\n\n")
         await response.write_eof()
     return response
+
+
+def json_reply(
+    body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return a JSON reply. It gets a new request id unless the headers contain one."""
+    headers = {REQUEST_ID: uuid.uuid4().hex, **(headers or {})}
+    return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
+
+
+class Middleware:
+    """The middleware of a server, and the state that its handlers share."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        self._faults = FaultInjection(options.faults, options.seed)
+        self._counts = dict.fromkeys(("requests", "answers", "repeats", "faults", "refusals"), 0)
+
+    def counts(self) -> dict[str, JSON]:
+        return dict(self._counts)
+
+    async def answer_once(
+        self, request: web.Request, replies: ReplyStore[T], digest: bytes, ask: Callable[[], Awaitable[T]]
+    ) -> tuple[T, dict[str, str]]:
+        """Return the answer to a request and extra headers, which mark a repeated answer.
+
+        If the request has an idempotency key, `ask` is called only once for that key. `digest` is the hash of the
+        question. Waits for the server's artificial latency first, and counts the answer.
+        """
+        if self._options.latency_ms:
+            await asyncio.sleep(self._options.latency_ms / 1000)
+        key = request.headers.get("Idempotency-Key")
+        repeated = key is not None and replies.holds(key)
+        self._counts["repeats"] += repeated
+        answer = await (ask() if key is None else replies.reply(key, digest, ask))
+        self._counts["answers"] += 1
+        return answer, {REPLAYED: "true"} if repeated else {}
+
+    @web.middleware
+    async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer a request and log a line about it."""
+        started = time.monotonic()
+        response = await self._reply(request, handler)
+        if self._options.log:
+            took = (time.monotonic() - started) * 1000
+            again = " (repeated)" if REPLAYED in response.headers else ""
+            self._options.log(f"{request.method} {clean(request.path, 200)} {response.status} {took:.0f} ms{again}")
+        return response
+
+    async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Return the handler's reply, or an error reply for a refusal, an injected fault or an exception."""
+        self._counts["requests"] += request.path not in _OPEN_TO_ALL
+        refusal = self._refusal(request)
+        if refusal:
+            self._counts["refusals"] += 1
+            return _error_reply(refusal)
+        # Only POST requests fail on purpose. Health checks must not shift the random sequence of faults.
+        fault = self._faults.draw() if request.method == "POST" else None
+        if fault:
+            self._counts["faults"] += 1
+            return _error_reply(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _error_reply(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
+        except web.RequestPayloadError:
+            return _error_reply(Problem(400, f"{request.method} {request.path}: the body cannot be decoded"))
+        except ProblemError as error:
+            return _error_reply(error.problem)
+        except EndpointError as error:
+            return _error_reply(_problem_of_endpoint(error))
+        except Exception as error:  # noqa: BLE001 - a source may be user code; the server goes on
+            return _error_reply(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
+
+    def _refusal(self, request: web.Request) -> Problem | None:
+        """Return the problem of a request with a wrong host name or key, or None if the request is allowed."""
+        if self._options.local_only and not is_of_this_machine(request):
+            return Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host")
+        key = self._options.key
+        if key and request.path not in _OPEN_TO_ALL and not key_is_right(key, request.headers):
+            return Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key")
+        return None
+
+
+def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
+    """Return whether the headers contain the key as bearer token or as Azure's `api-key`, compared in constant time."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    offered = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
+    return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
+
+
+def _error_reply(problem: Problem) -> web.Response:
+    return json_reply(problem.body(), status=problem.status, headers=problem.headers())
+
+
+def _problem_of_endpoint(error: EndpointError) -> Problem:
+    """Return an endpoint's error as a problem, with the endpoint's own status if that is an error status."""
+    text = str(error)
+    if isinstance(error, NoAnswerError):
+        return Problem(404, text, code="no_answer")
+    if isinstance(error, ContentFilterError):
+        return Problem(400, text, code="content_filter", param="prompt")
+    status = error.status or (504 if isinstance(error, TimedOutError) else 500)
+    return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
+
+
+class FaultInjection:
+    """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
+
+    def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
+        """Set the rates by status.
+
+        Raises:
+            ConfigurationError: a status is no error status, a rate is not from 0 to 1, or the rates exceed 1 together.
+        """
+        valid = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
+        if not valid or sum(rates.values()) > 1 + 1e-9:
+            raise ConfigurationError(
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1, and all rates at most 1 together"
+            )
+        self._outcomes = [*rates, None]
+        self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
+        self._rng = Random(seed)
+
+    def draw(self) -> int | None:
+        """Return the status with which the next request fails, or None if it does not fail."""
+        return self._rng.choices(self._outcomes, self._weights)[0]
+
+
+class ReplyStore(Generic[T]):
+    """A store of replies by idempotency key. A question is answered once, also if it is sent many times at once."""
+
+    def __init__(self, most: int = MAX_STORED) -> None:
+        self._most = most
+        self._stored: OrderedDict[str, tuple[bytes, asyncio.Future[T]]] = OrderedDict()
+
+    def holds(self, key: str) -> bool:
+        return key in self._stored
+
+    async def reply(self, key: str, digest: bytes, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer to the question with this digest, computed once for its key.
+
+        A failed answer is computed again for the next request.
+
+        Raises:
+            BadRequestError: the key was used with another question.
+        """
+        if key not in self._stored:
+            self._stored[key] = (digest, asyncio.ensure_future(ask()))
+            if len(self._stored) > self._most:
+                self._stored.popitem(last=False)
+        stored_digest, task = self._stored[key]
+        if stored_digest != digest:
+            raise BadRequestError("this Idempotency-Key was used with another request")
+        try:
+            return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
+        except Exception:  # noqa: BLE001 - every failure is tried again
+            self._stored.pop(key, None)
+            raise

@@ -214,13 +214,9 @@ def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, 
             description = str(document.get("description") or "")
             parameters = cast("Mapping[str, Schema]", schema.get("properties") or {})
             chooses = any(each.get("type") == "boolean" or "enum" in each for each in parameters.values())
-            functions[name] = Function(
-                name,
-                owner,
-                requests.get(name) or request_of(name, description, chooses=chooses),
-                parameters,
-                frozenset(cast("list[str]", schema.get("required") or [])),
-            )
+            request = requests.get(name) or request_of(name, description, chooses=chooses)
+            required = frozenset(cast("list[str]", schema.get("required") or []))
+            functions[name] = Function(name, owner, request, parameters, required)
     return functions
 
 

@@ -2,7 +2,7 @@
 
 That API computes results itself and accepts no finished results. So an item contains inputs, outputs and verdicts, and
 each criterion is a Python grader that reads its verdict from the item. Foundry then shows the run's scores without
-another model call.
+another model call. `evaluation_artifacts` writes both files, and the uploads send them.
 """
 
 from __future__ import annotations
@@ -41,56 +41,6 @@ _GRADER = """def grade(sample, item):
 """
 
 
-def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a row's verdict with Foundry's names. `score` and `passed` are None if the row was not scored."""
-    verdict = reader.read(row)
-    error, scored = row.get(f"error.{reader.name}"), verdict.word in ("pass", "fail", "scored")
-    return {
-        "score": verdict.score if scored and isinstance(verdict.score, (int, float)) else None,
-        "passed": _PASSED.get(verdict.word),
-        "reason": error.get("message") if isinstance(error, dict) else verdict.reason or None,
-        "threshold": verdict.threshold,
-        "properties": row.get(f"outputs.{reader.name}.{reader.metric}_properties"),
-    }
-
-
-@dataclass
-class _Criterion:
-    """A metric of an evaluator. `by_score` is true while all verdicts follow from the score and one threshold."""
-
-    name: str
-    reader: VerdictReader
-    threshold: float | None = None
-    judged: bool = False
-    by_score: bool = True
-
-    def look_at(self, row: Mapping[str, JSON]) -> None:
-        """Update `by_score` and `threshold` with a row: do verdicts still follow from the score and one threshold?"""
-        verdict = self.reader.read(row)
-        if verdict.word not in _PASSED:
-            return
-        if not self.judged:
-            self.judged, self.threshold = True, verdict.threshold
-        score, limit = verdict.score, self.threshold
-        numbers = isinstance(score, (int, float)) and limit is not None and verdict.threshold == limit
-        self.by_score &= numbers and (score >= limit) is _PASSED[verdict.word]  # type: ignore[operator]
-
-    def grader(self) -> JSON:
-        """Return the Python grader that reads this criterion's value from an item.
-
-        The value is the score or, if verdicts do not follow from the score, pass or fail as 1 or 0.
-        """
-        key = "score" if self.by_score or not self.judged else "passed"
-        grader: dict[str, JSON] = {
-            "type": "python",
-            "name": self.name,
-            "source": _GRADER.format(name=self.name, key=key),
-        }
-        if self.judged:
-            grader["pass_threshold"] = self.threshold if self.by_score else 1.0
-        return grader
-
-
 def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """Write the evaluation's definition and the run's items, one per line, and yield the two files.
 
@@ -102,14 +52,79 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
         raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
     for row in run.rows():
         for criterion in criteria:
-            criterion.look_at(row)
+            criterion.note_verdict(row)
     (folder / DEFINITION).write_bytes(dumps(_definition(run, criteria)))
     yield artifact(DEFINITION, folder / DEFINITION, "application/json")
-    evaluators = tuple(f"outputs.{name}." for name in run.manifest().evaluators)
+    of_evaluators = tuple(f"{name}." for name in run.manifest().evaluators)
     with (folder / ITEMS).open("wb") as file:
         for row in run.rows():
-            file.write(dumps_line(_item(row, criteria, evaluators)))
+            file.write(dumps_line(_item(row, criteria, of_evaluators)))
     yield artifact(ITEMS, folder / ITEMS)
+
+
+def read_definition(path: Path) -> dict[str, JSON]:
+    """Return the evaluation's definition in a file that `evaluation_artifacts` wrote."""
+    definition = loads(path.read_bytes())
+    assert isinstance(definition, dict)
+    return definition
+
+
+@dataclass
+class _Criterion:
+    """A metric of an evaluator, which becomes a testing criterion.
+
+    `threshold` is that of the first row that passed or failed. `by_score` is true while every row passed exactly if
+    its score reached this threshold.
+    """
+
+    name: str
+    reader: VerdictReader
+    judged: bool = False
+    threshold: float | None = None
+    by_score: bool = True
+
+    def note_verdict(self, row: Mapping[str, JSON]) -> None:
+        """Note the threshold of the first verdict, and whether this row's verdict follows from its score."""
+        verdict = self.reader.read(row)
+        if verdict.word not in _PASSED:
+            return
+        if not self.judged:
+            self.judged, self.threshold = True, verdict.threshold
+        reached = _reaches(verdict.score, self.threshold)
+        if verdict.threshold != self.threshold or reached is not _PASSED[verdict.word]:
+            self.by_score = False
+
+    def grader(self) -> JSON:
+        """Return the Python grader that reads this criterion's value from an item.
+
+        The value is the score or, if verdicts do not follow from the score, pass or fail as 1 or 0.
+        """
+        source = _GRADER.format(name=self.name, key="score" if self.by_score else "passed")
+        grader: dict[str, JSON] = {"type": "python", "name": self.name, "source": source}
+        if self.judged:
+            grader["pass_threshold"] = self.threshold if self.by_score else 1.0
+        return grader
+
+
+def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a row's verdict with Foundry's names. `score` and `passed` are None if the row was not scored."""
+    verdict = reader.read(row)
+    scored = verdict.word in ("pass", "fail", "scored")
+    error = row.get(f"error.{reader.name}")
+    return {
+        "score": verdict.score if scored and isinstance(verdict.score, (int, float)) else None,
+        "passed": _PASSED.get(verdict.word),
+        "reason": error.get("message") if isinstance(error, dict) else verdict.reason or None,
+        "threshold": verdict.threshold,
+        "properties": row.get(f"outputs.{reader.name}.{reader.metric}_properties"),
+    }
+
+
+def _reaches(score: object, threshold: float | None) -> bool | None:
+    """Return whether a score reaches the threshold, or None if one of them is no number."""
+    if not isinstance(score, (int, float)) or threshold is None:
+        return None
+    return score >= threshold
 
 
 def _criteria(run: Run) -> list[_Criterion]:
@@ -117,18 +132,19 @@ def _criteria(run: Run) -> list[_Criterion]:
 
     An evaluator without pass or fail gets one for each of its numbers.
     """
-    found: list[_Criterion] = []
+    criteria: list[_Criterion] = []
     evaluators = run.manifest().evaluators
-    metrics = run.metrics().get("metrics")
+    run_metrics = run.metrics().get("metrics")
     columns = {name for row in run.rows() for name in row}
     counted = counted_metrics(run.rows(), {name: entry.primary for name, entry in evaluators.items()})
-    for name, main in counted.items():
-        if main is not None:
-            found.append(_Criterion(name, VerdictReader(name, main)))
-        elif isinstance(metrics, dict):
-            own = (metric for metric in metrics if metric.startswith(f"{name}.") and f"outputs.{metric}" in columns)
-            found += [_Criterion(metric, VerdictReader(name, metric.removeprefix(f"{name}."))) for metric in own]
-    return found
+    for evaluator, counted_metric in counted.items():
+        if counted_metric is not None:
+            criteria.append(_Criterion(evaluator, VerdictReader(evaluator, counted_metric)))
+        elif isinstance(run_metrics, dict):
+            prefix = f"{evaluator}."
+            names = [name for name in run_metrics if name.startswith(prefix) and f"outputs.{name}" in columns]
+            criteria += [_Criterion(name, VerdictReader(evaluator, name.removeprefix(prefix))) for name in names]
+    return criteria
 
 
 def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
@@ -142,18 +158,19 @@ def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
     return definition | {"metadata": {HASH: content_hash(definition)}}
 
 
-def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple[str, ...]) -> JSON:
-    """Return a row as an item of the evals API: inputs, outputs, verdicts, errors, and the response as text."""
+def _item(row: Mapping[str, JSON], criteria: list[_Criterion], of_evaluators: tuple[str, ...]) -> JSON:
+    """Return a row as an item of the evals API: inputs, outputs, verdicts, errors, and the response as text.
+
+    Outputs whose names begin with `of_evaluators` are verdicts already.
+    """
+    outputs = _columns(row, "outputs.")
+    outputs.pop(LOG_COLUMN.removeprefix("outputs."), None)
     item: dict[str, JSON] = {
         "row_id": row.get("row_id"),
-        "inputs": {name.removeprefix("inputs."): row[name] for name in row if name.startswith("inputs.")},
-        "outputs": {
-            name.removeprefix("outputs."): row[name]
-            for name in row
-            if name.startswith("outputs.") and not name.startswith(evaluators) and name != LOG_COLUMN
-        },
+        "inputs": _columns(row, "inputs."),
+        "outputs": {name: value for name, value in outputs.items() if not name.startswith(of_evaluators)},
         "verdicts": {criterion.name: as_verdict(criterion.reader, row) for criterion in criteria},
-        "errors": {name.removeprefix("error."): row[name] for name in row if name.startswith("error.")},
+        "errors": _columns(row, "error."),
         "cause": row.get("cause"),
     }
     response = row.get("outputs.response", row.get("inputs.response"))
@@ -161,8 +178,6 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple
     return {"item": item, "sample": {"output_text": text}}
 
 
-def read_definition(path: Path) -> dict[str, JSON]:
-    """Return the evaluation's definition in a file that `evaluation_artifacts` wrote."""
-    definition = loads(path.read_bytes())
-    assert isinstance(definition, dict)
-    return definition
+def _columns(row: Mapping[str, JSON], prefix: str) -> dict[str, JSON]:
+    """Return the row's columns with this prefix, by their names without it."""
+    return {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}

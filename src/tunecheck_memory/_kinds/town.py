@@ -1,4 +1,7 @@
-"""Kinds about a town on a grid, and the way between its places."""
+"""The kinds `locations` and `locations_directions`: a town on a grid, and the way between its places.
+
+Tests are made of a random walk through the town. A reply is scored by where its route leads, in kilometers.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,17 @@ LONGEST_TOWN = 40
 """The most places of one town; the list of names has more."""
 
 _LONGEST_LEG = 5
+"""The longest way between two places of a walk in kilometers, unless all nearer points are taken."""
+
+_NEAR_KM = 0.05
+"""The largest distance between the point that a route leads to and the destination."""
+
+# Expected routes are also read from data sets of others; these limits bound the time that the pattern takes.
+_MOST_STEPS = 60
+_LONGEST_STEP = 250
+
+_STEP = re.compile(r"From (?P<start>.+?), go (?P<move>.+?) to (?P<end>.+?)\.?\s*")
+"""A line of an expected route, as `Leg.instruction` writes it."""
 
 _DIRECTIONS: Mapping[str, complex] = {"North": 1j, "East": 1, "South": -1j, "West": -1}
 
@@ -62,32 +76,34 @@ class TownKind(Kind):
         one of its steps scores 0.
         """
         reply, steps = plain_words(last_reply(given)), _expected_steps(expected_text(given))
-        wanted, destination = _displacement(steps), steps[-1][3]
-        names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
+        wanted, destination = _displacement(steps), steps[-1]["end"]
+        names = [name for step in steps for name in step.group("start", "end") if name.lower() != destination.lower()]
         if not names:
             raise NoExpectationError
         places = Places([*names, destination])
         routes = read_routes(reply, places)
-        if any(route.complete and route.legs for route in routes):
-            return _leads(routes, wanted)
-        lies = where_it_lies(reply, places)
-        return _compare(lies, wanted) if lies else _leads(_read_two_parts(reply, places) or routes, wanted)
+        if _complete_routes(routes):
+            return _score_routes(routes, wanted)
+        position = where_it_lies(reply, places)
+        if position is None:
+            return _score_routes(_read_two_parts(reply, places) or routes, wanted)
+        return _score_position(position, wanted)
 
 
 def walk(random: Random, places: int) -> list[Leg]:
     """Draw a walk through this many places, at most 5 km apart unless all near points are taken; no point is used
     twice.
     """
-    here, been, legs = 0j, {0j}, list[Leg]()
+    position, used, legs = 0j, {0j}, list[Leg]()
     for start, end in pairwise(random.sample(read_words("places"), places)):
         free, longest = list[tuple[str, int]](), 0
         while not free:
             longest += _LONGEST_LEG
-            reach = [(way, kilometres) for way in _DIRECTIONS for kilometres in range(1, longest + 1)]
-            free = [(way, kilometres) for way, kilometres in reach if here + kilometres * _DIRECTIONS[way] not in been]
+            near = [(direction, kilometres) for direction in _DIRECTIONS for kilometres in range(1, longest + 1)]
+            free = [move for move in near if position + move[1] * _DIRECTIONS[move[0]] not in used]
         direction, kilometres = random.choice(free)
-        here += kilometres * _DIRECTIONS[direction]
-        been.add(here)
+        position += kilometres * _DIRECTIONS[direction]
+        used.add(position)
         legs.append(Leg(start, kilometres, direction, end))
     return legs
 
@@ -107,9 +123,9 @@ class Locations(TownKind):
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
-        asked = random.choice(legs).back
-        question = _WAY_BACK.format(start=asked.start, end=asked.end)
-        return scripted_test(self, example, statements, [question], [asked.instruction()])
+        way_back = random.choice(legs).back
+        question = _WAY_BACK.format(start=way_back.start, end=way_back.end)
+        return scripted_test(self, example, statements, [question], [way_back.instruction()])
 
 
 _FIRST = read_line("first place of a walk")
@@ -132,72 +148,66 @@ class LocationsDirections(TownKind):
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
 
 
-_STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
-
-
-_MOST_STEPS = 60
-
-
-_LONGEST_STEP = 250
-
-
-_NEAR_KM = 0.05
-
-
 def _expected_steps(expected: str) -> list[re.Match[str]]:
     """Return the matches of the expected lines "From A, go 4km East to B."; other lines are ignored."""
-    lines = expected.split("\n")[:_MOST_STEPS]
-    return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
+    lines = [line for line in expected.split("\n")[:_MOST_STEPS] if len(line) <= _LONGEST_STEP]
+    return [match for match in map(_STEP.fullmatch, lines) if match is not None]
 
 
 def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
     """Return how far the expected steps lead, in kilometers east and north.
 
     Raises:
-        NoExpectationError: A step is not one move with distance and direction.
+        NoExpectationError: There is no step, or one is not a single move with distance and direction.
     """
-    ways = [moves(step[2]) for step in steps]
-    if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
+    moves_by_step = [moves(step["move"]) for step in steps]
+    if not steps or any(len(found) != 1 or not found[0].is_complete for found in moves_by_step):
         raise NoExpectationError
-    return Route([way[0] for way in ways]).displacement()
+    return Route([found[0] for found in moves_by_step]).displacement()
 
 
-def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
-    """Score by where the first complete route leads; one that arrives at the destination comes first."""
+def _complete_routes(routes: Sequence[Route]) -> list[Route]:
+    """Return the routes that have moves, each with distance and direction."""
+    return [route for route in routes if route.complete and route.legs]
+
+
+def _score_routes(routes: Sequence[Route], wanted: tuple[float, float]) -> Score:
+    """Score the first complete route that arrives at the destination, or else the first complete route."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
-    whole = [route for route in routes if route.complete and route.legs]
-    if not whole:
+    complete = _complete_routes(routes)
+    if not complete:
         return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
-    route = next((route for route in whole if route.arrives), whole[0])
-    return _compare(route.displacement(), wanted)
+    route = next((route for route in complete if route.arrives), complete[0])
+    return _score_position(route.displacement(), wanted)
 
 
-def _compare(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
+def _score_position(reached: tuple[float, float], wanted: tuple[float, float]) -> Score:
     """Score 1 if the reply leads to the wanted point; both points are kilometers east and north of the start."""
-    east, north = said
-    right = math.dist(said, wanted) < _NEAR_KM
-    leads = f"the route leads {_position_text(east, north)}"
-    return Score(float(right), (leads if right else f"{leads}, not {_position_text(*wanted)}",))
+    leads = f"the route leads {_position_text(*reached)}"
+    if math.dist(reached, wanted) < _NEAR_KM:
+        return Score(1.0, (leads,))
+    return Score(0.0, (f"{leads}, not {_position_text(*wanted)}",))
 
 
 def _read_two_parts(text: str, places: Places) -> list[Route]:
-    """Return the route of a reply with one direction and one distance apart, "Direction: East. Distance: 4 km"; else
-    empty.
+    """Return the route of a reply that names direction and distance apart, such as "Direction: East. Distance: 4 km".
+
+    Empty unless the reply has exactly one direction and one distance.
     """
-    routes = moves(places.masked(text))
-    ways = {move.eighths for move in routes if move.eighths is not None}
-    lengths = {move.kilometers for move in routes if move.kilometers is not None}
-    if len(ways) != 1 or len(lengths) != 1:
+    found = moves(places.masked(text))
+    directions = {move.eighths for move in found if move.eighths is not None}
+    lengths = {move.kilometers for move in found if move.kilometers is not None}
+    if len(directions) != 1 or len(lengths) != 1:
         return []
-    return [Route([Move(lengths.pop(), ways.pop(), 0, 0)], arrives=True)]
+    return [Route([Move(lengths.pop(), directions.pop(), 0, 0)], arrives=True)]
 
 
 def _position_text(east: float, north: float) -> str:
     """Return a point as text, such as "3 km east and 1 km north"; "nowhere" for the start."""
-    parts = [
-        f"{abs(way):g} km {names[way < 0]}"
-        for way, names in ((round(east, 2), ("east", "west")), (round(north, 2), ("north", "south")))
-        if way
-    ]
+    parts = []
+    for kilometers, forward, backward in ((east, "east", "west"), (north, "north", "south")):
+        rounded = round(kilometers, 2)
+        if rounded:
+            parts.append(f"{abs(rounded):g} km {backward if rounded < 0 else forward}")
     return " and ".join(parts) or "nowhere"
