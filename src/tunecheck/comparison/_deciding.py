@@ -1,6 +1,6 @@
 """Early stopping: evaluate rows in random order until the comparison with a base run is decided.
 
-A run (`evaluation._execution`) makes an `EarlyDecision` before it starts, evaluates rows in the order that `begin`
+A run (`evaluation._execution`) makes an `EarlyStopping` before it starts, evaluates rows in the order that `begin`
 returns, and writes the `EarlyStop` that `finish` returns to run.json.
 
 An item is a row of the data with all its trials; a unit is a group of rows that depend on each other. Each unit adds
@@ -44,7 +44,7 @@ class Question:
     allow_simulated: bool = False
 
 
-class EarlyDecision:
+class EarlyStopping:
     """The answer to a question of early stopping, updated while the run is in progress."""
 
     def __init__(self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path) -> None:

@@ -47,7 +47,7 @@ from tunecheck.runs._store import Run, began_here, create_run, damage_error, dum
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
-    from tunecheck.comparison._deciding import EarlyDecision
+    from tunecheck.comparison._deciding import EarlyStopping
     from tunecheck.pipeline._journal_reader import JournalReader
 
 DEFAULT_CONCURRENCY = 10
@@ -70,7 +70,7 @@ class Execution:
     """True if a missing column that an evaluator needs is an error before the run; else it is an error in each row."""
     inherited: EarlyStop | None = None
     """The early decision of the run that the rows come from, if it stopped early."""
-    deciding: EarlyDecision | None = field(init=False, default=None)
+    deciding: EarlyStopping | None = field(init=False, default=None)
 
     @property
     def name(self) -> str:
@@ -202,17 +202,17 @@ class Execution:
                 f"--mapping 'tool_definitions=${{data.{column}}}'"
             )
 
-    def _read_base(self) -> EarlyDecision | None:
+    def _read_base(self) -> EarlyStopping | None:
         """Return what decides when the run may stop: its base run, paired with these rows; None if it never does."""
         question = self.settings.question
         if question is None:
             return None
-        from tunecheck.comparison._deciding import EarlyDecision
+        from tunecheck.comparison._deciding import EarlyStopping
         from tunecheck.results import AboutToRun
 
         mapping = describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
-        return EarlyDecision(question, rows, [each.name for each in self.evaluators], self.settings.folder)
+        return EarlyStopping(question, rows, [each.name for each in self.evaluators], self.settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
         """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""
