@@ -55,7 +55,9 @@ class Trust:
         If `--trust` covers any of the files, or there are no files, the names count as typed by the user.
         """
         resolved = [file.resolve() for file in files]
-        return replace(self, named_by=None if any(map(self._is_allowed, resolved)) else next(iter(resolved), None))
+        if not resolved or any(self._is_allowed(file) for file in resolved):
+            return replace(self, named_by=None)
+        return replace(self, named_by=resolved[0])
 
     def of_options(self, file: Path) -> Trust:
         """Return the trust for names in an options file; if it is in the workspace, they count as typed by the user."""
@@ -75,13 +77,14 @@ class Trust:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
                 it.
         """
-        by, file = self.named_by, file.resolve()
-        if by is not None and not self._is_allowed(file) and not is_remembered(file):
-            inside = self.has(by) or is_remembered(by)
-            if never or not inside or not file.is_relative_to(self.workspace / folder):
-                # If only the naming file is at fault, approving that file is enough.
-                own = not never and not inside and self.has(file)
-                raise self.refusal(f"would {act} ({self._short_path(file)})", by if own else file)
+        file, namer = file.resolve(), self.named_by
+        if namer is not None and not self._is_allowed(file) and not is_remembered(file):
+            is_namer_trusted = self.has(namer) or is_remembered(namer)
+            may_load = is_namer_trusted and not never and file.is_relative_to(self.workspace / folder)
+            if not may_load:
+                # A file of the workspace that an untrusted file names: to approve that file is enough.
+                approve_namer = not is_namer_trusted and not never and self.has(file)
+                raise self.refusal(f"would {act} ({self._short_path(file)})", namer if approve_namer else file)
         if self.on_code is not None and file.suffix == ".py" and self.has(file):
             self.on_code(file.relative_to(self.workspace))
 
@@ -116,31 +119,31 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     if not files or len(files) > _MOST_FILES:
         raise ConfigurationError(f"{path}: {'has over 10,000 files: trust fewer' if files else 'has no file'}")
     try:
-        folder = _trust_file()
+        folder = _records_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept = [(file, folder / _mark(file)) for file in files]
-        for file, mark in kept:
-            mark.write_text(f"{file.resolve()}\n", "utf-8")
+        records = [(file, folder / _record_name(file)) for file in files]
+        for file, record in records:
+            record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
         raise ConfigurationError(f"{error.filename or path}: {error.strerror or error}") from None
-    return kept
+    return records
 
 
 def is_remembered(file: Path) -> bool:
     """Return True if the user has trusted the current content of a file."""
     try:
-        # The mark's name ends in the file's size, so that a file of another size is not hashed.
-        alike = any(_trust_file().glob(f"*-{file.stat().st_size}")) and file.is_file()
-        return alike and (_trust_file() / _mark(file)).is_file()
+        # A record's name ends in the file's size, so that a file of another size is not hashed.
+        is_size_known = any(_records_folder().glob(f"*-{file.stat().st_size}"))
+        return is_size_known and file.is_file() and (_records_folder() / _record_name(file)).is_file()
     except OSError:
         return False
 
 
-def _trust_file() -> Path:
+def _records_folder() -> Path:
     return user_folder() / "trusted"
 
 
-def _mark(file: Path) -> str:
+def _record_name(file: Path) -> str:
     """Return the name of a file's trust record: the content's SHA-256 and its size."""
     with file.open("rb") as opened:
         return f"{hashlib.file_digest(opened, 'sha256').hexdigest()}-{file.stat().st_size}"
@@ -183,8 +186,11 @@ def _new_key() -> bytes | None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
-        try:  # both fail if there is a key by now, which must not be replaced
-            fresh.rename(folder / "key") if sys.platform == "win32" else os.link(fresh, folder / "key")
+        try:  # both calls fail if there is a key by now, which must not be replaced
+            if sys.platform == "win32":
+                fresh.rename(folder / "key")  # on Windows, it replaces no file
+            else:
+                os.link(fresh, folder / "key")
         except FileExistsError:
             pass
         finally:

@@ -11,6 +11,7 @@ import numpy
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC
+from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.cli._gates import Gate, GateOutcome
 from tunecheck.cli._shared_options import GateOptions
@@ -23,7 +24,7 @@ from tunecheck.comparison._pairing import NothingPairsError
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._view import comparison_notes
 from tunecheck.comparison._wording import difference_text, interval_text, judge_text, needed_text, value_text
-from tunecheck.results import PASS_RATE, AboutToRun, read_runs
+from tunecheck.results import PASS_RATE, AboutToRun, RunTable, read_runs
 from tunecheck.runs._store import Run
 from tunecheck.statistics._margins import chance_to_show, margin_result, margin_to_show, rows_to_show
 from tunecheck.statistics._results import Result
@@ -77,15 +78,21 @@ class Base:
         """Yield an outcome that is not met if something speaks against the decision; nothing without objections."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
-            gate, said = f"no objection against {self.id}", "; ".join(each.text for each in effective)
-            is_open = effective[0].effect == "undecided"
+            strongest = effective[0].effect
             yield GateOutcome(
-                gate, None, False, said, None, is_open, effective[0].effect, comparison.decision.as_json()
+                f"no objection against {self.id}",
+                found=None,
+                met=False,
+                remark="; ".join(each.text for each in effective),
+                undecided=strongest == "undecided",
+                said=strongest,
+                decision=comparison.decision.as_json(),
             )
 
     def _impossible(self, why: str) -> GateOutcome:
         """Return the outcome of a gate if the runs cannot be compared: not met, with the reason."""
-        return GateOutcome(self._requirement(f"{self.margin:g}"), None, False, f"cannot be compared: {why}")
+        gate = self._requirement(f"{self.margin:g}")
+        return GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {why}")
 
     def _requirement(self, margin: str) -> str:
         """Return in words what the gate requires of the new run."""
@@ -95,65 +102,76 @@ class Base:
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
         """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows needed."""
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
-        tested, up = metric.non_inferiority, metric.higher_is_better
+        tested, stopped = metric.non_inferiority, comparison.new.stopped
         met = tested is not None and tested.shown is True
-        is_open = margin_result(metric.difference, self.margin, higher_is_better=up) != "refuted"
-        undecided = not met and is_open and metric.difference.n > 0 and metric.judge != "different"
+        is_refuted = (
+            margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better) == "refuted"
+        )
+        undecided = not met and not is_refuted and metric.difference.n > 0 and metric.judge != "different"
+        remark = _figures_text(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
         rows: int | None = None
-        stopped = comparison.new.stopped
-        remark = _remark(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
         if undecided and tested is not None and tested.shown is not None:
             rows = rows_needed(metric, self.margin)
-            what = "an improvement" if self.better else f"a loss of {margin}"
-            remark += f"; {what} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
+            effect = "an improvement" if self.better else f"a loss of {margin}"
+            remark += f"; {effect} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
+        figures: dict[str, JSON] = {
+            "metric": metric.key,
+            "base": comparison.base.id,
+            "margin": self.margin,
+            "base_value": metric.base.value,
+            "new_value": metric.new.value,
+            "difference": metric.difference.as_json(),
+            "bound": None if tested is None else tested.bound,
+            "higher_is_better": metric.higher_is_better,
+            "pairs": metric.difference.n,
+            "pairs_to_decide": rows,
+            "only_in_base": len(comparison.pairs.only_in_base),
+            "only_in_new": len(comparison.pairs.only_in_new),
+        }
         return GateOutcome(
             f"{metric.name}: {self._requirement(margin)}",
-            metric.difference.value,
-            met,
-            remark,
-            {
-                "metric": metric.key,
-                "base": comparison.base.id,
-                "margin": self.margin,
-                "base_value": metric.base.value,
-                "new_value": metric.new.value,
-                "difference": metric.difference.as_json(),
-                "bound": None if tested is None else tested.bound,
-                "higher_is_better": metric.higher_is_better,
-                "pairs": metric.difference.n,
-                "pairs_to_decide": rows,
-                "only_in_base": len(comparison.pairs.only_in_base),
-                "only_in_new": len(comparison.pairs.only_in_new),
-            },
-            undecided,
-            difference_text(metric.kind, metric.difference.value),
+            found=metric.difference.value,
+            met=met,
+            remark=remark,
+            comparison=figures,
+            undecided=undecided,
+            said=difference_text(metric.kind, metric.difference.value),
         )
 
 
-def _remark(metric: MetricComparison, *, promised: bool) -> str:
+def _figures_text(metric: MetricComparison, *, promised: bool) -> str:
     """Return the figures of a compared metric in words, or why there are none.
 
     For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `promised`: the run stopped early because a
     complete one would meet the gate; the text says so.
     """
-    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
-    unit = " points" * (metric.kind == "binary")
-    level = f"{100 * metric.difference.confidence:.3g}%"
-    said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
-    if metric.difference.method == ANY_STOPPING:
-        said += " whenever one stops" + "; a complete run would show it" * promised
     tested = metric.non_inferiority
     if tested is None or tested.shown is None:
-        why = None if tested is None else tested.remark
-        said = f"cannot be compared: {why or 'too little data'}"
-        said += f"; {metric.why}" if metric.judge == "different" else ""
-    pairs, judged = metric.difference.n, judge_text(metric)
-    said += f", {judged}" if judged else ""
-    if not pairs:
-        return said
-    return f"{said}, {pairs:,} {'row' if pairs == 1 else 'rows'}" + (
-        "" if metric.higher_is_better else ", lower is better"
-    )
+        why = "too little data" if tested is None else tested.remark or "too little data"
+        parts = [f"cannot be compared: {why}" + (f"; {metric.why}" if metric.judge == "different" else "")]
+    else:
+        parts = list(_interval_texts(metric, promised=promised))
+    if judge := judge_text(metric):
+        parts.append(judge)
+    if metric.difference.n:
+        parts.append(plural(metric.difference.n, "row"))
+        if not metric.higher_is_better:
+            parts.append("lower is better")
+    return ", ".join(parts)
+
+
+def _interval_texts(metric: MetricComparison, *, promised: bool) -> Iterator[str]:
+    """Yield both sides' values, then the interval of their difference with its unit and when it is valid."""
+    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
+    yield f"{base} → {new}"
+    interval = interval_text(metric.kind, metric.difference)
+    unit = " points" if metric.kind == "binary" else ""
+    text = f"{100 * metric.difference.confidence:.3g}% interval {interval}{unit}"
+    if metric.difference.method == ANY_STOPPING:
+        text += " whenever one stops"
+        if promised:
+            text += "; a complete run would show it"
+    yield text
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
@@ -222,41 +240,56 @@ def read_base(
         return None
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
-
-    table, asked = read_runs([name, rows], results_dir)
-    if table.info.simulated and not options.allow_simulated:
-        raise _about(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
-    if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
-        raise _about(flag, "a run cannot be compared with itself; name another run")
-    named = gated_metrics(gates, evaluators, table.columns)
-    lacking = next((each for each in named.values() if each not in table.evaluators), None)
-    if lacking is not None:
-        hint = did_you_mean(lacking, table.evaluators)
-        raise _about(flag, f"this run lacks evaluator {lacking!r}{hint}; `tunecheck score` adds it")
-    primary = asked.opened.primary or table.opened.primary
+    base, new = read_runs([name, rows], results_dir)
+    named = gated_metrics(gates, evaluators, base.columns)
+    _check_base_run(base, named.values(), options, resumed, flag)
+    primary = new.opened.primary or base.opened.primary
     settings = ComparisonSettings(
-        metrics=tuple(named or [gated_primary(table, evaluators, primary)]),
+        metrics=tuple(named or [gated_primary(base, evaluators, primary)]),
         confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,
         margin=margin,
         allow_simulated=options.allow_simulated,
         allow_changed_evaluator=options.allow_changed_evaluator,
-        rows=0,
+        rows=0,  # a gate shows no rows that differ
     )
     try:
-        pair = RunPair(table, asked, settings)
+        pair = RunPair(base, new, settings)
     except NothingPairsError as error:
         raise _about(flag, error.why) from None
-    if table.info.source == "run":  # a lasting name, because `last` changes once this run has started
-        place = Path(table.info.place)
-        name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
     rates = pass_rates(pair)
     if margin > 1 and rates:
         points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
         raise _about(
             flag, f"{next(iter(rates))} lies between 0 and 1, so every run is within a margin of {margin:g}{points}"
         )
-    power = powers(pair, rates, margin, max(repeat, asked.info.trials))
-    return Base(name, table.info.id, settings, results_dir, power, better)
+    power = powers(pair, rates, margin, max(repeat, new.info.trials))
+    return Base(_lasting_name(name, base, results_dir), base.info.id, settings, results_dir, power, better)
+
+
+def _check_base_run(
+    base: RunTable, evaluators: Iterable[str], options: GateOptions, resumed: str | None, flag: str
+) -> None:
+    """Check that a run can be the base of a gate on these evaluators; `flag` names it in the error.
+
+    Raises:
+        ConfigurationError: its answers are simulated, it is the resumed run itself, or it lacks an evaluator.
+    """
+    if base.info.simulated and not options.allow_simulated:
+        raise _about(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
+    if resumed is not None and Path(base.info.place).resolve() == Path(resumed).resolve():
+        raise _about(flag, "a run cannot be compared with itself; name another run")
+    for name in evaluators:
+        if name not in base.evaluators:
+            hint = did_you_mean(name, base.evaluators)
+            raise _about(flag, f"this run lacks evaluator {name!r}{hint}; `tunecheck score` adds it")
+
+
+def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
+    """Return a name that still finds the base once this run has started, unlike `last`: its id, or its folder."""
+    if base.info.source != "run":
+        return name
+    place = Path(base.info.place)
+    return base.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
@@ -308,20 +341,22 @@ class Power(Result):
 
     def __str__(self) -> str:
         """Return the power in words, and if it is low, the rows or the margin that would be enough."""
-        told = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures it"
-        start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
-        change = f"if {self.change:.1%} of the rows change from run to run ({told})"
         if self.margin == 0:
             return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"
+        source = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures it"
+        start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
+        change = f"if {self.change:.1%} of the rows change from run to run ({source})"
         if self.chance >= ENOUGH:
             return f"{start} an identical model meets the gate in {self.chance:.0%} of runs, {change}"
-        remedies = [] if self.pairs_needed is None else [f"{self.pairs_needed:,} rows"]
-        remedies += (
-            [] if self.margin_needed is None else [f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points"]
-        )
         undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs, {change}"
-        remedy = f". {' or '.join(remedies).capitalize()} would decide four of five runs" if remedies else ""
-        return f"{undecided}{remedy}"
+        remedies = []
+        if self.pairs_needed is not None:
+            remedies.append(f"{self.pairs_needed:,} rows")
+        if self.margin_needed is not None:
+            remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
+        if not remedies:
+            return undecided
+        return f"{undecided}. {' or '.join(remedies).capitalize()} would decide four of five runs"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
@@ -352,11 +387,11 @@ def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) 
     change = ASSUMED_CHANGE
     if measured:  # the chance that two trials of a row differ
         change = float(2 * numpy.mean(passing * (1 - passing)) * trials / (trials - 1))
-    spread = change * (1 / trials + 1 / repeat) / 2  # variance of a difference of means, per row
+    variance = change * (1 / trials + 1 / repeat) / 2  # of the difference of a row's two means
     if margin == 0 or not rows:
         return Power(name, rows, margin, change, measured, 0.0)
-    chance = chance_to_show(rows, spread, margin)
+    chance = chance_to_show(rows, variance, margin)
     if chance >= ENOUGH:
         return Power(name, rows, margin, change, measured, chance)
-    needed = rows_to_show(spread, margin, ENOUGH), margin_to_show(rows, spread, ENOUGH)
-    return Power(name, rows, margin, change, measured, chance, *needed)
+    pairs_needed, margin_needed = rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH)
+    return Power(name, rows, margin, change, measured, chance, pairs_needed, margin_needed)
