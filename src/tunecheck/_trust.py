@@ -61,9 +61,9 @@ class Trust:
 
     def of_options(self, file: Path) -> Trust:
         """Return the trust for names in an options file; if it is in the workspace, they count as typed by the user."""
-        return self if self.has(file) else self.of(file)
+        return self if self.in_workspace(file) else self.of(file)
 
-    def has(self, file: Path) -> bool:
+    def in_workspace(self, file: Path) -> bool:
         """Return True if a file is in the workspace after links are resolved."""
         return file.resolve().is_relative_to(self.workspace)
 
@@ -79,13 +79,13 @@ class Trust:
         """
         file, namer = file.resolve(), self.named_by
         if namer is not None and not self._is_allowed(file) and not is_remembered(file):
-            is_namer_trusted = self.has(namer) or is_remembered(namer)
+            is_namer_trusted = self.in_workspace(namer) or is_remembered(namer)
             may_load = is_namer_trusted and not never and file.is_relative_to(self.workspace / folder)
             if not may_load:
                 # A file of the workspace that an untrusted file names: to approve that file is enough.
-                approve_namer = not is_namer_trusted and not never and self.has(file)
+                approve_namer = not is_namer_trusted and not never and self.in_workspace(file)
                 raise self.refusal(f"would {act} ({self._short_path(file)})", namer if approve_namer else file)
-        if self.on_code is not None and file.suffix == ".py" and self.has(file):
+        if self.on_code is not None and file.suffix == ".py" and self.in_workspace(file):
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, wants: str, path: Path) -> UntrustedError:

@@ -205,7 +205,8 @@ class _Values:
         # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
         if self._nodes > self._most_nodes:
-            raise _NodeError(node, f"more than {self._most_nodes} values after aliases are replaced")
+            what = f"more than {self._most_nodes:,} values, each use of an alias counted"
+            raise _NodeError(node, f"{what}: shorten it, or use fewer aliases")
         if len(path) > MAX_DEPTH:
             raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):

@@ -275,13 +275,13 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition."""
     headers = config.get("extra_headers", {})
     values = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
-    texts = isinstance(headers, dict) and all(
+    all_texts = isinstance(headers, dict) and all(
         isinstance(value, str) for value in (*values, *headers, *headers.values())
     )
     kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
-    whole = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
-    fits = config.get("type") in (None, "azure_openai" if AzureOpenAIModelConfiguration in whole else "openai")
-    return "kind" in config or (texts and bool(whole) and fits)
+    complete = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
+    type_fits = config.get("type") in (None, "azure_openai" if AzureOpenAIModelConfiguration in complete else "openai")
+    return "kind" in config or (all_texts and bool(complete) and type_fits)
 
 
 def _is_intermediate(response: object) -> bool:

@@ -213,7 +213,12 @@ def source_value(text: str, language: str) -> object:
 
 
 def _read(node: Node) -> object:
-    """Return the value of a literal, or the source text of any other expression."""
+    """Return the value of a literal, or the source text of any other expression.
+
+    Raises:
+        UnreadableError: a number is too long, or an object or a collection has other parts than values.
+        ValueError: a map is made from an odd number of values.
+    """
     text = _text(node)
     for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
         if literal := pattern.fullmatch(text):

@@ -82,7 +82,9 @@ def _service(options: ServeOptions) -> Service:
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
-        raise ConfigurationError("--set and --judge are for an evaluator; give --evaluator NAME, or leave them out")
+        raise ConfigurationError(
+            "--set and --judge are only for an evaluator: leave them out, or give --evaluator NAME as the only source"
+        )
     if options.service is not None:
         return _named_service(options.service)
     if options.simulated is not None:

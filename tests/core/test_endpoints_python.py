@@ -90,7 +90,7 @@ async def test_what_it_raises_is_that_calls_error_in_one_line(tmp_path: Path) ->
 
 
 async def test_what_has_no_json_form_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(ReplyError, match="returned no answer"):
+    with pytest.raises(ReplyError, match="returned a value that cannot be used as an answer"):
         await ask(make(tmp_path, "def answer(messages):\n    return object()"))
 
 

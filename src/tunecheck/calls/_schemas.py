@@ -491,7 +491,8 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                "the schema of the parameters is too large or nested too deeply once its references are expanded"
+                f"a schema with over {_MOST_PLACES:,} values or {_DEEPEST} levels, its references written out, is not "
+                "checked"
             )
         if isinstance(node, list):
             for item in node:

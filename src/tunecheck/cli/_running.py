@@ -262,7 +262,11 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
-    """Return True if the option's value has an effect that needs trust, such as loading outside code."""
+    """Return True if the option's value has an effect that needs trust, such as loading outside code.
+
+    No trust is needed for an endpoint that `check_named` allows, a speed up to the default, and a configuration of the
+    workspace that names no code.
+    """
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
@@ -280,7 +284,7 @@ def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
         return isinstance(value, (int, float)) and value > usual
     if how == "loads" and isinstance(value, str):  # a configuration without code is data
         path = Path(value)
-        return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
+        return not trust.in_workspace(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
     return how is not None
 
 

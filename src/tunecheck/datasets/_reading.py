@@ -156,6 +156,7 @@ class Dataset:
         """
         scan = self.scan()
         self._check_unchanged()
+        # In other cases, the scan has found that all ids differ.
         seen: set[int] | None = set() if self._number_ids or not self._source.rereadable else None
         records = islice(self._source.records(), self._limit)
         return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))

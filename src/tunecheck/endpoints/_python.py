@@ -154,7 +154,8 @@ class PythonEndpoint(Endpoint):
         except FilteredError as error:
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
-            raise ReplyError(f"{self._reference} returned no answer: {self._redactor.text(str(error))}") from None
+            said = self._redactor.text(str(error))
+            raise ReplyError(f"{self._reference} returned a value that cannot be used as an answer: {said}") from None
 
 
 @dataclass(frozen=True, slots=True)

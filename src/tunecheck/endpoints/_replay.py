@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from json import JSONDecodeError
 from pathlib import Path
 from typing import NamedTuple
 
@@ -258,7 +259,10 @@ class RecordedFile:
         try:
             record = loads(line.removeprefix(_BOM) if number == 1 else line)
         except ValueError as error:
-            raise DataError(f"{where}: not JSON: {error}; each line must be one object") from None
+            if isinstance(error, JSONDecodeError):
+                where += f", column {error.colno}"
+            reason = error.msg if isinstance(error, JSONDecodeError) else error
+            raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
         if not isinstance(record, dict):
             raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
         if not any(key in record for key in self._answer_keys):

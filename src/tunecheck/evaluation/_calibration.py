@@ -212,9 +212,11 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
         if not possible:
             text = dumps(label).decode("utf-8")
             shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-            neither = f"neither {' nor '.join(_KINDS.values())}, as the other labels are"
+            if wanted is not None:
+                raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
+            choice = ", or every row ".join(_KINDS.values())
             raise ConfigurationError(
-                f"row {row_id}: the label {shown} is {f'not {_KINDS[wanted]}' if wanted else neither}"
+                f"row {row_id}: the label {shown} does not fit the others: give every row {choice}"
             )
     return possible[0]
 

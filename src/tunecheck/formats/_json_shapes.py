@@ -287,6 +287,14 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
 
 
 def _take_reply(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    """Collect an object with tool calls but no role, the values inside a reply, or a list of parts with a call.
+
+    Return False for anything else; a message is left to the caller.
+
+    Raises:
+        UnreadableError: a call cannot be read, or the reply has an error's status.
+    """
+    # Without tool calls, 0 stands in; in data, the key may have their number.
     if not _is_message(value) and not isinstance(value.get("tool_calls", 0), (int, float)):
         _take_message({**value, "role": "assistant"}, collector, read_text)
         return True

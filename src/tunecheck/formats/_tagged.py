@@ -81,7 +81,11 @@ class TaggedCalls:
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call."""
+        """Add one call to the collector, and return the position after it.
+
+        Raises:
+            UnreadableError: there is no readable call here, or a key of the added call has no value.
+        """
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
@@ -144,10 +148,16 @@ class _TagValues:
     def __init__(self, shape: TaggedCalls, text: str) -> None:
         self._shape, self._text = shape, text
         self._closing = (0, 0)
+        """Start and end of the closing tag that was found last; it may be that of a later argument."""
         self._inside = 0
+        """End of the last closing tag that the value only mentions; 0 without one."""
 
     def read(self, opening: re.Match[str]) -> tuple[str, int]:
-        """Return a value and its end: its closing tag or, if that is missing, the next argument."""
+        """Return a value and the position after it: after its closing tag or, if that is missing, at the next argument.
+
+        Raises:
+            UnreadableError: no closing tag follows.
+        """
         shape, text, start = self._shape, self._text, opening.end()
         quoted_end, _ = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         if cdata := _QUOTED_START.match(text, start):
@@ -156,15 +166,15 @@ class _TagValues:
             return text[cdata.end() : end.start()], end.end()
         if self._closing[0] < start:
             self._find_closing(start, opening["key"])
-        first, last = self._closing
-        inner = shape.argument.search(text, start, first)
+        closing, after = self._closing
+        inner = shape.argument.search(text, start, closing)
         if inner and self._inside <= inner.start():
             return text[start : inner.start()].strip(), inner.start()
-        value = text[start:first] if first < last else text[start:first].rstrip()  # without a closing tag
+        value = text[start:closing] if closing < after else text[start:closing].rstrip()  # without a closing tag
         if shape.escaped and not _UNESCAPED.search(value):
             value = unescape(value)
         framed = _FRAMED.fullmatch(value) if shape.framed else None
-        return framed["value"] if framed else value, last
+        return framed["value"] if framed else value, after
 
     def _find_closing(self, start: int, key: str) -> None:
         """Find the closing tag that precedes an argument or the call's end, and the last one inside the value."""

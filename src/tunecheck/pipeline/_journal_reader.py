@@ -227,6 +227,7 @@ class JournalReader:
         columns = record.get("out")
         if record.get("h") != input_hash or not isinstance(columns, dict):
             return None
+        # The value of the column `same` is not recorded, because it is equal to `response`.
         if (same := record.get("same")) in FIRST_COLUMNS:
             columns = {
                 **{name: columns.get(name) for name in FIRST_COLUMNS},

@@ -322,7 +322,8 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
 def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
     """Return the fault of a call that the model wrote but the server did not return as one, or None without signs.
 
-    Signs are a call in the reasoning, an unfinished call in the text, or a finish reason that announces calls.
+    Signs are a call in the reasoning, a call begun in the text of an answer that was not cut off, or a finish reason
+    that announces calls.
     """
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":

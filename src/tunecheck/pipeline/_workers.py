@@ -177,7 +177,7 @@ class ProcessExecutor:
         Raises:
             _NotLoadedError: the worker cannot load an evaluator.
             RunError: no worker process can be started.
-            TimeoutError: loading took longer than the time limit of a call.
+            TimeoutError: loading took longer than 10 minutes and than the time limit of a call.
         """
         worker = await WorkerProcess.start("tunecheck.pipeline._worker")
         try:

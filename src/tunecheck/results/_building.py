@@ -107,14 +107,15 @@ class TableBuilder:
                 self._columns[each].fill(self._rows)
             choose_main_metric(part.evaluator, self._columns, self._entry(name))
         row_ids, named = self._row_ids()
-        items, first = self._items(row_ids)
+        items, first_rows = self._items(row_ids)
+        # A column that no row has gives no labels. An item has the labels of its first trial.
         labels: Mapping[str, Labels] = {
             name: each for name, each in self._labels.items() if not self._keys.keys().isdisjoint(_places(name))
         }
         slices: Mapping[str, Labels] = self._slices
-        if first is not None:
+        if first_rows is not None:
             labels, slices = (
-                {name: [each[row] for row in first] for name, each in of.items()} for of in (labels, slices)
+                {name: [each[row] for row in first_rows] for name, each in of.items()} for of in (labels, slices)
             )
         opened = self._opened
         return RunTable(

@@ -28,7 +28,9 @@ def t_quantile(probability: float, degrees: int) -> float:
         ValueError: the probability is not between 0 and 1, or the degrees are not 1 or more.
     """
     if not (0 < probability < 1 and degrees >= 1):
-        raise ValueError(f"no t quantile for the probability {probability!r} and {degrees!r} degrees of freedom")
+        raise ValueError(
+            f"the probability must be between 0 and 1, and the degrees 1 or more: got {probability!r} and {degrees!r}"
+        )
     if degrees > _MANY:
         return _near_normal(NormalDist().inv_cdf(probability), degrees)
     centre, terms = abs(2 * probability - 1), _terms(degrees)

@@ -185,7 +185,7 @@ class _Walk:
         return [*fed, *(name for name in rarest if name not in fed)]
 
     def _is_fed(self, name: str, producer: str) -> bool:
-        """True if the last function's result (`producer`) can be an argument of the function `name`."""
+        """Return True if a result of the function `producer` can be an argument of the function `name`."""
         parameters = self._world.functions[name].parameters
         return any(
             source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]

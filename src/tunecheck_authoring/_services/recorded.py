@@ -209,8 +209,8 @@ class Recorded(TableSimulator):
             text = clean(f"{name}({dumps(arguments).decode()})", _SHOWN)
             if name in self.writes:
                 self._lost = self._lost or text
-            after = f" after {self._lost}" if self._lost not in ("", text) else ""
-            raise SimulatorError(f"not recorded: the answer to {text} is unknown{after}")
+            why = f", because {self._lost} before it is not recorded either" if self._lost not in ("", text) else ""
+            raise SimulatorError(f"not recorded: the answer to {text} is unknown{why}")
         self._state = made.after
         if made.error:
             raise SimulatorError(str(made.answer))

@@ -49,7 +49,10 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """
     criteria = _criteria(run)
     if not criteria:
-        raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
+        raise ConfigurationError(
+            f"run {run.id} has no verdicts and no numbers to upload; make a run that has them: "
+            f"tunecheck score {run.id} --evaluators NAME"
+        )
     for row in run.rows():
         for criterion in criteria:
             criterion.note_verdict(row)

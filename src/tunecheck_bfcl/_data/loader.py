@@ -66,7 +66,7 @@ def select_rows(
         if category_of(row_id) not in chosen:
             where = ", ".join(each.name for each in chosen) or "BFCL"
             raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids look like multi_turn_base_0")
-    name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
+    name = categories or (",".join(each.name for each in chosen) if ids else "all")
     source = BfclSource(find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
     return Dataset(source, defaults=DatasetDefaults(target="conversation"))
 

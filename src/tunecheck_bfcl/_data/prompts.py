@@ -25,6 +25,9 @@ class _NoLiteralError(Exception):
     """The error for an expression that is not a constant."""
 
 
+_AGAIN = "get the data again: tunecheck bfcl get"
+
+
 def parse_file(path: Path) -> ast.Module:
     """Return the syntax tree of a Python file.
 
@@ -38,9 +41,9 @@ def parse_file(path: Path) -> ast.Module:
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
             return ast.parse(source, filename=str(path))
     except SyntaxError as error:
-        raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}") from None
+        raise DataError(f"{path}, line {error.lineno}: not Python: {error.msg}; {_AGAIN}") from None
     except (ValueError, RecursionError, MemoryError, SystemError):  # CPython 3.11 raises SystemError for deep nesting
-        raise DataError(f"{path}: is not Python: it cannot be parsed") from None
+        raise DataError(f"{path}: not Python that can be parsed; {_AGAIN}") from None
 
 
 def read_constants(path: Path) -> dict[str, object]:

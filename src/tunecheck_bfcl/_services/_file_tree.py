@@ -247,10 +247,15 @@ class Volume:
         self._keep(lambda: directory.contents.pop(node.name))
 
     def copy(self, node: Node, directory: Directory, name: str) -> None:
-        """Put a copy of a node into a directory: the content of a file, the entries of a directory."""
+        """Put a copy of a node into a directory: a file's content, or a directory's entries, which are the same nodes.
+
+        Raises:
+            SimulatorError: there is no room, or a directory would contain itself.
+        """
         if isinstance(node, File):
             self.add(File(name, node.content), directory)
             return
+        # First the empty copy: a directory that is copied into itself then contains itself, and `add` refuses it.
         copied = directory.contents[name] = Directory(name, directory)
         copied.contents.update(node.contents)
         self.add(copied, directory)

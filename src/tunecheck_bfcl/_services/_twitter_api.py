@@ -42,7 +42,8 @@ class TwitterAPI(ConfiguredService):
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
-                raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: must be a tweet under its number")
+                where = f"initial_config.TwitterAPI.tweets.{key[:60]}"
+                raise DataError(f"{where}: the key must be the tweet's number, and the value an object")
         self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
     @tool

@@ -179,18 +179,19 @@ class _Names:
         }
 
     def find(self, text: str) -> list[int]:
-        """Return the numbers of the menu's entries that a text names, in its order; each of its words names one entry
-        at most.
+        """Return the numbers of the menu's entries that a text names, in its order; then those that it has as numbers.
+
+        Each word of the text names at most one entry.
         """
-        said = _stems(text)[:_MOST_WORDS]
-        left, places = said, dict[int, int]()
+        words = _stems(text)[:_MOST_WORDS]
+        left, places = words, dict[int, int]()
         while best := process.extractOne(
             " ".join(left), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS
         ):
             name, _, number = best
             if not (shared := set(name.split()) & set(left)):
                 break
-            places[number] = min(map(said.index, shared))
+            places[number] = min(map(words.index, shared))
             left = [word for word in left if word not in shared]
         numbered = [int(match[1]) for match in _NUMBER.finditer(text)]
         return [*sorted(places, key=places.__getitem__), *(number for number in numbered if number in self._entries)]

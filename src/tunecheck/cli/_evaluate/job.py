@@ -97,7 +97,7 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsEls
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
     given = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
     path = None if dataset.path is None else dataset.path.resolve()
-    inside = path is not None and trust.has(path)
+    inside = path is not None and trust.in_workspace(path)
     shown = path.relative_to(trust.workspace) if path is not None and inside else path
     recipe = TaskOptions(given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed)
     found: RunsElsewhere = open_runner(address if colon else None, options, recipe)
