@@ -260,7 +260,7 @@ class RecordedFile:
             record = loads(line.removeprefix(_BOM) if number == 1 else line)
         except ValueError as error:
             if isinstance(error, JSONDecodeError):
-                where += f", column {error.colno}"
+                where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
             reason = error.msg if isinstance(error, JSONDecodeError) else error
             raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
         if not isinstance(record, dict):
