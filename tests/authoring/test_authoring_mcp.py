@@ -90,7 +90,7 @@ def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(live: LiveS
     assert result.error
     assert "not recorded" in result.text
     assert backend.states() == {"shelf": {"not_recorded": 'add_book({"title":"Emma"})'}}
-    assert "after add_book" in backend.call(LIST).text
+    assert "because add_book" in backend.call(LIST).text
 
 
 def test_an_unrecorded_call_that_only_reads_leaves_the_state_known(live: LiveServer) -> None:
