@@ -73,8 +73,7 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     """
     try:
         values = _decode_object(text)
-        if not text.isascii():  # unparsed values are not checked for valid UTF-8
-            _check_utf8(text)
+        check_utf8(text)
         # A number of thousands of digits must be refused, also in a value that is not parsed.
         if _has_long_number(text):
             return loads(text)
@@ -83,11 +82,13 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
 
 
-def _check_utf8(text: bytes) -> None:
-    """Raise UnicodeDecodeError if a text is not UTF-8.
+def check_utf8(text: bytes) -> None:
+    """Raise UnicodeDecodeError if a text is not UTF-8: msgspec does not check values that it leaves undecoded.
 
     A long text is decoded in pieces: a single character beyond Latin-1 would make the whole copy twice as large.
     """
+    if text.isascii():
+        return
     decode = codecs.getincrementaldecoder("utf-8")().decode
     for at in range(0, len(text), _PIECE):
         decode(text[at : at + _PIECE], at + _PIECE >= len(text))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tunecheck.pipeline import EvaluatorRow, ResultRow
 from tunecheck.plugins import JSON
+from tunecheck.results import PASS_RATE
 from tunecheck_azure._calling import PER_TURN
 from tunecheck_azure._rows import leaves, takes_apart
 
@@ -124,7 +125,7 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
             renamed, counts = rate
             rates[f"{name}.{renamed}"] = round(math.fsum(map(counts, numbers)) / len(numbers), 2)
         if key.endswith("_result") and not any(isinstance(value, (list, dict)) for value in values):
-            passing[f"{name}.binary_aggregate"] = round(values.count("pass") / len(values), 2)
+            passing[f"{name}.{PASS_RATE}"] = round(values.count("pass") / len(values), 2)
         rates |= _rates_of_details(column, values)
         replaced = rate is not None and not key.endswith("_score")
         if not replaced and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:

@@ -14,6 +14,7 @@ from tunecheck import ConfigurationError, MissingExtraError, Run
 from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
 from tunecheck.pipeline import REPEATED
 from tunecheck.plugins import JSON, clean, dumps, value_of
+from tunecheck.results import PASS_RATE
 from tunecheck_mlflow._traces import Traces
 from tunecheck_upload import (
     CREATE,
@@ -85,7 +86,7 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
         f"{name}.{metric.name}"
         for name, entry in evaluators.items()
         for metric in entry.metrics
-        if metric.kind == "binary" and f"{name}.binary_aggregate" in metrics
+        if metric.kind == "binary" and f"{name}.{PASS_RATE}" in metrics
     }
     return repeated | (binary & metrics.keys())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.pipeline import read_failures
 from tunecheck.plugins import JSON, Missing, canonical, command_line, dumps_line, find_value, sha256_of
+from tunecheck.results import PASS_RATE
 from tunecheck.runs import stopped_text
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
 
@@ -161,7 +162,7 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
     There are no such counts for an evaluator if scores below its threshold are its only fault.
     """
     primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
-    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
+    passing = {name: primary for name, primary in primaries.items() if f"{name}.{PASS_RATE}" in metrics}
     failures = read_failures(run.rows(), passing)
     counts: dict[str, float] = {}
     for name in passing:

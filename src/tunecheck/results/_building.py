@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, check_utf8, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
 from tunecheck.results._columns import (
@@ -190,8 +190,9 @@ class TableBuilder:
             return None
         decode = self._decoder.decode
         try:
-            # msgspec does not check undecoded bytes for valid UTF-8, so a line that is not ASCII is decoded first.
-            rows = [decode(line if line.isascii() else line.decode()) for line in lines]
+            for line in lines:
+                check_utf8(line)
+            rows = [decode(line) for line in lines]
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return None
         return dict(zip(keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
