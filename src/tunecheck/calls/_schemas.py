@@ -491,8 +491,8 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                f"a schema with over {_MOST_PLACES:,} values or {_DEEPEST} levels, its references written out, is not "
-                "checked"
+                f"it is too large: over {_MOST_PLACES:,} values or {_DEEPEST} levels, with each reference replaced by "
+                "its target"
             )
         if isinstance(node, list):
             for item in node:
