@@ -135,6 +135,7 @@ def _figures(
 ) -> Iterator[tuple[str, Interval]]:
     """Yield each evaluator's name with its pass rate or mean and interval; a calibrated judge's rate is corrected."""
     from tunecheck.results import main_figure_of
+    from tunecheck.statistics._results import wilson
     from tunecheck.views import Interval
 
     for name, entry in evaluators.items():
@@ -144,8 +145,9 @@ def _figures(
             yield name, Interval(f"{name}, {judge.corrected_label}", found.value, found.low, found.high)
         else:
             figure = main_figure_of(name, entry, metrics)
-            told = f", {judge.raw_label}" if judge is not None and figure.is_rate else ""
-            yield name, Interval(f"{name}{told}", figure.value, figure.low, figure.high)
+            label = f"{name}, {judge.raw_label}" if judge is not None and figure.is_rate else name
+            share = wilson(round((figure.value or 0) * figure.verdicts), figure.verdicts)  # without verdicts, no ends
+            yield name, Interval(label, figure.value, share.low, share.high)
 
 
 def _count(value: object) -> str:

@@ -14,7 +14,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, read_failures
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
-from tunecheck.statistics._results import wilson
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
@@ -27,13 +26,16 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class MainFigure:
-    """An evaluator's pass rate with its 95% interval, else its main mean; `value` is None if it has neither."""
+    """An evaluator's pass rate, else its main mean; `value` is None if it has neither.
+
+    `verdicts` counts the independent verdicts behind a rate: 0 if rows were repeated, because trials depend on their
+    row.
+    """
 
     evaluator: str
     is_rate: bool
     value: float | None
-    low: float | None = None
-    high: float | None = None
+    verdicts: int = 0
     is_uncalibrated: bool = False
 
     @property
@@ -252,14 +254,12 @@ def number_text(value: JSON) -> str:
 def main_figure_of(
     name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
 ) -> MainFigure:
-    """Return an evaluator's pass rate with its interval, else its main mean, from a run's or group's metrics."""
+    """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
-        trials = f"{name}.pass_at_1" in metrics  # trials of a row are not independent, so there is no interval
-        scored = metrics.get(f"{name}.scored_count")
-        of = scored if isinstance(scored, int) and 0 <= rate <= 1 and not trials else 0
-        share = wilson(round(rate * of), of)
-        return MainFigure(name, True, rate, share.low, share.high, is_uncalibrated)
+        is_repeated = f"{name}.pass_at_1" in metrics
+        verdicts = 0 if is_repeated or not 0 <= rate <= 1 else _count(metrics.get(f"{name}.scored_count"))
+        return MainFigure(name, True, rate, verdicts, is_uncalibrated)
     means = (metrics.get(f"{name}.{key}") for key in _main_keys(name, entry, metrics))
     value = next((mean for mean in means if isinstance(mean, (int, float))), None)
     return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)
