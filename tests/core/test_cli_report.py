@@ -106,8 +106,8 @@ def test_notes_and_gates_stand_at_the_end() -> None:
     gates = [GateOutcome("calls >= 0.9", 0.8867, False), GateOutcome("error rate <= 0", 0.0, True)]
     found = printed(summary(gates=gates, notes=["in threads: calls"]))
     assert "note: in threads: calls" in found
-    assert "gate NOT met required calls >= 0.9 found 0.8867" in found
-    assert "gate met required error rate <= 0 found 0" in found
+    assert "gate NOT met required calls >= 0.9, found 0.8867" in found
+    assert "gate met required error rate <= 0, found 0" in found
     assert [line for line in found if line][-3] == "files in eval_results/it-7"
 
 

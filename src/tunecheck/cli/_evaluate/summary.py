@@ -264,14 +264,15 @@ def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequ
 
 
 def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
-    """Return a table of gates: the verdict after the `run`'s name, what was required and what was found."""
+    """Return a table of gates: the verdict after the `run`'s name, then what was required and what was found."""
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""
-        required = ("required ", Words(clean(outcome.gate, 100), foreign=True))
+        gate = Words(clean(outcome.gate, 100), foreign=True)
         verdict, style = _VERDICTS[outcome.end]
-        rows.append((Words(run + verdict, style), required, f"found {outcome.found_text}{remark}"))
-    return Table(("", "", ""), rows, "lll")
+        found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
+        rows.append((Words(run + verdict, style), ("required ", gate, found)))
+    return Table(("", ""), rows, "ll")
 
 
 _HEADS: Mapping[Side, str] = {
