@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck import ConfigurationError, Run, RunError
-from tunecheck.pipeline import read_failures
+from tunecheck.pipeline import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import JSON, Missing, canonical, command_line, dumps_line, find_value, sha256_of
-from tunecheck.results import PASS_RATE
 from tunecheck.runs import stopped_text
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
 
@@ -161,11 +160,10 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
 
     There are no such counts for an evaluator if scores below its threshold are its only fault.
     """
-    primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
-    passing = {name: primary for name, primary in primaries.items() if f"{name}.{PASS_RATE}" in metrics}
-    failures = read_failures(run.rows(), passing)
+    primaries = primaries_with_pass_rate(run.manifest().evaluators, metrics)
+    failures = read_failures(run.rows(), primaries)
     counts: dict[str, float] = {}
-    for name in passing:
+    for name in primaries:
         codes = failures.by_code(name)
         if codes.keys() - {"below_threshold"}:
             counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}

@@ -32,6 +32,7 @@ from ._finished_rows import (
     counted_metric as counted_metric,
     counted_metrics as counted_metrics,
     evidence_of as evidence_of,
+    primaries_with_pass_rate as primaries_with_pass_rate,
     read_failures as read_failures,
 )
 from ._journal_reader import JournalReader as JournalReader

@@ -23,6 +23,7 @@ import msgspec
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
 from tunecheck._faults import Fault, as_faults, cause_named, read_faults, sentence, title
+from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
@@ -203,6 +204,13 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
         if not left:
             break
     return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
+
+
+def primaries_with_pass_rate(
+    evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON]
+) -> dict[str, str | None]:
+    """Return the declared primary metric of each evaluator that has a pass rate among the run's metrics."""
+    return {name: entry.primary for name, entry in evaluators.items() if f"{name}.{PASS_RATE}" in metrics}
 
 
 REPEATED = ("_score", "_passed")

@@ -1,4 +1,7 @@
-"""Runs a job of `evaluate` or `score`, shows the results, and returns the exit code."""
+"""Runs the jobs of `evaluate` and `score`, shows their results, and returns the exit code.
+
+The commands call `run_job()`. It prepares a job for each endpoint, runs it, and fills the page of its results.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDEC
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
-from tunecheck.pipeline._finished_rows import PASS_RATE, read_failures
+from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
 from tunecheck.views import SIMULATED, console, print_view
@@ -46,7 +49,7 @@ class _EndedRun:
     """A finished run, with the data for its output and exit code."""
 
     job: PreparedRun
-    summary: RunPage
+    page: RunPage
     result: EvaluationResult
     additions: Sequence[Addition]
 
@@ -55,17 +58,16 @@ class _EndedRun:
         """The exit code: failed if every row failed, else by the gates."""
         if every_row_failed(self.result, "row"):
             return FAILED
-        ends = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
-        return ends[end_of(self.summary.gates, self.job.options.undecided)]
+        codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
+        return codes[end_of(self.page.gates, self.job.options.undecided)]
 
     def screen(self) -> FirstScreen:
         """Return the first screen of the run: three sentences and a table."""
         from tunecheck.results import first_screen
 
         place = self.job.options.results_dir
-        return first_screen(
-            Run(self.result.run_dir), [] if place is None else ["--results-dir", place], self.summary.failures
-        )
+        words = [] if place is None else ["--results-dir", place]
+        return first_screen(Run(self.result.run_dir), words, self.page.failures)
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
@@ -77,47 +79,52 @@ def run_job(given: Options, invocation: Invocation) -> int:
     options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    jobs = [prepare(each, trust, invocation) for each in each_endpoint(options)]
+    jobs = [prepare(of_endpoint, trust, invocation) for of_endpoint in each_endpoint(options)]
     if options.dry_run:
         for job in jobs:
             _show_estimate(job)
         return DONE
     ended = [_run_job(job, invocation) for job in jobs]
     with until_pipe_closes():
-        _show_all(ended) if len(ended) > 1 else _show(ended[0])
-    for failure in (each.failure for run in ended for each in run.additions if each.failure is not None):
-        raise failure
-    codes = {each.code for each in ended}
+        if len(ended) == 1:
+            _show(ended[0])
+        else:
+            _show_all(ended)
+    for addition in (addition for run in ended for addition in run.additions):
+        if addition.failure is not None:
+            raise addition.failure
+    codes = {run.code for run in ended}
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
 def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
-    """Run a job, write the output files that its options name, and return what the commands print and exit by."""
+    """Run a job with its plug-ins' steps before and after it, and write the output files that its options name."""
     options = job.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
     after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
-    for line in [*([] if options.quiet else _powers(job)), *_in_flight(job)]:
-        print(line, file=sys.stderr)
+    notes = _in_flight_notes(job) if options.quiet else [*_power_lines(job), *_in_flight_notes(job)]
+    for note in notes:
+        print(note, file=sys.stderr)
     begun = time.monotonic()
     result = job.run()
     invocation.finished = str(result.run_dir)
-    summary = replace(_summary(job, result), seconds=time.monotonic() - begun)
+    page = replace(_run_page(job, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
         from tunecheck.views import junit
 
-        write_output(options.junit, junit(run_view(summary), summary.seconds))
+        write_output(options.junit, junit(run_view(page), page.seconds))
     if options.markdown is not None:
         from tunecheck.views import markdown
 
-        write_output(options.markdown, markdown(run_view(summary, intervals_of(result.run_dir))))
-    return _EndedRun(job, summary, result, [finish(Run(result.run_dir)) for finish in after])
+        write_output(options.markdown, markdown(run_view(page, intervals_of(result.run_dir))))
+    return _EndedRun(job, page, result, [finish(Run(result.run_dir)) for finish in after])
 
 
-def _in_flight(job: PreparedRun) -> list[str]:
+def _in_flight_notes(job: PreparedRun) -> list[str]:
     """Return a note on the rows in flight when the resumed run's process died: one of them may have crashed it.
 
-    An empty list if the process did not die, or no row was in flight.
+    The list is empty if the process did not die, or no row was in flight.
     """
     options, source = job.options, job.source
     if options.resume is None or source is None:
@@ -127,13 +134,14 @@ def _in_flight(job: PreparedRun) -> list[str]:
     run = find_run(options.resume, options.folder)
     if run.status() != "killed" or not run.journal.exists():
         return []
-    at_once = options.concurrency or (source.endpoint and source.endpoint.concurrency) or DEFAULT_CONCURRENCY
-    found = rows_in_flight(run, source.dataset, job.evaluators, at_once, asked=source.endpoint is not None)
-    if not found:
+    endpoint = source.endpoint
+    concurrency = options.concurrency or (None if endpoint is None else endpoint.concurrency) or DEFAULT_CONCURRENCY
+    row_ids = rows_in_flight(run, source.dataset, job.evaluators, concurrency, asked=endpoint is not None)
+    if not row_ids:
         return []
-    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-    names = ", ".join(clean(name, 60) for name in found[:_MOST_NAMED])
-    return [f"note: the process of this run died with {plural(len(found), 'row')} in flight: {names}{more}"]
+    more = f" and {len(row_ids) - _MOST_NAMED:,} more" if len(row_ids) > _MOST_NAMED else ""
+    names = ", ".join(clean(row_id, 60) for row_id in row_ids[:_MOST_NAMED])
+    return [f"note: the process of this run died with {plural(len(row_ids), 'row')} in flight: {names}{more}"]
 
 
 def _show_estimate(job: PreparedRun) -> None:
@@ -143,21 +151,22 @@ def _show_estimate(job: PreparedRun) -> None:
     recorded = job.recorded
     estimated = estimate(job.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
     if job.options.json:
-        power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
+        power: list[JSON] = [] if job.base is None else [of_rate.as_json() for of_rate in job.base.power]
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
     print(f"evaluators: {', '.join(map(clean, job.evaluators))}")
     at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
-    print(*estimated.lines(at_most=at_most), *_powers(job), sep="\n")
+    print(*estimated.lines(at_most=at_most), *_power_lines(job), sep="\n")
 
 
-def _powers(job: PreparedRun) -> list[str]:
-    """Return the power of the gate against a run with these rows, as lines for users."""
-    return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
+def _power_lines(job: PreparedRun) -> list[str]:
+    """Return a line for each pass rate: the power of the gate against a run; empty without such a gate."""
+    base = job.base
+    return [] if base is None else [f"{base.flag}: {clean(str(of_rate), 400)}" for of_rate in base.power]
 
 
-def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
+def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
     """Return the content of a finished run's page, with the outcomes of its gates."""
     run = Run(result.run_dir)
     manifest = run.manifest()
@@ -165,10 +174,9 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
-    passing = {name: primary for name, primary in primaries.items() if f"{name}.{PASS_RATE}" in metrics}
-    failures = read_failures(result.rows, passing)
+    failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, metrics))
     judges = _judges(run, evaluators)
-    gates, remarks = _outcomes(job, result, metrics, primaries, judges)
+    gates, remarks = _gate_outcomes(job, result, metrics, primaries, judges)
     dataset = job.source.dataset if job.source is not None else None
     return RunPage(
         name=run.id,
@@ -195,7 +203,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
 
 def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Correction]:
     """Return the corrections of judges' pass rates by evaluator; empty if no evaluator is a judge."""
-    if not any(each.judge for each in evaluators.values()):
+    if not any(entry.judge for entry in evaluators.values()):
         return {}
     from tunecheck.comparison._judged import corrections
 
@@ -203,20 +211,24 @@ def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Cor
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
-    """Return how many recorded answers and verdicts were reused; empty if none were and no option asked for it."""
-    told = [plural(count, name.removesuffix("s")) for name, count in counts.items() if count]
-    asked_for = options.resume is not None or options.reuse is not None
-    return f"{' and '.join(told) or 'nothing'} reused" if told or asked_for else ""
+    """Return how many recorded answers and verdicts were reused: "" if none were and no option asked for it.
+
+    `counts` has their number by kind, such as `{"answers": 5}`.
+    """
+    reused = " and ".join(plural(count, kind.removesuffix("s")) for kind, count in counts.items() if count)
+    if not reused and options.resume is None and options.reuse is None:
+        return ""
+    return f"{reused or 'nothing'} reused"
 
 
-def _outcomes(
+def _gate_outcomes(
     job: PreparedRun,
     result: EvaluationResult,
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
-    """Return the outcomes of all gates, with the one on errors, and notes; two empty lists without gates."""
+    """Return the outcomes of all gates, the one on errors last, and notes; two empty lists without gates."""
     if not job.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
@@ -229,58 +241,59 @@ def _outcomes(
 
 def _show(run: _EndedRun) -> None:
     """Print a finished run as its options say: as JSON, as its folder, or as a page."""
-    options, summary = run.job.options, run.summary
+    options = run.job.options
     if options.json:
         print_json(_as_json(run))
     elif options.quiet:
-        print_path(summary.folder)
-        _warn(summary)
+        print_path(run.page.folder)
+        _warn(run.page)
     else:
-        print_view(short_view(summary, run.screen(), details=options.details), console(sys.stdout))
-        for each in run.additions:
-            print(*each.lines, sep="\n", end="\n" if each.lines else "")
+        print_view(short_view(run.page, run.screen(), details=options.details), console(sys.stdout))
+        for line in (line for addition in run.additions for line in addition.lines):
+            print(line)
 
 
 def _show_all(runs: Sequence[_EndedRun]) -> None:
     """Print several runs side by side; with `--details` or `--quiet` one after another, with `--json` as a list."""
     options = runs[0].job.options
     if options.json:
-        print_json([_as_json(each) for each in runs])
+        print_json([_as_json(run) for run in runs])
     elif options.quiet or options.details:
-        for each in runs:
-            _show(each)
+        for run in runs:
+            _show(run)
     else:
-        shown = [(endpoint_name(each.job.options), each.summary, each.screen()) for each in runs]
-        print_view(side_by_side(shown), console(sys.stdout))
+        columns = [(endpoint_name(run.job.options), run.page, run.screen()) for run in runs]
+        print_view(side_by_side(columns), console(sys.stdout))
 
 
-def _warn(summary: RunPage) -> None:
+def _warn(page: RunPage) -> None:
     """Print on standard error what a quiet run must not hide: simulated answers, an early stop, and gates not met."""
-    if summary.simulated:
+    if page.simulated:
         print(SIMULATED, file=sys.stderr)
-    if summary.stopped:
-        print(clean(summary.stopped, 400), file=sys.stderr)
-    for outcome in summary.gates:
+    if page.stopped:
+        print(clean(page.stopped, 400), file=sys.stderr)
+    for outcome in page.gates:
         if not outcome.met:
             print(f"gate {outcome.end}: {clean(outcome.told, 800)}", file=sys.stderr)
 
 
 def _as_json(run: _EndedRun) -> dict[str, JSON]:
     """Return a finished run as the JSON object that `--json` prints."""
-    summary, result = run.summary, run.result
-    added = {key: each.facts[key] for each in run.additions for key in each.facts}
+    page, result = run.page, run.result
+    added = {key: fact for addition in run.additions for key, fact in addition.facts.items()}
+    by = {column: {value: dict(own) for value, own in groups.items()} for column, groups in result.by_group.items()}
     return {
-        "run": summary.name,
-        "run_dir": summary.folder,
-        "metrics": dict(summary.metrics),
-        "by": {column: {value: dict(of) for value, of in values.items()} for column, values in result.by_group.items()},
-        "rows": summary.rows,
-        "failed_rows": summary.failed_rows,
-        "gates": [outcome.as_json() for outcome in summary.gates],
-        "usage": dict(summary.usage),
-        "simulated": summary.simulated,
-        "judges": {name: judge.as_json() for name, judge in summary.judges.items()},
-        "notes": list(summary.notes),
+        "run": page.name,
+        "run_dir": page.folder,
+        "metrics": dict(page.metrics),
+        "by": by,
+        "rows": page.rows,
+        "failed_rows": page.failed_rows,
+        "gates": [outcome.as_json() for outcome in page.gates],
+        "usage": dict(page.usage),
+        "simulated": page.simulated,
+        "judges": {name: judge.as_json() for name, judge in page.judges.items()},
+        "notes": list(page.notes),
         "reused": dict(result.reused),
         "decision": to_builtins(result.decision),
         **added,
