@@ -1,4 +1,7 @@
-"""The leaderboard's dialect: its texts, its decoding of answers, and its verdicts on conversations."""
+"""The leaderboard's dialect: its texts, its decoding of answers, and its verdicts on conversations.
+
+The core loads `BfclDialect` for rows of BFCL. Its classes run conversations and judge them as the leaderboard does.
+"""
 
 from __future__ import annotations
 
@@ -54,121 +57,11 @@ from tunecheck_bfcl._data.prompts import (
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._text import decode_text_as_bfcl
 
-# A name directly before an opening bracket.
-_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
-_NOT_IN_A_NAME = re.compile(r"[-./:]")
-_COMPARED = Judging()
-
-
-class LeaderboardCheck(StateCheck):
-    """A check that judges conversations exactly as the leaderboard does, including error types.
-
-    Turns without expected calls are not checked. A result that the model has got once counts for every later turn.
-    """
-
-    strict: ClassVar[bool] = False
-
-    def decode(self, step: object, mode: CallMode) -> Reading:
-        """Return the calls that the leaderboard decodes from a step."""
-        if mode == "text" and not isinstance(step, str):
-            return Reading()
-        return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
-
-    def verdict(self, given: Given) -> RowVerdict:
-        """Return the leaderboard's verdict on a conversation: passed, or why its first wrong turn fails.
-
-        A turn fails without a call, with another state than the ground truth's, or if a result is missing.
-        """
-        answered = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
-        truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
-        had: Results = Counter()
-        # Both sides execute every turn, checked or not, because later turns depend on the state.
-        for at, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
-            had.update(made_results(answered, turn))
-            expected = results_of(truth, items)
-            if not items:
-                continue
-            failed = no_call(turn) or wrong_state(truth, answered, _COMPARED) or missing_result(expected, had)
-            if failed is not None:
-                return replace(failed, turn=at)
-        return PASSED
-
-
-class LeaderboardAttempt(Attempt):
-    """The calls of the model or of the ground truth, executed as the leaderboard does it.
-
-    The leaderboard's `execute_multi_turn_func_call` finds each known operation's name before a bracket, puts the name
-    of the operation's object in front, and removes white space before the bracket. It does so inside texts, too: a
-    tweet `please comment (soon)` is posted as `please x_TwitterAPI_instance.comment(soon)`. The object's name differs
-    between the model and the ground truth, so that their states never agree.
-
-    Args:
-        services: Starts the simulators.
-        truth: The ground truth with the simulators' configuration.
-        role: The first part of the objects' names; the row's id follows.
-        named: True if the model's calls name all of their arguments, as JSON.
-    """
-
-    def __init__(self, services: Services, truth: GroundTruth, *, role: str, named: bool = True) -> None:
-        super().__init__(services, truth, named=named)
-        self._prefix = f"{role}_eval_{truth.id}"
-
-    def make(self, call: FunctionCall) -> OperationResult:
-        """Execute a call of the model. Never raises.
-
-        A call with a bracket in its arguments is executed from its text, into which the leaderboard puts object names.
-        """
-        if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
-            return super().make(call)
-        results = self._make(read_python_calls(self._add_owners(source_text(call, ","))))
-        return results[0] if len(results) == 1 else failure("several calls in the place of one")
-
-    def make_truth(self, item: object) -> list[OperationResult]:
-        """Execute the calls of an item of the ground truth. Never raises."""
-        if isinstance(item, str) and item.count("(") > 1:
-            return self._make(read_python_calls(self._add_owners(item)))
-        return super().make_truth(item)
-
-    def _make_read(self, call: FunctionCall) -> OperationResult:
-        """Execute a call, with or without the object's name before the operation.
-
-        Another object's name makes it unknown.
-        """
-        owner, _, operation = call.name.rpartition(".")
-        known = owner and self._owners.get(operation) == owner
-        return self.backend.call(FunctionCall(operation, call.arguments) if known else call)
-
-    def _add_owners(self, call: str) -> str:
-        """Return a call text with the object's name before each known operation that a bracket follows."""
-        return _BEFORE_BRACKET.sub(self._owned_name, call)
-
-    def _owned_name(self, name: re.Match[str]) -> str:
-        """Return a matched name with its object's name before it. A name of no operation is returned unchanged."""
-        owner = self._owners.get(name[1])
-        return name[1] if owner is None else f"{owner}.{name[1]}"
-
-    @cached_property
-    def _owners(self) -> Mapping[str, str]:
-        """The name of the leaderboard's object for each operation, such as `MODEL_eval_ID_TwitterAPI_instance`."""
-        return {
-            operation: _NOT_IN_A_NAME.sub("_", f"{self._prefix}_{owner}_instance")
-            for owner, simulator in self.backend.simulators.items()
-            for operation in simulator.operations()
-        }
-
-
-def _holds_bracket(values: Iterable[object]) -> bool:
-    """Return True if any text among the values, at any depth, contains an opening bracket."""
-    for value in values:
-        if isinstance(value, str):
-            if "(" in value:
-                return True
-        elif isinstance(value, Mapping):
-            if _holds_bracket(value.keys()) or _holds_bracket(value.values()):
-                return True
-        elif isinstance(value, (list, tuple)) and _holds_bracket(value):
-            return True
-    return False
+# A name and an opening bracket after it, with or without white space between them.
+_NAME_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
+# The leaderboard replaces these characters in the names of its objects.
+_NOT_IN_OBJECT_NAME = re.compile(r"[-./:]")
+_PLAIN_JUDGING = Judging()
 
 
 class BfclDialect(BenchmarkDialect):
@@ -206,6 +99,28 @@ class BfclDialect(BenchmarkDialect):
         return LeaderboardCheck(services)
 
 
+class BfclWording(Wording):
+    """BFCL's own texts, from the prompts in the user's copy (`read_prompts`)."""
+
+    def __init__(self, prompts: Mapping[str, str]) -> None:
+        self._prompts = prompts
+
+    def system(self, functions: Sequence[JSON]) -> str:
+        """Return the system prompt."""
+        return system_prompt(self._prompts, functions)
+
+    def added(self, functions: Sequence[JSON] | None) -> str:
+        """Return BFCL's message about added functions. For a prompting model, it contains the functions as Python."""
+        if functions is None:
+            return prompt(self._prompts, ADDED_FUNCTIONS)
+        return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """Return the results of calls as the text of a Python list."""
+        pairs = zip(calls, results, strict=True)
+        return repr([{"role": "tool", "name": call, "content": result} for call, result in pairs])
+
+
 class LeaderboardTools(ToolsDialect):
     """The dialect for tool calls. It records answers unchanged and decodes them with the leaderboard's quirks."""
 
@@ -229,73 +144,169 @@ class LeaderboardText(TextDialect):
         Unless `exact`, answers of other rows may be in any format that Tunecheck knows.
         """
         super().__init__(offer, wording, profile)
-        self._foreign = row.values.get("language") in ("java", "javascript")
-        self._declared = row.values.get("declared") or []
-        self._any_form = not (exact or self._foreign)
+        self._is_java = row.values.get("language") in ("java", "javascript")
+        declared = row.values.get("declared")
+        documents = declared if isinstance(declared, list) else []
+        self._documents = [document for document in documents if isinstance(document, dict)]
+        self._any_format = not exact and not self._is_java
 
     def step(self, completion: Completion) -> JSON:
         """Return the answer as call text, as in a result file.
 
-        Unless the conversation is `exact`, a text that BFCL cannot decode is read in the format that it is written in.
+        If the answer may be in any format, a text that BFCL cannot decode is read in the format that it is written in.
         """
         form: Profile | str | None = self._profile
         text = completion.text
-        if form is None and self._any_form and text and decode_text_as_bfcl(text).problem is not None:
+        if form is None and self._any_format and text and decode_text_as_bfcl(text).problem is not None:
             form = AUTO
-        write = self._source_text if self._foreign else source_text
+        write = self._java_text if self._is_java else source_text
         return answer_text(completion, form=form, tools=self._functions, write=write)
 
     def decode(self, step: JSON) -> Reading:
         """Return the calls of a step as the leaderboard decodes them."""
         return decode_step(step, text_mode=True)
 
-    def _source_text(self, call: FunctionCall) -> str:
+    def _java_text(self, call: FunctionCall) -> str:
         """Return the text of a call to a Java or JavaScript function, with values as source code.
 
         The types of the parameters come from the row's `declared` documents.
         """
-        documents = (
-            [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
-        )
-        own = (each for each in documents if tool_name(str(each.get("name"))) == tool_name(call.name))
-        parameters = next(own, {}).get("parameters")
-        kinds = parameters.get("properties") if isinstance(parameters, dict) else None
-        given = (f"{name}={_source(value, _type_of(name, kinds))}" for name, value in call.arguments.items())
-        return f"{call.name}({', '.join(given)})"
+        function = tool_name(call.name)
+        own = (document for document in self._documents if tool_name(str(document.get("name"))) == function)
+        types = _parameter_types(next(own, {}))
+        arguments = (f"{name}={_source(value, types.get(name))}" for name, value in call.arguments.items())
+        return f"{call.name}({', '.join(arguments)})"
 
 
-def _type_of(name: str, properties: JSON) -> JSON:
-    """Return the declared type of a parameter, or None if it is unknown."""
-    schema = properties.get(name) if isinstance(properties, dict) else None
-    return schema.get("type") if isinstance(schema, dict) else None
+def _parameter_types(document: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the types that a function's document declares, by parameter; a type may be None or missing."""
+    parameters = document.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    if not isinstance(properties, dict):
+        return {}
+    return {name: schema.get("type") for name, schema in properties.items() if isinstance(schema, dict)}
 
 
 def _source(value: object, kind: object) -> str:
-    """Return a value as source code. `kind` is the parameter's declared type.
+    """Return a value as source code; `kind` is the parameter's declared type.
 
     A text already is source code, except an unquoted text for a parameter of type String, which gets quotes.
     """
-    plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
-    return value if isinstance(value, str) and not plain else dumps(value).decode()
+    lacks_quotes = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
+    if isinstance(value, str) and not lacks_quotes:
+        return value
+    return dumps(value).decode()
 
 
-class BfclWording(Wording):
-    """BFCL's own texts, from the prompts in the user's copy (`read_prompts`)."""
+class LeaderboardCheck(StateCheck):
+    """A check that judges conversations exactly as the leaderboard does, including error types.
 
-    def __init__(self, prompts: Mapping[str, str]) -> None:
-        self._prompts = prompts
+    Turns without expected calls are not checked. A result that the model has got once counts for every later turn.
+    """
 
-    def system(self, functions: Sequence[JSON]) -> str:
-        """Return the system prompt."""
-        return system_prompt(self._prompts, functions)
+    strict: ClassVar[bool] = False
 
-    def added(self, functions: Sequence[JSON] | None) -> str:
-        """Return BFCL's message about added functions. For a prompting model, it contains the functions as Python."""
-        if functions is None:
-            return prompt(self._prompts, ADDED_FUNCTIONS)
-        return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+    def decode(self, step: object, mode: CallMode) -> Reading:
+        """Return the calls that the leaderboard decodes from a step."""
+        if mode == "text" and not isinstance(step, str):
+            return Reading()
+        return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
-    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """Return the results of calls as the text of a Python list."""
-        said = zip(calls, results, strict=True)
-        return repr([{"role": "tool", "name": call, "content": result} for call, result in said])
+    def verdict(self, given: Given) -> RowVerdict:
+        """Return the leaderboard's verdict on a conversation: passed, or why its first wrong turn fails.
+
+        A turn fails without a call, with another state than the ground truth's, or if a result is missing.
+        """
+        of_model = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
+        of_truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
+        results: Results = Counter()
+        # Both sides execute every turn, checked or not, because later turns depend on the state.
+        for index, (turn, truth_items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
+            results.update(made_results(of_model, turn))
+            truth_results = results_of(of_truth, truth_items)
+            if not truth_items:
+                continue
+            wrong = no_call(turn) or wrong_state(of_truth, of_model, _PLAIN_JUDGING)
+            wrong = wrong or missing_result(truth_results, results)
+            if wrong is not None:
+                return replace(wrong, turn=index)
+        return PASSED
+
+
+class LeaderboardAttempt(Attempt):
+    """The calls of the model or of the ground truth, executed as the leaderboard does it.
+
+    The leaderboard's `execute_multi_turn_func_call` finds each known operation's name before a bracket, puts the name
+    of the operation's object in front, and removes white space before the bracket. It does so inside texts, too: a
+    tweet `please comment (soon)` is posted as `please x_TwitterAPI_instance.comment(soon)`. The object's name differs
+    between the model and the ground truth, so that their states never agree.
+
+    Args:
+        services: Starts the simulators.
+        truth: The ground truth with the simulators' configuration.
+        role: The first part of the objects' names; the row's id follows.
+        named: True if the model's calls name all of their arguments, as JSON.
+    """
+
+    def __init__(self, services: Services, truth: GroundTruth, *, role: str, named: bool = True) -> None:
+        super().__init__(services, truth, named=named)
+        self._prefix = f"{role}_eval_{truth.id}"
+
+    def make(self, call: FunctionCall) -> OperationResult:
+        """Execute a call of the model; return its result, or an error result. Never raises.
+
+        A text among the arguments may contain a bracket. Such a call is written as source code, gets the leaderboard's
+        object names, and is read again from there.
+        """
+        has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
+        if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
+            return super().make(call)
+        source = self._add_owners(source_text(call, ","))
+        results = self._make(read_python_calls(source))
+        return results[0] if len(results) == 1 else failure("several calls in the place of one")
+
+    def make_truth(self, item: object) -> list[OperationResult]:
+        """Execute the calls of an item of the ground truth; return their results, or one error result. Never raises."""
+        if isinstance(item, str) and item.count("(") > 1:
+            return self._make(read_python_calls(self._add_owners(item)))
+        return super().make_truth(item)
+
+    def _make_read(self, call: FunctionCall) -> OperationResult:
+        """Execute a call whose name may begin with the object's name; with another object's name it is unknown."""
+        owner, _, operation = call.name.rpartition(".")
+        if owner and self._owners.get(operation) == owner:
+            call = FunctionCall(operation, call.arguments)
+        return self.backend.call(call)
+
+    def _add_owners(self, source: str) -> str:
+        """Return the source code of calls with the object's name before each operation that a bracket follows."""
+
+        def owned(match: re.Match[str]) -> str:
+            name = match[1]
+            owner = self._owners.get(name)
+            return name if owner is None else f"{owner}.{name}"
+
+        return _NAME_BEFORE_BRACKET.sub(owned, source)
+
+    @cached_property
+    def _owners(self) -> Mapping[str, str]:
+        """The name of the leaderboard's object for each operation, such as `MODEL_eval_ID_TwitterAPI_instance`."""
+        return {
+            operation: _NOT_IN_OBJECT_NAME.sub("_", f"{self._prefix}_{owner}_instance")
+            for owner, simulator in self.backend.simulators.items()
+            for operation in simulator.operations()
+        }
+
+
+def _holds_bracket(values: Iterable[object]) -> bool:
+    """Return True if any text among the values, at any depth, contains an opening bracket."""
+    for value in values:
+        if isinstance(value, str):
+            if "(" in value:
+                return True
+        elif isinstance(value, Mapping):
+            if _holds_bracket(value.keys()) or _holds_bracket(value.values()):
+                return True
+        elif isinstance(value, (list, tuple)) and _holds_bracket(value):
+            return True
+    return False
