@@ -1,4 +1,7 @@
-"""`tunecheck check`: will a run work? Check data sets, endpoints and evaluators before anything is paid for."""
+"""`tunecheck check`: will a run work? Check data sets and endpoints before anything is paid for.
+
+`check` prints one result for each of its arguments. Plug-ins add checks of rows; `find_unusable_rows()` is the core's.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,16 @@ from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
+from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.cli._console import print_json
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
 from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
 from tunecheck.cli._running import is_embedded, load_named
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+from tunecheck.endpoints._base import SOME_COLUMNS, Completion
+from tunecheck.endpoints._target import read_messages, read_paths
+from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, value_reader
+from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
 from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED
 
@@ -80,13 +88,13 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     names = [*(options.targets or ()), *(options.dataset or ()), *(options.endpoint or ())]
     if not names:
         raise ConfigurationError("nothing to check: name data sets and endpoints, such as  mine.jsonl my-endpoint")
-    reports = [_check_data(each, options) if _is_data(each) else _check_endpoint(each) for each in names]
+    results = [_check_data(name, options) if _is_data(name) else _check_endpoint(name) for name in names]
     if options.json:
-        facts: list[JSON] = [dict(each.facts) for each in reports]
+        facts: list[JSON] = [dict(result.facts) for result in results]
         print_json(facts[0] if len(facts) == 1 else facts)
     else:
-        print(*(printable(line) for each in reports for line in each.lines), sep="\n")
-    return DONE if all(each.ok for each in reports) else NOT_MET
+        print(*(printable(line) for result in results for line in result.lines), sep="\n")
+    return DONE if all(result.ok for result in results) else NOT_MET
 
 
 def _is_data(name: str) -> bool:
@@ -105,31 +113,49 @@ def _check_endpoint(name: str) -> CheckResult:
     from tunecheck.endpoints._doctor.examination import examine
 
     definition = None if is_embedded(name) else read_definition(name)
-    found = asyncio.run(examine(load_named(name, Trust()), {} if definition is None else definition.data))
-    return CheckResult(found.ok, [*_endpoint_lines(found, definition)], found.as_json())
+    settings = {} if definition is None else definition.data
+    examination = asyncio.run(examine(load_named(name, Trust()), settings))
+    return CheckResult(examination.ok, [*_endpoint_lines(examination, definition)], examination.as_json())
 
 
-def _endpoint_lines(found: Examination, definition: Definition | None) -> Iterator[str]:
+def _endpoint_lines(examination: Examination, definition: Definition | None) -> Iterator[str]:
     """Yield the lines of an endpoint's examination: questions, findings with advice, and lines to change.
 
     `definition` is None for the built-in simulated endpoint.
     """
-    yield from found.report.lines()
-    if found.simulated:
+    yield from examination.report.lines()
+    if examination.simulated:
         yield SIMULATED
-    counts = found.counts
-    if found.findings and found.report.ok:
-        skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
+    counts = examination.counts
+    if examination.findings and examination.report.ok:
+        skipped = f", {counts['skip']} skipped" if counts["skip"] else ""
         yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
         yield ""
-        for verdict, same in groupby(found.findings, lambda finding: finding.verdict):
-            yield f"{verdict.status}  {', '.join(finding.check for finding in same)}: {verdict.evidence}"
+        for verdict, findings in groupby(examination.findings, lambda finding: finding.verdict):
+            yield f"{verdict.status}  {', '.join(finding.check for finding in findings)}: {verdict.evidence}"
             if verdict.advice:
                 yield f"      {verdict.advice}"
-    if found.changes and definition is not None:
+    if examination.changes and definition is not None:
         yield ""
         yield f"put these lines into {definition.document.name}, and remove other lines with the same keys:"
-        yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.changes.items())
+        yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in examination.changes.items())
+
+
+def _check_data(name: str, options: CheckOptions) -> CheckResult:
+    """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
+    from tunecheck.datasets._reading import open_dataset
+
+    dataset = open_dataset(name, limit=options.limit, number_ids=True)
+    checks = [cast("DataCheck", find("data_checks", candidate.name)) for candidate in discover("data_checks")]
+    if not checks:
+        row_count = sum(1 for _ in dataset.rows())
+        unusable, lines = find_unusable_rows(dataset)
+        facts: dict[str, JSON] = {"rows": row_count, "problems": sum(map(len, unusable.values())), "findings": []}
+        return CheckResult(not unusable, [*lines, f"read {plural(row_count, 'row')}"], facts)
+    results = [check(dataset, options) for check in checks]
+    lines = [line for result in results for line in result.lines]
+    facts = {key: value for result in results for key, value in result.facts.items()}
+    return CheckResult(all(result.ok for result in results), lines, facts)
 
 
 def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -139,69 +165,57 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
     their own check. If no row has messages, or all rows lack a column and no evaluator was chosen, the line is only a
     note: the rows may be for another target or for other evaluators.
     """
-    from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-    from tunecheck.endpoints._base import SOME_COLUMNS, Completion
-    from tunecheck.endpoints._target import read_messages, read_paths
-    from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, value_reader
-    from tunecheck.pipeline._scoring import bind_evaluator
-
-    defaults, count = dataset.defaults, 0
-    parse_mapping(defaults.column_mapping, defaults.place_of)
-    layers = read_layers(None, names := defaults.evaluators or DEFAULT_EVALUATORS, defaults.evaluator_mapping)
-    answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
-    is_recorded = "${data." in defaults.column_mapping.get("response", "")
-    tools, found = value_reader(layers, *TOOL_COLUMNS), defaultdict[str, dict[str, str]](dict)
-    read_paths(defaults.target_mapping, defaults.target_places)
-    sent = parse_mapping(defaults.target_mapping, "")
-    messages = value_reader({"default": sent}, "messages", "query")
-    bound = []
-    for name in names:
-        with suppress(TunecheckError):  # judges are made with their model
-            bound.append(bind_evaluator(name, find("evaluators", name), layers[name]))
+    check = _RowCheck(dataset)
+    places, row_count = defaultdict[str, dict[str, str]](dict), 0
     for row, place in zip(dataset.rows(), dataset.places(), strict=False):
-        count += 1
-        if "turns" in row.values or defaults.target is not None:
-            continue
-        problems = set[str]()
-        if not is_recorded:
-            try:
-                column = defaults.target_mapping.get("messages", "messages or query")
-                read_messages(cast("JSON", messages(row.values, {})), column)
-            except ValueError as error:
-                problems.add(f"{error}; mend it, or map another column: {_MAP}")
-        for each in bound:
-            try:
-                each.bind(row.values, answer)
-            except ColumnMissingError as error:
-                problems.add(f"cannot be scored: {str(error).partition(': ')[2]}; add it, or map another column")
-        with suppress(ValueError):  # reported with the definitions
-            definitions = ToolDefinitions.read(tools(row.values, {}))
-            problems |= {f"a tool definition has the key {each}" for each in definitions.misspelt_keys()}
-        for problem in problems:
-            found[problem][row.id] = place
+        row_count += 1
+        for problem in check.problems(row.values):
+            places[problem][row.id] = place
     lines = []
-    for problem, rows in [*found.items()]:
-        first = ", ".join(islice(rows.values(), _MOST_PLACES))
-        more = f" and {len(rows) - _MOST_PLACES:,} more" * (len(rows) > _MOST_PLACES)
-        where = f"{plural(len(rows), 'row')} ({first}{more})"
-        if len(rows) == count and (problem.endswith(_MAP) or not defaults.evaluators):
-            where = f"note: all {plural(count, 'row')}"
-            del found[problem]
+    for problem, rows in [*places.items()]:
+        if len(rows) == row_count and (problem.endswith(_MAP) or not dataset.defaults.evaluators):
+            where = f"note: all {plural(row_count, 'row')}"
+            del places[problem]
+        else:
+            more = f" and {len(rows) - _MOST_PLACES:,} more" if len(rows) > _MOST_PLACES else ""
+            where = f"{plural(len(rows), 'row')} ({', '.join(islice(rows.values(), _MOST_PLACES))}{more})"
         lines.append(clean(f"{where}: {problem}", 600))
-    return found, lines
+    return places, lines
 
 
-def _check_data(name: str, options: CheckOptions) -> CheckResult:
-    """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
-    from tunecheck.datasets._reading import open_dataset
+class _RowCheck:
+    """Finds what keeps a row of a data set from being sent to an endpoint and scored."""
 
-    dataset = open_dataset(name, limit=options.limit, number_ids=True)
-    checks = [cast("DataCheck", find("data_checks", each.name)) for each in discover("data_checks")]
-    if not checks:
-        rows, (unusable, lines) = sum(1 for _ in dataset.rows()), find_unusable_rows(dataset)
-        facts: dict[str, JSON] = {"rows": rows, "problems": sum(map(len, unusable.values())), "findings": []}
-        return CheckResult(not unusable, [*lines, f"read {plural(rows, 'row')}"], facts)
-    found = [check(dataset, options) for check in checks]
-    lines = [line for each in found for line in each.lines]
-    facts = {key: value for each in found for key, value in each.facts.items()}
-    return CheckResult(all(each.ok for each in found), lines, facts)
+    def __init__(self, dataset: Dataset) -> None:
+        """Prepare to read the rows by the data set's mappings, for its evaluators or the default ones."""
+        defaults = self._defaults = dataset.defaults
+        parse_mapping(defaults.column_mapping, defaults.place_of)  # raises an error with the mapping's place
+        read_paths(defaults.target_mapping, defaults.target_places)
+        self._messages_column = defaults.target_mapping.get("messages", "messages or query")
+        self._messages = value_reader({"default": parse_mapping(defaults.target_mapping, "")}, "messages", "query")
+        names = defaults.evaluators or DEFAULT_EVALUATORS
+        layers = read_layers(None, names, defaults.evaluator_mapping)
+        self._tools = value_reader(layers, *TOOL_COLUMNS)
+        self._evaluators: list[BoundEvaluator] = []
+        for name in names:
+            with suppress(TunecheckError):  # judges are made with their model
+                self._evaluators.append(bind_evaluator(name, find("evaluators", name), layers[name]))
+        self._answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
+
+    def problems(self, columns: Mapping[str, JSON]) -> Iterator[str]:
+        """Yield the problems of a row with these columns; a row of a conversation or of another target has none."""
+        if "turns" in columns or self._defaults.target is not None:
+            return
+        if "${data." not in self._defaults.column_mapping.get("response", ""):  # else the rows have recorded answers
+            try:
+                read_messages(cast("JSON", self._messages(columns, {})), self._messages_column)
+            except ValueError as error:
+                yield f"{error}; mend it, or map another column: {_MAP}"
+        for evaluator in self._evaluators:
+            try:
+                evaluator.bind(columns, self._answer)
+            except ColumnMissingError as error:
+                yield f"cannot be scored: {str(error).partition(': ')[2]}; add it, or map another column"
+        with suppress(ValueError):  # reported with the definitions
+            tools = ToolDefinitions.read(self._tools(columns, {}))
+            yield from (f"a tool definition has the key {key}" for key in tools.misspelt_keys())
