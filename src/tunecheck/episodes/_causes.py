@@ -21,23 +21,26 @@ from tunecheck.episodes._states import copy_state, leaves
 from tunecheck.pipeline._row_causes import name_fault
 from tunecheck.simulators._base import ArgumentError, Operation
 
-_LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
-_TIMES = 3
+_LENIENT = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
+
+_LOOP_LENGTH = 3
 """This many equal calls with equal results in one turn are a loop."""
 
+_MOST_DIFFERENCES = 3
 _MOST_WORDS = 6
 """Longer texts (in words) are written by the model, so they need no source in the conversation."""
 
 _FEWEST_DIGITS = 3
 """Numbers with fewer digits are amounts that a model may choose."""
 
-_MOST_CALL = 160
+_LONGEST_CALL = 160
 
-_PARTS = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")
+# a number, or a run of letters
+_NUMBER_OR_WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")
 
-
-_ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
-_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+# a word of a function's name that says the function only looks something up: `get_user`, `cart_view`
+_LOOKUP = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
+_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 
 _MOST_BYTES = 50_000_000
 """Size limit, in bytes, of the states or results that are compared for one conversation (some tenths of a second)."""
@@ -73,21 +76,12 @@ class TurnComparison:
         """Make the ground truth's and the model's calls up to the failed turn on new simulators, and record both."""
         self.turn = len(turns)
         self.lacks_results = lacks_results
-        self._asked, self._turns, self._services, self._said = truth, turns, services, said
+        self._truth, self._turns, self._services, self._said = truth, turns, services, said
         self._right = services.play(truth)
-        asked = truth.turns[: self.turn]
-        *before, expected = [[call for item in items for call in services.read(item).calls] for items in asked]
-        play(self._right, before, compared=())
-        player = Player(self._right)
-        if player.size * sum(map(len, turns)) > _MOST_BYTES:
-            raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
         self.wanted: list[Called] = []
         self.looks: list[Called] = []
-        for call in expected:
-            self.wanted.append(wanted := self._by_name(player.call(call)))
-            if not (wanted.acted or wanted.result.error) and _found_out(wanted, player.state):
-                self.looks.append(wanted)
-        idle = [at for at, items in enumerate(asked[:-1]) if not items]
+        self._record_wanted(truth.turns[: self.turn])
+        idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
         self.early = [
             (number, self._by_name(called))
@@ -96,24 +90,39 @@ class TurnComparison:
             if called.changes
         ]
         self.made = [self._by_name(called) for called in last.calls]
-        found = {called.result.text for turn in earlier for called in turn.calls}
-        self.results = [*found, *(made.result.text for made in self.made)]
+        earlier_results = {called.result.text for turn in earlier for called in turn.calls}
+        self.results = [*earlier_results, *(made.result.text for made in self.made)]
         if sum(map(len, self.results)) * len(self.made) > _MOST_BYTES:
             raise ValueError("the results of the simulators are too large to compare")
+
+    def _record_wanted(self, turns: Sequence[Sequence[JSON]]) -> None:
+        """Make the ground truth's calls in these turns; record those of the last turn, and which are lookups.
+
+        Raises:
+            ValueError: the states are too large to compare after each call.
+        """
+        *before, expected = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
+        play(self._right, before, compared=())
+        player = Player(self._right)
+        if player.size * sum(map(len, self._turns)) > _MOST_BYTES:
+            raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
+        for call in expected:
+            wanted = self._by_name(player.call(call))
+            self.wanted.append(wanted)
+            if not wanted.acted and not wanted.result.error and _is_lookup(wanted, player.state):
+                self.looks.append(wanted)
 
     @cached_property
     def operations(self) -> Mapping[str, Operation]:
         """All operations of the simulators by name."""
-        each = self._right.simulators.values()
-        return {name: operation for simulator in each for name, operation in simulator.operations().items()}
+        simulators = self._right.simulators.values()
+        return {name: operation for simulator in simulators for name, operation in simulator.operations().items()}
 
     def _by_name(self, called: Called) -> Called:
-        """Return a copy of the record with names for the call's positional arguments, and with nested calls as source
-        text.
-        """
-        given: Mapping[str, object] = called.call.arguments
-        texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
-        call = FunctionCall(called.call.name, {**called.call.arguments, **texts})
+        """Return a copy of a call that names positional arguments, and holds nested calls as source text."""
+        arguments: Mapping[str, object] = called.call.arguments
+        sources = {name: source_text(value) for name, value in arguments.items() if isinstance(value, FunctionCall)}
+        call = FunctionCall(called.call.name, {**called.call.arguments, **sources})
         operation = self.operations.get(call.name)
         named = bind_positional(call, operation.parameters) if operation else call
         return Called(named, called.result, called.changes, called.acted)
@@ -131,8 +140,9 @@ class TurnComparison:
 
         That is: the user's messages, the functions' definitions and the results of earlier calls.
         """
-        later = len(self.made) - next(at for at, each in enumerate(self.made) if each is made)
-        return self._mentions + _searchable(self.results[: len(self.results) - later])
+        position = next(number for number, call in enumerate(self.made) if call is made)
+        unknown = len(self.made) - position  # results of this call and of later ones, at the end of `results`
+        return self._mentions + _searchable(self.results[: len(self.results) - unknown])
 
     @cached_property
     def _mentions(self) -> str:
@@ -150,9 +160,9 @@ class TurnComparison:
         return [made for made in self.made if made.call.name == name]
 
     def did(self, wanted: Called) -> bool:
-        """Return True if a call of the same function gave the model the same result as this ground-truth call."""
-        same = (made for made in self.called(wanted.call.name) if made.result.text == wanted.result.text)
-        return any(not made.result.error for made in same)
+        """Return True if a successful call of the same function gave the model the result of this ground-truth call."""
+        succeeded = [made.result for made in self.called(wanted.call.name) if not made.result.error]
+        return any(result.text == wanted.result.text for result in succeeded)
 
     @cached_property
     def undone(self) -> list[Called]:
@@ -160,40 +170,40 @@ class TurnComparison:
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
-        """Yield pairs of a model's call and a ground-truth call of the same function, if the model lacks the latter's
-        result.
+        """Yield (model's call, ground-truth call) for each of the model's calls of a function whose result it lacks.
+
+        The ground-truth call is the first call of that function in `undone`.
         """
         for made in self.made:
-            wanted = next((each for each in self.undone if each.call.name == made.call.name), None)
+            wanted = next((undone for undone in self.undone if undone.call.name == made.call.name), None)
             if wanted is not None:
                 yield made, wanted
 
-    def differs_without(self, name: str) -> bool:
-        """Return True if the final states are still wrong when the model's calls of this function in this turn are left
-        out.
-        """
+    def is_right_without(self, name: str) -> bool:
+        """Return True if the final states would be right without the model's calls of this function in the turn."""
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
-        episode = play(self._services.play(self._asked), turns, compared=[self.turn - 1])
-        return bool(episode.turns[-1].states != copy_state(self._right.states()))
+        episode = play(self._services.play(self._truth), turns, compared=[self.turn - 1])
+        return bool(episode.turns[-1].states == copy_state(self._right.states()))
 
 
-def _found_out(called: Called, states: object) -> bool:
+def _is_lookup(called: Called, states: object) -> bool:
     """Return True if a call only looked something up: its name says so, or its result repeats a value of the state."""
-    if _ASKS.search(called.call.name):
+    if _LOOKUP.search(called.call.name):
         return True
-    held = {leaf for leaf in leaves(states) if _tells(leaf)}
-    return any(leaf in held for leaf in leaves(called.result.value) if _tells(leaf))
+    state_values = _distinctive_values(states)
+    return any(value in state_values for value in _distinctive_values(called.result.value))
 
 
-def _tells(leaf: object) -> bool:
-    """Return True for values distinctive enough to be recognised elsewhere: texts and numbers except "", 0 and 1."""
-    return isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool) and leaf not in ("", 0, 1)
+def _distinctive_values(value: object) -> set[object]:
+    """Return the texts and numbers inside a value that can be recognised elsewhere: all except "", 0 and 1."""
+    numbers_and_texts = [leaf for leaf in leaves(value) if isinstance(leaf, (str, int, float))]
+    return {leaf for leaf in numbers_and_texts if leaf not in ("", 0, 1)}
 
 
 def _searchable(texts: Iterable[str]) -> str:
     """Return texts joined for searching: lower case, numbers without commas."""
-    return _COMMA.sub("", "\n".join(texts).casefold())
+    return _THOUSANDS_COMMA.sub("", "\n".join(texts).casefold())
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
@@ -203,56 +213,56 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
     """
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
-    for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
-        reasons = [answer.finish_reason for answer in turn.answers]
-        cut = next((reason for reason in reasons if isinstance(reason, str) and reason in CUT_OFF), None)
-        if cut is not None:
-            yield Fault(code="cut_off", turn=number, message=f"{title('cut_off')} (finish_reason {cut})")
-            return
+    turns = episode.turns if failed_turn is None else episode.turns[: failed_turn + 1]
+    for number, turn in enumerate(turns, 1):
+        for answer in turn.answers:
+            reason = answer.finish_reason
+            if isinstance(reason, str) and reason in CUT_OFF:
+                yield Fault(code="cut_off", turn=number, message=f"{title('cut_off')} (finish_reason {reason})")
+                return
 
 
 def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
     """Yield the faults that explain how the model's calls in the failed turn differ from the ground truth's.
 
-    Unknown functions and loops are always reported; of the other causes, only the most informative.
+    Unknown functions and loops are always reported; of the other causes, only the first that applies.
     """
-    yield from _unknown(compared)
+    yield from _unknown_function(compared)
     yield from _loop(compared)
-    for look in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
-        found = next(look(compared), None)
-        if found is not None:
-            yield found
+    # the most informative first
+    for faults_of in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
+        fault = next(faults_of(compared), None)
+        if fault is not None:
+            yield fault
             return
-    differing = [*_difference_faults(compared)]
-    yield from differing or _early(compared)
+    differences = [*_difference_faults(compared)]
+    yield from differences or _early_change(compared)
 
 
-def _early(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
-    for turn, made in compared.early[:1]:
-        words = f"{_call_text(made.call)} in a turn that asks for no call"
-        actual: JSON = made.call.arguments
-        yield Fault(code="extra_call", call=made.call.name, turn=turn, actual=actual, message=words)
-
-
-def _unknown(compared: TurnComparison) -> Iterator[Fault]:
+def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for the first call of a function that does not exist.
 
     It is no fault if the model afterwards called the function that it probably meant.
     """
-    for at, made in enumerate(compared.made):
-        name = made.call.name
-        named = name_fault(name[:100], frozenset(compared.operations))
-        decorated = named.code.startswith("decorated_name")
-        # functions with a name that the called name extends (`send` for `send_now`), the longest first
-        begun = (other for other in sorted(compared.operations, key=len, reverse=True) if name.startswith(other))
-        meant = named.expected if decorated else next(begun, None)
-        if name not in compared.operations and meant not in {later.call.name for later in compared.made[at:]}:
-            hint = f": {meant} has something added" if meant else ""
-            words = f"{name[:100]} is not among the functions{hint}"
-            unknown = Fault(code="unknown_function", call=name[:100], message=words)
-            yield replace(named if decorated else unknown, turn=compared.turn)
+    for position, made in enumerate(compared.made):
+        if made.call.name in compared.operations:
+            continue
+        fault, meant = _unknown_name(made.call.name, compared.operations)
+        if meant not in {later.call.name for later in compared.made[position:]}:
+            yield replace(fault, turn=compared.turn)
             return
+
+
+def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault, JSON]:
+    """Return the fault of a name that no function has, and the function that was probably meant; None if unclear."""
+    fault = name_fault(name[:100], frozenset(operations))
+    if fault.code.startswith("decorated_name"):
+        return fault, fault.expected
+    # the function with the longest name that the called name extends: `send` for `send_now`
+    meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
+    hint = f": {meant} has something added" if meant else ""
+    words = f"{name[:100]} is not among the functions{hint}"
+    return Fault(code="unknown_function", call=name[:100], message=words), meant
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:
@@ -262,24 +272,87 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
     """
     times = Counter((made.call.name, _call_text(made.call), made.result.text) for made in compared.made)
     for (name, call, _), count in times.items():
-        wanted = sum(_call_text(each.call) == call for each in compared.wanted)
-        if count >= max(_TIMES, wanted + 1):
+        wanted_count = sum(_call_text(wanted.call) == call for wanted in compared.wanted)
+        if count >= _LOOP_LENGTH and count > wanted_count:
             words = f"{call} was called {count} times, each time with the same result"
             yield Fault(code="loop", call=name, turn=compared.turn, message=words)
             return
 
 
+def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
+    """Yield a fault for each argument value that neither the user, the definitions nor an earlier result contain.
+
+    An argument counts only if the ground truth's value could be known.
+    """
+    for made, wanted in compared.attempts():
+        if _is_wanted(made, compared):
+            continue
+        known = compared.known(made)
+        for name, value in made.call.arguments.items():
+            right = wanted.call.arguments.get(name)
+            if right == value or not _has_invented_part(value, known):
+                continue
+            if all(_mentions(known + compared.found, leaf) for leaf in leaves(right)):
+                words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
+                fault = Fault(code="unfounded_value", call=made.call.name, path=name, turn=compared.turn)
+                yield replace(fault, expected=right, actual=value, message=words)
+
+
+def _has_invented_part(value: object, known: str) -> bool:
+    """Return True if the value, or a value inside it, must come from the conversation but is not in the known text."""
+    return any(_could_be_given(leaf) and not _mentions(known, leaf) for leaf in leaves(value))
+
+
+def _could_be_given(value: object) -> bool:
+    """Return True if a value must come from the conversation: a short text or a number with several digits.
+
+    The model may write longer texts and choose small amounts itself.
+    """
+    if isinstance(value, str):
+        return 0 < len(value.split()) <= _MOST_WORDS
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return sum(letter.isdigit() for letter in str(value)) >= _FEWEST_DIGITS
+
+
+def _mentions(known: str, value: object) -> bool:
+    """Return True if the known text contains all words and numbers of a value; null and booleans need no source."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is None or isinstance(value, bool):
+        return True
+    parts = _NUMBER_OR_WORD.findall(str(value).casefold())
+    return all(part in known for part in parts)
+
+
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each call that the model made without a lookup that the ground truth makes before it."""
-    for at, look in enumerate(compared.wanted):
-        if look not in compared.looks or look.result.text in compared.results or compared.called(look.call.name):
+    for position, lookup in enumerate(compared.wanted):
+        if lookup not in compared.looks:
             continue
-        for then in compared.wanted[at + 1 :]:
-            # the model's first call of the function that the ground truth prepares with the lookup
-            act = next(iter(compared.called(then.call.name)), None) if then.acted else None
-            if act is not None and (compared.lacks_results or not compared.did(then)):
-                words = f"{_call_text(act.call)} without {_call_text(look.call)}, which the ground truth calls before"
-                yield _pair_fault("skipped_lookup", compared, look.call, act.call, words)
+        if lookup.result.text in compared.results or compared.called(lookup.call.name):
+            continue  # the model looked it up
+        for prepared in compared.wanted[position + 1 :]:
+            attempts = compared.called(prepared.call.name)
+            if prepared.acted and attempts and (compared.lacks_results or not compared.did(prepared)):
+                made = attempts[0].call
+                words = f"{_call_text(made)} without {_call_text(lookup.call)}, which the ground truth calls before"
+                yield _pair_fault("skipped_lookup", compared, lookup.call, made, words)
+
+
+def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
+    """Yield a fault for each function that changed the state, is not in the ground truth, and alone made the state
+    wrong.
+    """
+    if compared.lacks_results or compared.undone:
+        return
+    wanted_names = {wanted.call.name for wanted in compared.wanted}
+    # the first call of each function that changed the state
+    changing = {made.call.name: made for made in reversed(compared.made) if made.changes}
+    for name, made in changing.items():
+        if name not in wanted_names and compared.is_right_without(name):
+            words = f"{_call_text(made.call)} was needless: without it the state would be right"
+            yield _extra_fault("needless_step", compared.turn, made, words)
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
@@ -296,77 +369,37 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     A call with other values than the ground truth's counts only if it is the turn's last one.
     """
     for made, wanted in compared.attempts():
-        if made.result.error and (made is compared.made[-1] or _same(made.call, wanted.call)):
+        if made.result.error and (made is compared.made[-1] or _is_same_call(made.call, wanted.call)):
             words = f"{_call_text(made.call)} failed and was not done after that: {_error(made)}"
             yield _pair_fault("gave_up", compared, wanted.call, made.call, words)
 
 
-def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for each function that changed the state, is not in the ground truth, and alone made the state
-    wrong.
-    """
-    if compared.lacks_results or compared.undone:
-        return
-    wanted = {each.call.name for each in compared.wanted}
-    changing = {made.call.name: made for made in reversed(compared.made) if made.changes}
-    for made in changing.values():
-        if made.call.name not in wanted and not compared.differs_without(made.call.name):
-            words = f"{_call_text(made.call)} was needless: without it the state would be right"
-            actual: JSON = made.call.arguments
-            yield Fault(code="needless_step", call=made.call.name, turn=compared.turn, actual=actual, message=words)
-
-
-def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for each argument value that neither the user, the definitions nor an earlier result contain.
-
-    An argument counts only if the ground truth's value could be known.
-    """
-    for made, wanted in compared.attempts():
-        if any(_same(made.call, each.call) for each in compared.wanted):
-            continue
-        known = compared.known(made)
-        for name, value in made.call.arguments.items():
-            right = wanted.call.arguments.get(name)
-            invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _mentions(leaf, known)]
-            if invented and right != value and all(_mentions(leaf, known + compared.found) for leaf in leaves(right)):
-                words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
-                fault = Fault(code="unfounded_value", call=made.call.name, path=name, turn=compared.turn)
-                yield replace(fault, expected=right, actual=value, message=words)
-
-
-def _could_be_given(value: object) -> bool:
-    """Return True if a value must come from the conversation: a short text or a number with several digits.
-
-    The model may write longer texts and choose small amounts itself.
-    """
-    if isinstance(value, str):
-        return 0 < len(value.split()) <= _MOST_WORDS
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return sum(letter.isdigit() for letter in str(value)) >= _FEWEST_DIGITS
-
-
-def _mentions(value: object, known: str) -> bool:
-    """Return True if the known text contains all words and numbers of a value; null and booleans need no source."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is None or isinstance(value, bool):
-        return True
-    parts = _PARTS.findall(str(value).casefold())
-    return all(part in known for part in parts)
-
-
 def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the first few differences between the model's calls in the turn and the ground truth's, compared leniently.
+    """Yield the first three differences between the model's calls in the turn and the ground truth's, compared
+    leniently.
 
-    Without a difference, further calls that changed the state are reported.
+    Without a difference, yield the model's further calls that changed the state.
     """
-    match = match_calls([made.call for made in compared.made], [each.call for each in compared.wanted], _LOOSE)
-    faults = [*call_faults(match, _LOOSE), *argument_faults(match)]
-    for made in compared.made if not faults else ():
-        if made.acted and not any(_same(made.call, each.call) for each in compared.wanted):
-            faults.append(Fault(code="extra_call", call=made.call.name, actual=made.call.arguments))
-    yield from (replace(fault, turn=compared.turn) for fault in faults[:_TIMES])
+    wanted = [wanted.call for wanted in compared.wanted]
+    match = match_calls([made.call for made in compared.made], wanted, _LENIENT)
+    faults = [*call_faults(match, _LENIENT), *argument_faults(match)]
+    if not faults:
+        further = [made for made in compared.made if made.acted and not _is_wanted(made, compared)]
+        faults = [Fault(code="extra_call", call=made.call.name, actual=made.call.arguments) for made in further]
+    yield from (replace(fault, turn=compared.turn) for fault in faults[:_MOST_DIFFERENCES])
+
+
+def _early_change(compared: TurnComparison) -> Iterator[Fault]:
+    """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
+    for turn, made in compared.early[:1]:
+        words = f"{_call_text(made.call)} in a turn that asks for no call"
+        yield _extra_fault("extra_call", turn, made, words)
+
+
+def _extra_fault(code: str, turn: int, made: Called, words: str) -> Fault:
+    """Return a fault with a call that the ground truth does not make as evidence; `turn` counts from 1."""
+    actual: JSON = made.call.arguments
+    return Fault(code=code, call=made.call.name, turn=turn, actual=actual, message=words)
 
 
 def _pair_fault(code: str, compared: TurnComparison, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
@@ -376,29 +409,38 @@ def _pair_fault(code: str, compared: TurnComparison, wanted: FunctionCall, made:
     )
 
 
-def _same(one: FunctionCall, other: FunctionCall) -> bool:
+def _is_wanted(made: Called, compared: TurnComparison) -> bool:
+    """Return True if the ground truth makes the same call in the turn."""
+    return any(_is_same_call(made.call, wanted.call) for wanted in compared.wanted)
+
+
+def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
     """Return True if both calls have the same function and arguments; 15.0 and 15 are equal."""
-    return one.name == other.name and canonical(_plain(one)) == canonical(_plain(other))
+    return first.name == second.name and _comparable_text(first) == _comparable_text(second)
 
 
-def _has_other_values(one: FunctionCall, other: FunctionCall) -> bool:
+def _comparable_text(call: FunctionCall) -> bytes:
+    """Return the arguments as JSON with whole floats as integers, because simulators treat `15.0` and `15` alike."""
+    arguments = dict(call.arguments)
+    for name, value in arguments.items():
+        if isinstance(value, float) and value.is_integer():
+            arguments[name] = int(value)
+    return canonical(arguments)
+
+
+def _has_other_values(made: FunctionCall, wanted: FunctionCall) -> bool:
     """Return True if calls of the same function differ in the values of their common arguments.
 
     A text that contains the expected one, such as `archive/report.csv` for `archive`, is no other value.
     """
-    pairs = [(one.arguments[name], value) for name, value in other.arguments.items() if name in one.arguments]
-    texts = all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in pairs)
-    return not texts and not _same(one, other)
-
-
-def _plain(call: FunctionCall) -> Mapping[str, JSON]:
-    """Return the arguments with whole floats as integers, because simulators treat `15.0` and `15` alike."""
-    values = call.arguments.items()
-    return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values}
+    common = [(made.arguments[name], value) for name, value in wanted.arguments.items() if name in made.arguments]
+    if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):
+        return False
+    return not _is_same_call(made, wanted)
 
 
 def _call_text(call: FunctionCall) -> str:
-    return cut(canonical_text([call]), _MOST_CALL)
+    return cut(canonical_text([call]), _LONGEST_CALL)
 
 
 def _error(made: Called) -> str:

@@ -14,7 +14,7 @@ from tunecheck._faults import error_cause
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.endpoints._base import SentBack
+from tunecheck.endpoints._base import Completion, SentBack
 from tunecheck.episodes._decoding import is_answer, source_text
 from tunecheck.episodes._dialects import Dialect
 from tunecheck.episodes._episode import UNKNOWN, Answered, Called, Episode, Said, StateSeen, TurnEnded, input_entry
@@ -50,7 +50,8 @@ class ConversationAttempt:
     reasoning: SentBack = "turn"
     episode: Episode = field(default_factory=Episode, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
-    _thoughtless: dict[int, Message] = field(default_factory=dict, init=False)
+    """All messages so far, as the model gets them with the next request."""
+    _without_reasoning: dict[int, Message] = field(default_factory=dict, init=False)
     """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
@@ -61,24 +62,24 @@ class ConversationAttempt:
             EndpointError: a call of the model failed for good; if the context window is full, the episode ends instead.
             ValueError: the user said nothing in a turn that adds no functions.
         """
-        self._see_states()
+        self._record_states()
         for turn in range(MOST_TURNS):
-            said = await self.user.say(turn, tuple(self._messages), context)
-            if said is None:
+            user_messages = await self.user.say(turn, tuple(self._messages), context)
+            if user_messages is None:
                 break
-            self._begin(turn, said)
-            await self._take(turn)
-            self._see_states()
+            self._begin_turn(turn, user_messages)
+            await self._answer_turn(turn)
+            self._record_states()
             if self.episode.forced_quit:
                 break
         return self.episode
 
-    def _see_states(self) -> None:
+    def _record_states(self) -> None:
         """Add the simulators' current states to the episode, if states are kept."""
         if self.keep_states:
             self.episode.add(StateSeen(self.backend.state_texts()))
 
-    def _begin(self, turn: int, said: Sequence[Message]) -> None:
+    def _begin_turn(self, turn: int, messages: Sequence[Message]) -> None:
         """Add a turn with the user's messages to the episode and to the model's messages, and offer the turn's new
         functions.
 
@@ -87,20 +88,20 @@ class ConversationAttempt:
         Raises:
             ValueError: the turn has neither a message nor a new function.
         """
-        added = self.scenario.held_out.get(turn)
-        if added is not None:
-            said = self.dialect.add(added, said)
-        if not said:
+        new_functions = self.scenario.held_out.get(turn)
+        if new_functions is not None:
+            messages = self.dialect.add(new_functions, messages)
+        if not messages:
             raise ValueError(f"turn {turn} has neither a user message nor a new function: add one")
         if turn == 0:
-            said = self.dialect.open(said)
-        for at, message in self._thoughtless.items():
-            self._messages[at] = message
-        self._thoughtless.clear()
-        self._messages.extend(said)
-        self.episode.add(Said(said))
+            messages = self.dialect.open(messages)
+        for position, answer in self._without_reasoning.items():
+            self._messages[position] = answer
+        self._without_reasoning.clear()
+        self._messages.extend(messages)
+        self.episode.add(Said(messages))
 
-    async def _take(self, turn: int) -> None:
+    async def _answer_turn(self, turn: int) -> None:
         """Request answers and make their calls until the turn ends by itself or reaches the step limit."""
         answers = self.episode.turns[-1].answers
         while await self._step(turn, len(answers)):
@@ -109,16 +110,17 @@ class ConversationAttempt:
                 return
 
     async def _step(self, turn: int, step: int) -> bool:
-        """Request one answer, make its calls and note both in the episode; return True if the model must answer again.
+        """Request one answer and make its calls; return True if the model must answer again.
 
-        A full context window ends the conversation. It raises instead with `compat`, or if the model never answered.
+        Both become events of the episode. A full context window ends the conversation; it raises instead with `compat`,
+        or if the model never answered.
         """
         request = input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
         except EndpointError as error:
-            begun = any(isinstance(event, Answered) for event in self.episode.events)
-            if self.compat or not begun or error_cause(str(error)) != "overflow":
+            has_answers = any(isinstance(event, Answered) for event in self.episode.events)
+            if self.compat or not has_answers or error_cause(str(error)) != "overflow":
                 raise
             self.episode.add(Answered(made=[], request=request))
             self.episode.add(TurnEnded("overflow", str(error)))
@@ -126,32 +128,43 @@ class ConversationAttempt:
         if completion is None:
             return False
         content = self.dialect.step(completion)
-        decoded = self.recorded.decoded(turn, step, self.dialect.decode(content))
-        made: list[JSON] = [source_text(call, self.dialect.separator) for call in decoded.calls]
+        reading = self.recorded.decoded(turn, step, self.dialect.decode(content))
+        made: list[JSON] = [source_text(call, self.dialect.separator) for call in reading.calls]
         self.episode.add(Answered(content, made, completion.finish_reason, completion, request))
-        message = self.dialect.said(completion, content, decoded, f"{turn}_{step}")
-        if self.reasoning == "turn":
-            self._thoughtless[len(self._messages)] = message
-        kept = message if self.reasoning == "never" else self.dialect.within_turn(message, completion)
-        self._messages.append(kept)
-        if decoded.calls:
-            await self._call(decoded, message)
+        message = self.dialect.said(completion, content, reading, f"{turn}_{step}")
+        self._add_answer(message, completion)
+        if reading.calls:
+            await self._make_calls(reading, message)
             return True
-        answered = not self.compat and not completion.tool_calls and is_answer(content)
-        ending = "empty" if decoded.problem is None else "answer" if answered else "unreadable"
-        self.episode.add(TurnEnded(ending, decoded.problem or ""))
+        self.episode.add(TurnEnded(self._ending(completion, content, reading), reading.problem or ""))
         return False
 
-    async def _call(self, decoded: Reading, message: Message) -> None:
+    def _add_answer(self, message: Message, completion: Completion) -> None:
+        """Add an answer to the model's messages, with its reasoning for as long as the endpoint wants it back."""
+        if self.reasoning == "turn":
+            self._without_reasoning[len(self._messages)] = message
+        self._messages.append(message if self.reasoning == "never" else self.dialect.within_turn(message, completion))
+
+    def _ending(self, completion: Completion, content: JSON, reading: Reading) -> str:
+        """Return how an answer without readable calls ends its turn: `empty`, `answer` or `unreadable`."""
+        if reading.problem is None:
+            return "empty"
+        if self.compat or completion.tool_calls or not is_answer(content):
+            return "unreadable"
+        return "answer"
+
+    async def _make_calls(self, reading: Reading, message: Message) -> None:
         """Make an answer's calls on the simulators, and add the results to the episode and the model's messages.
 
         Simulators that may block run in a thread, so that other conversations go on.
         """
-        bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
-        results = self._make(decoded.calls) if bounded else await asyncio.to_thread(self._make, decoded.calls)
-        for call, result in zip(decoded.calls, results, strict=True):
+        if all(simulator.bounded for simulator in self.backend.simulators.values()):
+            results = self._make(reading.calls)
+        else:
+            results = await asyncio.to_thread(self._make, reading.calls)
+        for call, result in zip(reading.calls, results, strict=True):
             self.episode.add(Called(call, result))
-        self._messages.extend(self.dialect.results(message, decoded, [result.text for result in results]))
+        self._messages.extend(self.dialect.results(message, reading, [result.text for result in results]))
 
     def _make(self, calls: Sequence[FunctionCall]) -> list[OperationResult]:
         return [self.backend.call(call) for call in calls]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TypeAlias, TypeVar, cast
 
 from tunecheck._json import JSON
@@ -43,8 +44,8 @@ class Said:
 class Answered:
     """An answer of the model.
 
-    `content` is the step in the result. `made` holds the texts of the executed calls, None if unknown. `completion` is
-    None for an answer that never arrived or was recorded. `request` is the log entry of the request, if kept.
+    `content` is the step in the result. `made` is the list of the executed calls' texts, None if unknown. `completion`
+    is None for an answer that never arrived or was recorded. `request` is the log entry of the request, if kept.
     """
 
     content: JSON = None
@@ -82,9 +83,10 @@ class StateSeen:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The end of a turn; `by` is `answer`, `empty`, `unreadable`, `step_limit`, `overflow` or `force`.
+    """The end of a turn.
 
-    `detail` is the error text or the step limit.
+    `by` is the reason: `answer`, `empty` or `unreadable`; or, if the conversation was ended by force, `step_limit`,
+    `overflow` or `force` (unknown reason). `detail` is the error text or the step limit.
     """
 
     by: str
@@ -134,10 +136,8 @@ class Episode:
 
     @property
     def ended_by(self) -> str | None:
-        """Why the conversation was ended by force: `step_limit` or `overflow`; None if it was not, or for an unknown
-        reason.
-        """
-        return next((by for by in self._forced_ends() if by != "force"), None)
+        """The reason of a forced end, `step_limit` or `overflow`; None without such an end or for an unknown reason."""
+        return next((reason for reason in self._forced_ends() if reason != "force"), None)
 
     @property
     def forced_quit(self) -> bool:
@@ -145,7 +145,8 @@ class Episode:
         return bool(self._forced_ends())
 
     def _forced_ends(self) -> list[str]:
-        return [event.by for event in self.events if isinstance(event, TurnEnded) and event.by in _FORCED]
+        ends = [event.by for event in self.events if isinstance(event, TurnEnded)]
+        return [reason for reason in ends if reason in _FORCED]
 
     def columns(self) -> dict[str, JSON]:
         """Return the row's columns about the course of the conversation, from which `of_columns` restores an episode.
@@ -154,10 +155,10 @@ class Episode:
         """
         made: list[JSON] = [[answer.made for answer in turn.answers] for turn in self.turns]
         reasons = [[answer.finish_reason for answer in turn.answers] for turn in self.turns]
-        known = any(reason is not None for turn in reasons for reason in turn)
+        has_reason = any(reason is not None for turn in reasons for reason in turn)
         return {
             "calls_made": made or None,
-            "finish_reasons": [*reasons] if known else None,
+            "finish_reasons": [*reasons] if has_reason else None,
             "forced_quit": self.forced_quit,
             "ended_by": self.ended_by,
         }
@@ -180,11 +181,12 @@ class Episode:
             ended_by: the forced end: `step_limit` or `overflow`.
         """
         episode = cls()
-        made, reasons = ([*value] if isinstance(value, list) else [] for value in (calls_made, finish_reasons))
-        for turn in range(max(len(made), len(reasons))):
+        made: list[JSON] = calls_made if isinstance(calls_made, list) else []
+        reasons: list[JSON] = finish_reasons if isinstance(finish_reasons, list) else []
+        for turn, columns in enumerate(zip_longest(made, reasons)):
             episode.add(Said())
-            lists = [each[turn] for each in (made, reasons) if turn < len(each) and isinstance(each[turn], list)]
-            for step in range(max(map(len, lists), default=0)):
+            steps = max((len(column) for column in columns if isinstance(column, list)), default=0)
+            for step in range(steps):
                 episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
         if forced_quit is True:
             episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
@@ -202,20 +204,22 @@ class Episode:
             episode.add(TurnEnded("force"))
         return episode
 
-    def decoded(self, turn: int, step: int, decoded: Reading) -> Reading:
-        """Return the calls that were executed in this step (turn and step from 0), if the log shows them; else
-        `decoded`.
+    def decoded(self, turn: int, step: int, reading: Reading) -> Reading:
+        """Return the calls that were executed in this step (turn and step from 0).
 
-        If the log shows that no call was executed, the reading has a problem instead of calls.
+        Without a record of them, return `reading`, which is how the answer reads today. If the record shows that no
+        call was executed although the answer has some today, return a problem instead of calls.
         """
         answers = self.turns[turn].answers if turn < len(self.turns) else []
         texts = answers[step].made if step < len(answers) else None
-        if not isinstance(texts, list) or not (texts or decoded.calls):
-            return decoded
-        if not texts:
+        if not isinstance(texts, list):
+            return reading
+        if texts:
+            executed = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
+            return executed if len(executed.calls) == len(texts) else reading
+        if reading.calls:
             return Reading(problem="no call was read in this answer when the conversation took place")
-        then = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
-        return then if len(then.calls) == len(texts) else decoded
+        return reading
 
 
 UNKNOWN = Episode()
@@ -230,8 +234,8 @@ def inference_log(episode: Episode) -> list[JSON]:
     for event in episode.events:
         match event:
             case StateSeen():
-                named = cast("Mapping[str, JSON]", event.states).items()
-                entries.append([{"role": "state_info", "class_name": name, "content": text} for name, text in named])
+                texts = cast("Mapping[str, JSON]", event.states).items()
+                entries.append([{"role": "state_info", "class_name": name, "content": text} for name, text in texts])
             case Said():
                 turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
                 entries.append(turn)
@@ -252,15 +256,15 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
     completion = answer.completion
     if completion is None:
         return
-    said: dict[str, JSON] = {"role": "assistant", "content": answer.content}
+    message: dict[str, JSON] = {"role": "assistant", "content": answer.content}
     if completion.reasoning:
-        said["reasoning_content"] = completion.reasoning
-    differs = isinstance(answer.content, str) and completion.text not in (None, answer.content)
-    if completion.raw_text is not None or differs:
-        said["raw_text"] = completion.raw_text or completion.text
+        message["reasoning_content"] = completion.reasoning
+    text_was_changed = isinstance(answer.content, str) and completion.text not in (None, answer.content)
+    if completion.raw_text is not None or text_was_changed:
+        message["raw_text"] = completion.raw_text or completion.text
     if completion.finish_reason is not None:
-        said["finish_reason"] = completion.finish_reason
-    yield said
+        message["finish_reason"] = completion.finish_reason
+    yield message
     if answer.made:
         yield _note("decode_success", "Successfully decoded model response.", answer.made)
 
@@ -289,25 +293,36 @@ def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]]
 def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
     """Yield the events that one turn of an inference log reports: its answers, and a forced end."""
     yield Said()
-    for key, items in turn.items():
-        if not isinstance(items, list):
+    for key, value in turn.items():
+        if not isinstance(value, list):
             continue
-        known = [item for item in items if isinstance(item, dict)]
-        notes = [item for item in known if item.get("role") == "handler_log"]
+        entries = [entry for entry in value if isinstance(entry, dict)]
+        notes = [entry for entry in entries if entry.get("role") == "handler_log"]
         if key.startswith("step_"):
-            said = next((item for item in known if item.get("role") == "assistant"), {})
-            calls = [call for note in notes if (call := note.get("model_response_decoded"))]
-            # a note without calls reports that none was read; without a note, the calls are unknown
-            made: JSON = calls[0] if calls else [] if notes else None
-            yield Answered(said.get("content"), made, said.get("finish_reason"))
-        yield from (TurnEnded(by) for note in notes if (by := _ending(note)))
+            message = next((entry for entry in entries if entry.get("role") == "assistant"), {})
+            yield Answered(message.get("content"), _executed_calls(notes), message.get("finish_reason"))
+        for note in notes:
+            reason = _forced_end(note)
+            if reason is not None:
+                yield TurnEnded(reason)
 
 
-def _ending(note: Mapping[str, JSON]) -> str | None:
-    """Return the forced end that a log note reports, `overflow` or `step_limit`; None for other notes."""
+def _executed_calls(notes: Sequence[Mapping[str, JSON]]) -> JSON:
+    """Return the calls that the notes of a step report as executed; None (unknown) without any note."""
+    if not notes:
+        return None
+    reported = [note.get("model_response_decoded") for note in notes]
+    return next((calls for calls in reported if calls), [])  # a note without calls reports that none was read
+
+
+def _forced_end(note: Mapping[str, JSON]) -> str | None:
+    """Return the forced end that a note of the log reports, `overflow` or `step_limit`; None for other notes."""
     if note.get("event") == "overflow":
         return "overflow"
-    return "step_limit" if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")) else None
+    # BFCL's own logs have no event for this, only the sentence
+    if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")):
+        return "step_limit"
+    return None
 
 
 Number = TypeVar("Number", int, float)
@@ -315,24 +330,9 @@ Number = TypeVar("Number", int, float)
 BY_STEP = ("input_token_count", "output_token_count", "latency")
 
 OUTPUT_COLUMNS = (
-    "result",
-    "inference_log",
-    *BY_STEP,
-    "response",
-    "text",
-    "tool_calls",
-    "usage",
-    "latency_ms",
-    "finish_reason",
-    "request_id",
-    "steps",
-    "finish_reasons",
-    "calls_made",
-    "forced_quit",
-    "ended_by",
-    "error",
-    "simulated",
-)
+    "result", "inference_log", *BY_STEP, "response", "text", "tool_calls", "usage", "latency_ms", "finish_reason",
+    "request_id", "steps", "finish_reasons", "calls_made", "forced_quit", "ended_by", "error", "simulated",
+)  # fmt: skip
 """The columns of a conversation's answer."""
 
 REASONING = "reasoning_content"
@@ -341,34 +341,36 @@ REASONING = "reasoning_content"
 
 def output_columns(episode: Episode) -> dict[str, JSON]:
     """Return the columns that the conversation adds to its row: result, log, counts by turn and step, and totals."""
-    by_turn = [turn.completions for turn in episode.turns]
-    every = [completion for turn in by_turn for completion in turn]
+    turns = [turn.completions for turn in episode.turns]
+    completions = [completion for turn in turns for completion in turn]
+    last = completions[-1] if completions else Completion(text="")
 
-    def nested(figure: Callable[[Completion], JSON]) -> list[JSON]:
-        return [[figure(completion) for completion in turn] for turn in by_turn]
+    def by_turn_and_step(figure: Callable[[Completion], JSON]) -> list[JSON]:
+        return [[figure(completion) for completion in turn] for turn in turns]
 
-    return {
-        **(every[-1] if every else Completion(text="")).columns(),
+    columns: dict[str, JSON] = {
+        **last.columns(),
         "result": [[answer.content for answer in turn.answers if answer.completion] for turn in episode.turns],
         "inference_log": inference_log(episode),
-        "input_token_count": nested(lambda one: one.usage.input_tokens),
-        "output_token_count": nested(lambda one: one.usage.output_tokens),
-        "latency": nested(_seconds),
-        "usage": sum((one.usage for one in every), Usage()).as_json(),
-        "latency_ms": _sum(one.latency_ms for one in every),
-        "steps": len(every),
+        "input_token_count": by_turn_and_step(lambda completion: completion.usage.input_tokens),
+        "output_token_count": by_turn_and_step(lambda completion: completion.usage.output_tokens),
+        "latency": by_turn_and_step(_seconds),
+        "usage": sum((completion.usage for completion in completions), Usage()).as_json(),
+        "latency_ms": _sum(completion.latency_ms for completion in completions),
+        "steps": len(completions),
         **episode.columns(),
         "error": None,
-        "simulated": any(one.simulated for one in every),
-        **({"masked": True} if any(one.masked for one in every) else {}),
-        **({REASONING: nested(lambda one: one.reasoning or "")} if any(one.reasoning for one in every) else {}),
+        "simulated": any(completion.simulated for completion in completions),
     }
+    if any(completion.masked for completion in completions):
+        columns["masked"] = True
+    if any(completion.reasoning for completion in completions):
+        columns[REASONING] = by_turn_and_step(lambda completion: completion.reasoning or "")
+    return columns
 
 
 def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """Return the columns of a question that was asked once: the result is the one step, and the counts are plain
-    numbers.
-    """
+    """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
     return {
         **completion.columns(),
         "result": step,
@@ -384,23 +386,26 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
 
 
 def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
-    """Return the columns of a replayed record: those computed by the replay, with result and counts as recorded.
+    """Return the columns of a replayed record: `columns`, as the replay computed them, with the recorded result and
+    counts.
 
-    `ended` is True if the record has fewer turns than its row: the conversation was ended by force, unless the model
-    failed.
+    `ended` is True if the record has fewer turns than its row. Then the conversation was ended by force, unless the
+    record holds an error instead of a result.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
-    failed = isinstance(result, str) and "traceback" in record
+    is_error = isinstance(result, str) and "traceback" in record
     episode = Episode.read(record)
-    more: dict[str, JSON] = {
+    merged: dict[str, JSON] = {
+        **columns,
+        **recorded,
         "ended_by": episode.ended_by,
-        "forced_quit": (ended or episode.forced_quit) and not failed,
-        "error": result if failed else None,
+        "forced_quit": (ended or episode.forced_quit) and not is_error,
+        "error": result if is_error else None,
     }
     if not columns.get("response"):
-        more["response"] = result
-    return {**columns, **recorded, **more}
+        merged["response"] = result
+    return merged
 
 
 def _seconds(completion: Completion) -> float | None:

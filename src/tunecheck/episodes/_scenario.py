@@ -14,15 +14,8 @@ from tunecheck.episodes._speakers import Message
 from tunecheck.simulators._backend import Backends
 
 COLUMNS = (
-    "turns",
-    "tools",
-    "functions",
-    "held_out",
-    "held_out_tools",
-    "initial_config",
-    "involved_classes",
-    "long_context",
-)
+    "turns", "tools", "functions", "held_out", "held_out_tools", "initial_config", "involved_classes", "long_context",
+)  # fmt: skip
 """The columns that a conversation depends on."""
 
 Tool = Mapping[str, JSON]

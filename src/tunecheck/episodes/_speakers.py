@@ -17,23 +17,27 @@ from tunecheck.formats._reading import read_python_calls
 _DONE = "Done."
 _NO_CALL = "None of these functions does that."
 
-Tools = Sequence[Mapping[str, JSON]]
+Tools: TypeAlias = Sequence[Mapping[str, JSON]]
+
+Message: TypeAlias = Mapping[str, JSON]
+"""An OpenAI message."""
 
 
 def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     """Return a copy of the row with the right answer to one step as its ground truth, for the simulated endpoint.
 
-    The first step's answer is the turn's calls, that of any later step a closing text.
+    The right answer to a turn's first step (step 0) is the turn's calls, to later steps a closing text.
     """
+    row_id = f"{row.id} turn {turn} step {step}"
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
-    if step or not isinstance(texts, list) or not texts:
-        return _answer_row(row, f"{row.id} turn {turn} step {step}", _DONE)
+    if step > 0 or not isinstance(texts, list) or not texts:
+        return _answer_row(row, row_id, _DONE)
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
     if any("0" in call.arguments for call in calls):  # "0" marks a positional argument
         names = {name: [*(schema.get("properties") or ())] for name, schema in parameters_by_name(tools).items()}
         calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
-    return _answer_row(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
+    return _answer_row(row, row_id, write_calls(calls, "openai"))
 
 
 def question_row(row: Row, tools: Tools) -> Row:
@@ -45,33 +49,39 @@ def question_row(row: Row, tools: Tools) -> Row:
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
     schemas = parameters_by_name(tools)
-    names = [*schemas]
     if check == "relevance":
-        return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
+        return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in [*schemas][:1]], "openai"))
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
-    language = row.values.get("language")
-    # BFCL allows an empty text for some required parameters.
     required = {name for schema in schemas.values() for name in (schema.get("required") or ())}
+    texts_only = row.values.get("language") in ("java", "javascript")
     calls: list[FunctionCall] = []
-    for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
-        arguments: dict[str, JSON] = {}
-        for key, values in options.items() if isinstance(options, dict) else ():
-            given = [value for value in values if value != ""] if isinstance(values, list) else values
-            if not may_be_left_out(values) or (key in required and given):
-                value = first_value(given)
-                foreign = language in ("java", "javascript") and not isinstance(value, str)
-                arguments[key] = dumps(value).decode() if foreign else value
-        calls.append(FunctionCall(name if name in names else tool_name(name), arguments))
+    for expected in truth:
+        for name, options in expected.items() if isinstance(expected, dict) else ():
+            arguments = _first_accepted(options, required) if isinstance(options, dict) else {}
+            if texts_only:
+                arguments = {key: _as_text(value) for key, value in arguments.items()}
+            calls.append(FunctionCall(name if name in schemas else tool_name(name), arguments))
     return _answer_row(row, row.id, write_calls(calls, "openai"))
+
+
+def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str, JSON]:
+    """Return the first accepted value of each argument that a right call must have; `options` lists all of them."""
+    arguments: dict[str, JSON] = {}
+    for name, values in options.items():
+        given = [value for value in values if value != ""] if isinstance(values, list) else values
+        # BFCL allows an empty text, which means that the argument may be left out, for some required parameters, too.
+        if not may_be_left_out(values) or (name in required and given):
+            arguments[name] = first_value(given)
+    return arguments
+
+
+def _as_text(value: JSON) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
-
-
-Message: TypeAlias = Mapping[str, JSON]
-"""An OpenAI message."""
 
 
 class User(Protocol):
@@ -100,9 +110,7 @@ class ScriptedUser:
 class Model(Protocol):
     """Provides the model's answers in one conversation."""
 
-    async def answer(
-        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
-    ) -> Completion | None:
+    async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
         """Return the answer for a step of a turn (both from 0), or None if the turn ends."""
         ...
 
@@ -118,21 +126,19 @@ class EndpointModel:
     row: Row
     context: CallContext
     parameters: Mapping[str, JSON]
-    tools: Sequence[Mapping[str, JSON]]
+    tools: Tools
     in_text: bool = False
 
-    async def answer(
-        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
-    ) -> Completion | None:
+    async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
         """Return the answer for a step of a turn (both from 0) and journal it.
 
         If an interrupted run journaled this answer, return it without a request.
         """
         part = f"{turn}.{step}"
-        recorded = self.context.recall(part)
-        recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
-        if recalled is not None:
-            return recalled
+        journaled = self.context.recall(part)
+        earlier = Completion.of_columns(journaled) if isinstance(journaled, dict) else None
+        if earlier is not None:
+            return earlier
         request = ChatRequest(
             messages=tuple(messages),
             tools=tools,
@@ -149,14 +155,12 @@ class RecordedModel:
     """Returns the steps of a recorded result: a list of turns, each a list of steps, as in BFCL's result files."""
 
     def __init__(self, record: Mapping[str, JSON]) -> None:
-        self._record, self._turns = record, record.get("result")
+        result = record.get("result")
+        self._record = record
+        self._turns = result if isinstance(result, list) else []
 
-    async def answer(
-        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
-    ) -> Completion | None:
-        """Return the recorded step of a turn (both from 0) as an answer; None if the record has no further step in the
-        turn.
-        """
+    async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
+        """Return the recorded step of a turn (both from 0) as an answer; None after the turn's last recorded step."""
 
         def recorded(name: str) -> JSON:
             return step_item(self._record.get(name), turn, step)
@@ -168,7 +172,7 @@ class RecordedModel:
         return Completion(
             text=recorded_step if isinstance(recorded_step, str) else None,
             tool_calls=tuple(_tool_calls(recorded_step, f"{turn}_{step}")),
-            usage=Usage(*(whole_number(recorded(f"{side}_token_count")) for side in ("input", "output"))),
+            usage=Usage(whole_number(recorded("input_token_count")), whole_number(recorded("output_token_count"))),
             latency_ms=None if seconds is None else 1000 * seconds,
             reasoning=text_or_none(recorded("reasoning_content")),
             finish_reason=text_or_none(recorded("finish_reason")),
@@ -176,12 +180,12 @@ class RecordedModel:
 
     @property
     def only_text(self) -> bool:
-        turns = self._turns if isinstance(self._turns, list) else []
-        return all(isinstance(step, str) for turn in turns if isinstance(turn, list) for step in turn)
+        """True if the recorded result has no step with structured calls."""
+        return all(isinstance(step, str) for turn in self._turns if isinstance(turn, list) for step in turn)
 
     @property
     def turn_count(self) -> int:
-        return len(self._turns) if isinstance(self._turns, list) else 0
+        return len(self._turns)
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
@@ -189,13 +193,14 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
 
     A text has no calls. Any other step that is not a list becomes one call without a function, which is unreadable.
     """
+    if isinstance(step, str):
+        return []
     if not isinstance(step, list):
-        return [] if isinstance(step, str) else [{"type": "function", "function": None}]
+        return [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []
     for item in step:
         for name, arguments in item.items() if isinstance(item, dict) else [(None, item)]:
-            text = arguments if isinstance(arguments, str) else dumps(arguments).decode()
-            function: JSON = {"name": name, "arguments": text}
+            function: JSON = {"name": name, "arguments": _as_text(arguments)}
             calls.append({"id": f"call_{stem}_{len(calls)}", "type": "function", "function": function})
     return calls
 

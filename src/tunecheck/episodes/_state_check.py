@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 from typing import ClassVar, TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
@@ -62,9 +61,12 @@ class RowVerdict:
 
     def scored(self, metric: str) -> Verdict:
         """Return the verdict as an evaluator's result for this metric."""
-        differences: list[JSON] = [[*each] for each in self.differences]
-        properties: dict[str, JSON] = {"error_type": self.error_type, "turn": self.turn}
-        properties["state_differences"] = differences or None
+        differences: list[JSON] = [[*difference] for difference in self.differences]
+        properties: dict[str, JSON] = {
+            "error_type": self.error_type,
+            "turn": self.turn,
+            "state_differences": differences or None,
+        }
         return verdict(
             metric,
             score=None if self.valid is None else float(self.valid),
@@ -205,9 +207,8 @@ class StateCheck:
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
-            return replace(
-                unscored_verdict(f"the entry cannot be replayed: {error}"), valid=None if self.strict else False
-            )
+            verdict = unscored_verdict(f"the entry cannot be replayed: {error}")
+            return verdict if self.strict else replace(verdict, valid=False)
 
     def decode(self, step: object, mode: CallMode) -> Reading:
         """Read the calls of a step (one answer in the result); a lone call may stand without a list around it."""
@@ -223,37 +224,38 @@ class StateCheck:
                 "multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1
             )
         verdict = self._judge_by_truth(given)
-        for turns in given.truth.judging.alternatives if verdict.valid is False else ():
-            if self._judge_by_truth(replace(given, truth=replace(given.truth, turns=turns))).valid:
-                return PASSED
-        return verdict
+        if verdict.valid is not False:
+            return verdict
+        alternatives = [replace(given.truth, turns=turns) for turns in given.truth.judging.alternatives]
+        passes = any(self._judge_by_truth(replace(given, truth=truth)).valid for truth in alternatives)
+        return PASSED if passes else verdict
 
     def _judge_by_truth(self, given: Given) -> RowVerdict:
         """Make the calls of the model and of the ground truth turn by turn; return the first failure, or `PASSED`.
 
         If every call of the ground truth fails, the row is not scored.
         """
-        entry, judging = given.truth, given.truth.judging
-        answered, truth = Attempt(self.services, entry, named=given.named), Attempt(self.services, entry)
-        had: Results = Counter()  # the model's results that no call of the ground truth has used up
+        model, truth = Attempt(self.services, given.truth, named=given.named), Attempt(self.services, given.truth)
+        unused: Results = Counter()  # the model's results that no call of the ground truth has used up
         failure: RowVerdict | None = None
-        some_work = not any(entry.turns)
-        for at, (turn, items) in enumerate(zip(given.turns, entry.turns, strict=True)):
+        truth_works = not any(given.truth.turns)
+        for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             expected = results_of(truth, items)
-            some_work = some_work or not all(result.error for result in expected)
+            truth_works = truth_works or any(not result.error for result in expected)
             if failure is None:
-                had.update(made_results(answered, turn))
+                unused.update(made_results(model, turn))
                 wanted = [result for result in expected if not result.error]
-                if not judging.final_state_only:
-                    failure = _turn_failure(turn, items, truth, answered, judging)
-                    failure = failure or (missing_result(wanted, had) if items else None)
-                elif at == len(given.turns) - 1:
-                    failure = wrong_state(truth, answered, judging)
-                failure = failure and replace(failure, turn=at)
-                had -= Counter(map(_key, wanted))
-            elif some_work:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
+                if not given.truth.judging.final_state_only:
+                    failure = _turn_failure(turn, items, truth, model, given.truth.judging)
+                    if failure is None and items:
+                        failure = missing_result(wanted, unused)
+                elif number == len(given.turns) - 1:
+                    failure = wrong_state(truth, model, given.truth.judging)
+                failure = failure and replace(failure, turn=number)
+                unused -= Counter(map(_key, wanted))
+            elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
-        if not some_work:
+        if not truth_works:
             return unscored_verdict("every call of the ground truth fails")
         return failure or PASSED
 
@@ -263,14 +265,13 @@ class StateCheck:
         A strict judgement takes the calls that were executed in each step. A step that the episode does not record
         keeps the calls of the response.
         """
-        steps = [turn if isinstance(turn, list) else [] for turn in result]
-        decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
-        if not self.strict:
-            return [[step.calls for step in turn] for turn in decoded]
-        return [
-            [episode.decoded(number, at, step).calls for at, step in enumerate(turn)]
-            for number, turn in enumerate(decoded)
-        ]
+        turns: list[Turn] = []
+        for number, steps in enumerate(result):
+            readings = [self.decode(step, mode) for step in steps] if isinstance(steps, list) else []
+            if self.strict:
+                readings = [episode.decoded(number, step, reading) for step, reading in enumerate(readings)]
+            turns.append([reading.calls for reading in readings])
+        return turns
 
     def _explain(self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool) -> Sequence[Fault]:
         """Return the causes of the failure in the last of these turns; none if the search fails or would take long."""
@@ -285,7 +286,7 @@ class StateCheck:
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """Return the failure of a result without a list of steps for each turn of the ground truth; None if it has them."""
+    """Return a failure if the result lacks a list of steps for a turn of the ground truth; else None."""
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
     if len(result) != len(truth.turns):
@@ -301,21 +302,20 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
 
 
 def _turn_failure(
-    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, judging: Judging
+    turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging
 ) -> RowVerdict | None:
-    """Return what is wrong after a turn's calls, apart from missing results; None if nothing is.
+    """Return the failure after a turn's calls: no call, a call that is not allowed, or a wrong state; else None.
 
-    `items` are the turn's expected calls. Without any, every call fails that `judging` does not allow.
+    `items` are the turn's expected calls. In a turn without any, `judging` allows some calls or none.
     """
     if items:
-        return no_call(turn) or wrong_state(truth, answered, judging)
+        return no_call(turn) or wrong_state(truth, model, judging)
     calls = [call for step in turn for call in step]
-    made = next((call for call in calls if not (judging.reads_are_free or call.name in judging.free)), None)
-    if made is None:
-        return wrong_state(truth, answered, judging) if calls else None
-    return failed_verdict(
-        "multi_turn:irrelevance_error", f"called {value_text(source_text(made))}; this turn asks for no call"
-    )
+    for call in calls:
+        if not judging.reads_are_free and call.name not in judging.free:
+            text = f"called {value_text(source_text(call))}; this turn asks for no call"
+            return failed_verdict("multi_turn:irrelevance_error", text)
+    return wrong_state(truth, model, judging) if calls else None
 
 
 def _key(result: OperationResult) -> str | bytes:
@@ -346,16 +346,18 @@ def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdi
 
     Paths that the row's settings ignore do not count.
     """
-    found = deviations(truth.backend.states(), answered.backend.states())
-    named = ((path_text(each.path, _LONGEST_PATH), each) for each in found)
-    counted = ((path, each) for path, each in named if not judging.ignores(path))
-    wrong = [(path, _text(each.before), _text(each.after)) for path, each in islice(counted, _MOST_DIFFERENCES)]
-    if not wrong:
+    differences: list[tuple[str, str, str]] = []
+    for change in deviations(truth.backend.states(), answered.backend.states()):
+        path = path_text(change.path, _LONGEST_PATH)
+        if not judging.ignores(path):
+            differences.append((path, _text(change.before), _text(change.after)))
+        if len(differences) == _MOST_DIFFERENCES:
+            break
+    if not differences:
         return None
-    path, expected, actual = wrong[0]
-    return replace(
-        failed_verdict(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path), differences=(*wrong,)
-    )
+    path, expected, actual = differences[0]
+    failure = failed_verdict(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path)
+    return replace(failure, differences=(*differences,))
 
 
 def _text(value: object) -> str:

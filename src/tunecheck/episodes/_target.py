@@ -1,6 +1,6 @@
 """The conversation target: an endpoint that answers rows of several turns, with simulators for its calls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -27,7 +27,7 @@ from tunecheck.episodes._episode import (
     single_columns,
 )
 from tunecheck.episodes._playing import Services
-from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
+from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, Tool, read_scenario
 from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User, question_row
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, choose_profile
@@ -148,110 +148,116 @@ class ConversationTarget(EndpointTargetBase):
             EndpointError: a call failed for good.
         """
         record = self.endpoint.recorded_result(row)
-        if row.values.get("turns") is None:
-            return await self._ask(row, context) if record is None else recorded_columns(record, _NOTHING, ended=False)
-        if record is not None:
+        has_turns = row.values.get("turns") is not None
+        if has_turns and record is not None:
             return await self._replay(row, record, context)
+        if has_turns:
+            return await self._converse(row, context)
+        if record is not None:
+            return recorded_columns(record, _NOTHING, ended=False)
+        return await self._answer_question(row, context)
+
+    async def _converse(self, row: Row, context: CallContext) -> TargetOutput:
+        """Run the conversation of a row with turns against the endpoint; return its output columns."""
         scenario = read_scenario(row, self._services)
         in_text = self.mode == "text"
         model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
-        limit = self._step_limit if self._benchmark is None else self._step_limit + 1
-        wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
-        conversation = self._conversation(row, scenario, model, user, self.mode, wording, limit)
-        return output_columns(await conversation.run(context))
+        wording = self._wording_for(row, from_copy=in_text or scenario.adds_functions)
+        dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
+        step_limit = self._step_limit if self._benchmark is None else self._step_limit + 1
+        return output_columns(await self._attempt(scenario, model, user, dialect, step_limit).run(context))
 
-    async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
-        """Send the question of a row without turns, and return the answer's columns; its calls are not made."""
+    async def _answer_question(self, row: Row, context: CallContext) -> dict[str, JSON]:
+        """Send the question of a row without turns; return the output columns. Calls in the answer are not made."""
+        in_text = self.mode == "text"
         request = self._single.request(row, context.idempotency_key())
-        shown = request.tools or []
-        if self.mode == "text":
-            functions = row.values.get("functions")
-            if isinstance(functions, list):
-                shown = [{"type": "function", "function": function} for function in functions]
-        offer = Offer(shown, [tool.get("function") for tool in shown])
-        dialect = self._dialect(row, offer, self._wording_for(row, needs_copy=self.mode == "text"), self.mode)
-        if self.mode == "text":
+        tools = self._tools_of_question(row, request)
+        offer = Offer(tools, [tool.get("function") for tool in tools])
+        dialect = self._dialect(row, offer, self._wording_for(row, from_copy=in_text), in_text=in_text)
+        if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
-        asked = question_row(row, shown) if self.endpoint.simulated else row
-        request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
-        completion = await (self.endpoint.complete(request) if self.mode == "text" else ask(self.endpoint, request))
+        request_row = question_row(row, tools) if self.endpoint.simulated else row
+        request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
+        completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
         return single_columns(completion, dialect.step(completion), log)
 
+    def _tools_of_question(self, row: Row, request: ChatRequest) -> Sequence[Tool]:
+        """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
+        functions = row.values.get("functions")
+        if self.mode == "text" and isinstance(functions, list):
+            return [{"type": "function", "function": function} for function in functions]
+        return request.tools or []
+
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
-        """Play a recorded result's calls on the simulators; return the record's result with a log of their effects."""
+        """Make a recorded result's calls on the simulators; return the record's result with a log of their effects.
+
+        Calls are read as the recorded model wrote them, whatever the target's own mode is.
+        """
         scenario = read_scenario(row, self._services)
         model = RecordedModel(record)
         user = ScriptedUser(scenario.turns[: model.turn_count])
-        mode: CallMode = "text" if model.only_text else "tools"
         try:
-            wording = self._wording_for(row, needs_copy=True)
+            wording = self._wording_for(row, from_copy=True)
         except DataError:
             wording = OwnWording()  # used only for the log, because no request is sent
-        conversation = self._conversation(row, scenario, model, user, mode, wording, None)
-        conversation.recorded = Episode.read(record)
-        columns = output_columns(await conversation.run(context))
+        dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
+        attempt = self._attempt(scenario, model, user, dialect, None)
+        attempt.recorded = Episode.read(record)
+        columns = output_columns(await attempt.run(context))
         return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
 
-    def _conversation(
-        self,
-        row: Row,
-        scenario: Scenario,
-        model: Model,
-        user: User,
-        mode: CallMode,
-        wording: Wording,
-        limit: int | None,
+    def _attempt(
+        self, scenario: Scenario, model: Model, user: User, dialect: Dialect, step_limit: int | None
     ) -> ConversationAttempt:
-        """Return a new attempt at the row's conversation, on simulators of its own; a `limit` of None allows any number
-        of steps.
-        """
+        """Return a new attempt at a conversation, on simulators of its own; None as `step_limit` sets no limit."""
         return ConversationAttempt(
             scenario=scenario,
             model=model,
             user=user,
             backend=self._services.play(scenario),
-            dialect=self._dialect(row, scenario.offer, wording, mode),
+            dialect=dialect,
             keep_inputs=self._include_input_log,
             keep_states=self._include_state_log,
-            step_limit=limit,
+            step_limit=step_limit,
             limit_shown=self._step_limit,
             compat=self._benchmark is not None,
             reasoning=self.endpoint.sent_back,
         )
 
-    def _dialect(self, row: Row, offer: Offer, wording: Wording, mode: CallMode) -> Dialect:
-        """Return how the model gets functions and writes calls in this conversation.
+    def _dialect(self, row: Row, offer: Offer, wording: Wording, *, in_text: bool) -> Dialect:
+        """Return the dialect of one conversation: functions and calls `in_text`, or as OpenAI tools.
 
-        That is as in the benchmark of `compat`; in text mode, also as in the benchmark that the row belongs to.
+        The benchmark of `compat` decides the details. Without `compat`, only text uses the benchmark that owns the row.
         """
-        if mode == "tools":
-            benchmark = self._benchmark
+        benchmark = self._benchmark
+        if not in_text:
             return ToolsDialect(offer, wording) if benchmark is None else benchmark.tools_dialect(offer, wording)
-        owner = self._benchmark or self._owner(row)
-        if owner is None:
+        benchmark = benchmark or self._owner(row)
+        if benchmark is None:
             return TextDialect(offer, wording, self._profile)
-        return owner.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
+        return benchmark.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
 
     def _owner(self, row: Row) -> BenchmarkDialect | None:
-        """Return the dialect of the benchmark that the row belongs to, created once; None if it belongs to none."""
+        """Return the dialect of the benchmark that owns the row, created once; None if no benchmark does."""
         name = benchmark_of(row.values)
-        if name is not None and name not in self._owners:
+        if name is None:
+            return None
+        if name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
-        return None if name is None else self._owners[name]
+        return self._owners[name]
 
-    def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """Return the texts for the model: the given ones, else its family's, else the benchmark's for its rows, else
-        the shipped ones.
+    def _wording_for(self, row: Row, *, from_copy: bool) -> Wording:
+        """Return the texts for the model: the given ones, else its family's, else the owning benchmark's, else ours.
 
-        Without `needs_copy`, the shipped ones replace the benchmark's, which must be read from the user's copy.
+        The benchmark's texts must be read from the user's copy, so they are used only with `from_copy`.
         """
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return FamilyWording(self._profile.prompt)
-        owner = self._owner(row) if needs_copy else None
+        owner = self._owner(row) if from_copy else None
         return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
@@ -265,9 +271,9 @@ class ConversationTarget(EndpointTargetBase):
         truth = row.values.get("ground_truth")
         messages: list[Message] = []
         requests = []
-        for turn, said in enumerate(scenario.turns):
+        for turn, user_messages in enumerate(scenario.turns):
             calls = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
-            messages += said
+            messages += user_messages
             requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
             if calls:
                 messages.append({"role": "assistant", "content": str(calls)})
@@ -286,12 +292,12 @@ class ConversationTarget(EndpointTargetBase):
 
     def fingerprint(self) -> str | None:
         """Return a hash of everything but the row that can change answers; None if a part of it cannot be hashed."""
-        asked = super().fingerprint()
+        endpoint = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
-        if asked is None or user is None:
+        if endpoint is None or user is None:
             return None
-        wording = self._wording.fingerprint() if self._wording is not None else ""
-        return content_hash([asked, self._settings(), dict(self._parameters), user, wording, self.scoring_version])
+        wording = "" if self._wording is None else self._wording.fingerprint()
+        return content_hash([endpoint, self._settings(), dict(self._parameters), user, wording, self.scoring_version])
 
     def describe(self) -> dict[str, JSON]:
         return {**super().describe(), "conversation": self._settings()}

@@ -110,24 +110,24 @@ def _result_html(result: EvaluationResult) -> str:
 
     run = Run(result.run_dir)
     errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
-    said = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
-    said += [SIMULATED] if result.simulated else []
+    lines = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
+    if result.simulated:
+        lines.append(SIMULATED)
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
-    judges = corrections(run)
-    figures = list(_figures(run.manifest().evaluators, metrics, judges))
+    figures = list(_figures(run.manifest().evaluators, metrics, corrections(run)))
     rows = [
         (
-            each.label,
-            value_text("binary" if f"{name}.{PASS_RATE}" in metrics else "score", each.value),
-            "" if each.low is None or each.high is None else f"{each.low:.1%} to {each.high:.1%}",
+            figure.label,
+            value_text("binary" if f"{name}.{PASS_RATE}" in metrics else "score", figure.value),
+            "" if figure.low is None or figure.high is None else f"{figure.low:.1%} to {figure.high:.1%}",
             *(_count(metrics.get(f"{name}.{key}_count")) for key in ("scored", "not_applicable", "error")),
         )
-        for name, each in figures
+        for name, figure in figures
     ]
     heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
-    chart = Chart([each for _, each in figures if each.low is not None])
-    return html(View(run.id, [Text(said), chart, Table(heads, rows)], result.notes))
+    chart = Chart([figure for _, figure in figures if figure.low is not None])
+    return html(View(run.id, [Text(lines), chart, Table(heads, rows)], result.notes))
 
 
 def _figures(
@@ -141,8 +141,8 @@ def _figures(
     for name, entry in evaluators.items():
         judge = judges.get(name)
         if judge is not None and judge.corrected is not None:
-            found = judge.corrected
-            yield name, Interval(f"{name}, {judge.corrected_label}", found.value, found.low, found.high)
+            corrected = judge.corrected
+            yield name, Interval(f"{name}, {judge.corrected_label}", corrected.value, corrected.low, corrected.high)
         else:
             figure = main_figure_of(name, entry, metrics)
             label = f"{name}, {judge.raw_label}" if judge is not None and figure.is_rate else name
@@ -171,13 +171,15 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     """Record in the manifest that a run ended early and why; return the error to raise, with advice to go on."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
-    expected = isinstance(error, (TunecheckError, OSError))
-    status = "interrupted" if interrupted else "stopped" if expected else "failed"
-    reason = "interrupted" if interrupted else error_text(error) if expected else f"{type(error).__name__}: {error}"
+    if isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError)):
+        status = reason = "interrupted"
+    elif isinstance(error, (TunecheckError, OSError)):
+        status, reason = "stopped", error_text(error)
+    else:
+        status, reason = "failed", f"{type(error).__name__}: {error}"
     with contextlib.suppress(OSError):  # a full disk may be the reason for the stop
         run.write(replace(manifest, status=status, reason=reason, ended=now()))
-    if interrupted:
+    if status == "interrupted":
         return RunInterruptedError(run.folder)
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
@@ -206,9 +208,9 @@ class EndpointFacts:
     @classmethod
     def of(cls, target: Target | None, evaluators: Sequence[BoundEvaluator]) -> EndpointFacts:
         """Return the endpoints of a run's target and evaluators."""
+        endpoints = {judge.name: judge.endpoint for judge in evaluators if judge.endpoint is not None}
         own = getattr(target, "endpoint", None)
-        asked = {"target": own} if isinstance(own, Endpoint) else {}
-        return cls(asked | {each.name: each.endpoint for each in evaluators if each.endpoint is not None})
+        return cls({"target": own, **endpoints} if isinstance(own, Endpoint) else endpoints)
 
     def check_prices(self, max_cost: float | None) -> None:
         """If the cost is limited, check that the prices of all judges and of at least one endpoint are known.
@@ -216,39 +218,39 @@ class EndpointFacts:
         Raises:
             ConfigurationError: A price is unknown; the text names the endpoint.
         """
-        asked = self.endpoints
-        priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]
-        if max_cost is None or len(priced) == len(asked) > 0:
+        if max_cost is None:
             return
-        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked.items() if e.price is None and n != "target"]
-        if unknown or not priced:
+        unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
+        judges = [f"{endpoint.name!r}, which {name!r} asks" for name, endpoint in unpriced.items() if name != "target"]
+        if judges or len(unpriced) == len(self.endpoints):
             raise ConfigurationError(
-                f"max_cost: unknown price of {unknown[0] if unknown else 'the calls'}: "
+                f"max_cost: unknown price of {judges[0] if judges else 'the calls'}: "
                 "write `price:` in the endpoint's definition, or give --prices FILE"
             )
 
     def known(self) -> dict[str, JSON]:
         """Return the known facts by endpoint, in the format of manifests."""
-        found = {name: endpoint.facts for name, endpoint in self.endpoints.items() if endpoint.facts != ApiFacts()}
-        return {name: to_builtins(facts) for name, facts in found.items()}
+        learned = {name: endpoint.facts for name, endpoint in self.endpoints.items() if endpoint.facts != ApiFacts()}
+        return {name: to_builtins(facts) for name, facts in learned.items()}
 
     def added_to(self, manifest: RunFile) -> RunFile:
         """Return the manifest with the facts known now, so that a resumed run has them; it is signed if it is ours."""
-        found = replace(manifest, api=self.known())
-        return sign_manifest(found) if began_here(manifest) else found
+        extended = replace(manifest, api=self.known())
+        return sign_manifest(extended) if began_here(manifest) else extended
 
     def recall_from(self, manifest: RunFile) -> None:
         """Restore the facts that this run's earlier part learned.
 
         Facts in other people's manifests are ignored, because they would change requests.
         """
-        self.recall(manifest.api if began_here(manifest) else {})
+        if began_here(manifest):
+            self.recall(manifest.api)
 
-    def recall(self, found: Mapping[str, JSON]) -> None:
+    def recall(self, facts: Mapping[str, JSON]) -> None:
         """Restore facts about endpoints' APIs, by evaluator or `target`; facts that cannot be read are ignored."""
-        for name, endpoint in self.endpoints.items():
+        for name in self.endpoints.keys() & facts.keys():
             with contextlib.suppress(ValidationError):  # written by another version: the run learns the facts again
-                endpoint.facts = convert_value(found[name], ApiFacts) if name in found else endpoint.facts
+                self.endpoints[name].facts = convert_value(facts[name], ApiFacts)
 
     def sentences(self) -> Iterator[str]:
         """Yield the known facts as sentences."""
@@ -353,20 +355,23 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
 
 
 class _Stopper:
-    """Asks a run to stop, from a signal handler or another thread."""
+    """Stops a run at the request of a signal handler or another thread.
+
+    A request is pending until the run's event loop handles it; then the engine is stopping.
+    """
 
     def __init__(self, engine: RunsPlan) -> None:
         """Prepare to stop this engine; `bind` tells which task runs it."""
         self._engine = engine
         self._pending = False
-        self.stopping = False
+        self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
     @property
-    def asked(self) -> bool:
+    def was_requested(self) -> bool:
         """True if a stop was requested before."""
-        return self._pending or self.stopping
+        return self._pending or self._stopping
 
     def bind(self) -> None:
         """Remember the current task as the one to stop; stop it at once if that was requested before."""
@@ -374,8 +379,8 @@ class _Stopper:
         if self._pending:
             self._stop()
 
-    def ask(self) -> bool:
-        """Request an orderly stop: calls in flight get some seconds. A second request ends them.
+    def request(self) -> bool:
+        """Request an orderly stop: calls in flight get 10 seconds. A second request ends them at once.
 
         Return False if the first request is still pending because code blocks the loop.
         """
@@ -391,10 +396,10 @@ class _Stopper:
         assert self._loop is not None
         assert self._task is not None
         self._pending = False
-        if self.stopping:
+        if self._stopping:
             self._task.cancel()
             return
-        self.stopping = True
+        self._stopping = True
         self._engine.stop(RunInterruptedError(None))
         self._loop.call_later(_GRACE_S, self._task.cancel)
 
@@ -421,10 +426,11 @@ async def _run(
             _show(engine, show)
             if isinstance(show, LiveProgress):
                 show.close()
-        if (load := engine.load()) is not None and load.refused:
+        load = engine.load()
+        if load is not None and load.refused:
             engine.tally.notes.append(load.sentence())
-        for name, each in closing.items():
-            await _close(name, each, engine.tally.notes)
+        for name, closable in closing.items():
+            await _close(name, closable, engine.tally.notes)
 
 
 async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
@@ -440,7 +446,8 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     from tunecheck._progress import Progress
 
     tally, load = engine.tally, engine.load()
-    remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
+    remarks = ["" if load is None else load.brief(), engine.waiting_for()]
+    remark = ", ".join(filter(None, remarks))
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - an error in a caller's function must not end a costly run
@@ -451,10 +458,10 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     return True
 
 
-async def _close(name: str, each: Closable, notes: list[str]) -> None:
+async def _close(name: str, closable: Closable, notes: list[str]) -> None:
     """Close a target or evaluator; an error becomes a note, because the answers are complete."""
     try:
-        await each.close()
+        await closable.close()
     except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
         notes.append(f"closing {name} failed: {type(error).__name__}: {error}")
 
@@ -473,9 +480,9 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
         Raises:
             LeftAtOnceError: the first request is still pending, because code blocks the loop.
         """
-        if number == signal.SIGTERM and stopper.asked:
+        if number == signal.SIGTERM and stopper.was_requested:
             return
-        if not stopper.ask():
+        if not stopper.request():
             raise LeftAtOnceError
 
     if threading.current_thread() is not threading.main_thread():

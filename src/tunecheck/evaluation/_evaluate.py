@@ -74,7 +74,7 @@ def evaluate(
         UnansweredError: The target failed on every row.
         RunError, UploadError: The run was stopped, or finished but not uploaded; the message says how to continue.
     """
-    _refuse_unknown(arguments)
+    _refuse_unknown(arguments, evaluate, EvaluateArguments)
     uploading = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
     settings = RunSettings(
         **arguments,
@@ -137,20 +137,20 @@ def score(
     """
     from tunecheck.evaluation._rescoring import RecordedRun
 
-    _refuse_unknown(arguments, score)
+    _refuse_unknown(arguments, score, ScoreArguments)
     if arguments.get("reuse") is not None:
         raise ConfigurationError("score() reuses the unchanged verdicts of its run: leave reuse out")
     settings = RunSettings(**arguments)
     recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
-    answering = recorded.target()
-    trust = settings.trust or Trust()
-    bound, rows = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust), recorded.dataset()
-    entrust(trust.of(recorded.run.manifest_file), rows, answering, bound)
+    target, trust = recorded.target(), settings.trust or Trust()
+    bound = _bind_evaluators(evaluators, layers, evaluator_config, target, trust)
+    rows = recorded.dataset()
+    entrust(trust.of(recorded.run.manifest_file), rows, target, bound)
     reuse = recorded.run.folder if settings.resume is None else None
     settings = replace(settings, name=evaluation_name or recorded.name, reuse=reuse)
-    return Execution(rows, answering, bound, layers, settings, inherited=recorded.decision).run()
+    return Execution(rows, target, bound, layers, settings, inherited=recorded.decision).run()
 
 
 def _prepare(
@@ -176,41 +176,42 @@ def _prepare(
 
         dataset = RepeatedDataset(dataset, settings.repeat)
     trust = settings.trust or Trust()
-    of_data = trust.of(*dataset.files[::-1])
-    naming = of_data if evaluators is None else trust
+    data_trust = trust.of(*dataset.files[::-1])
+    evaluator_trust = data_trust if evaluators is None else trust
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
     _check_names(evaluators)
     parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line
     layers = read_layers(config, evaluators, dataset.defaults.evaluator_mapping)
-    named = _chosen_target(target, dataset)
-    if isinstance(named, (str, os.PathLike)):
-        named = load_endpoint(os.fspath(named), trust=of_data if target is None else trust)
-    answering = _make_target(named, dataset, config, settings, user_agent, of_data)
-    _limit(answering, settings)
-    bound = _bind_evaluators(evaluators, layers, config, answering, naming)
-    entrust(trust.of(*dataset.files), dataset, answering, bound)
-    return Execution(dataset, answering, bound, layers, settings)
+    chosen = _chosen_target(target, dataset)
+    if isinstance(chosen, (str, os.PathLike)):
+        chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
+    made = _make_target(chosen, dataset, _own_mapping(config, "target"), settings, user_agent, data_trust)
+    _apply_limits(made, settings)
+    bound = _bind_evaluators(evaluators, layers, config, made, evaluator_trust)
+    entrust(trust.of(*dataset.files), dataset, made, bound)
+    return Execution(dataset, made, bound, layers, settings)
 
 
-def _limit(target: Target | None, settings: RunSettings) -> None:
+def _apply_limits(target: Target | None, settings: RunSettings) -> None:
     """Apply the run's concurrency, isolation and time limit to a target and its endpoint.
 
     If the endpoint's own limit of concurrency is lower, that limit holds and a note of the target says so.
     """
     endpoint = getattr(target, "endpoint", None)
-    asked = settings.concurrency
-    if isinstance(endpoint, Endpoint):
-        if asked is not None:
-            endpoint.allow(asked)
-            if target is not None and endpoint.concurrency is not None and endpoint.concurrency < asked:
-                most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
-                target.notes = [*target.notes, f"{most}, and not the {asked} asked for"]
+    if target is not None and isinstance(endpoint, Endpoint):
+        wanted = settings.concurrency
+        if wanted is not None:
+            endpoint.allow(wanted)
+            if endpoint.concurrency is not None and endpoint.concurrency < wanted:
+                limit = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
+                target.notes = [*target.notes, f"{limit}, and not the {wanted} asked for"]
         if settings.workers != 0:
             endpoint.isolate()
-    for each in (target, endpoint):
-        if isinstance(each, UserCalls) and settings.target_timeout != DEFAULT_TIMEOUT_S:
-            each.limit_s = settings.target_timeout
+    if settings.target_timeout != DEFAULT_TIMEOUT_S:
+        for caller in (target, endpoint):
+            if isinstance(caller, UserCalls):
+                caller.limit_s = settings.target_timeout
 
 
 def run_execution(
@@ -250,19 +251,18 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
         raise RunError(f"cannot write {path}: {error.strerror}; run {result.run_dir.name} is finished") from error
 
 
-def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., object] | None = None) -> None:
-    """Refuse keyword arguments that `function` (by default `evaluate`) does not have.
+def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., object], declared: type) -> None:
+    """Refuse keyword arguments that `function` does not have; `declared` is the type of its further arguments.
 
     Raises:
         ConfigurationError: The first unknown argument, with the most similar known name.
     """
-    declared = EvaluateArguments if function is None else ScoreArguments
-    called = evaluate if function is None else function
-    known = declared.__annotations__.keys()
-    if unknown := arguments.keys() - known:
+    further = declared.__annotations__.keys()
+    unknown = arguments.keys() - further
+    if unknown:
         name = min(unknown)
-        named = [each for each in inspect.signature(called).parameters if each != "arguments"]
-        raise ConfigurationError(f"{called.__name__}() has no argument {name!r}{did_you_mean(name, [*named, *known])}")
+        known = [*(own for own in inspect.signature(function).parameters if own != "arguments"), *further]
+        raise ConfigurationError(f"{function.__name__}() has no argument {name!r}{did_you_mean(name, known)}")
 
 
 def uploader_to(
@@ -289,65 +289,67 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
     Raises:
         ConfigurationError: The rows need several requests each, so they need an endpoint, and none is given.
     """
-    named = dataset.defaults.target
-    if target is None and is_driver(named):
-        raise ConfigurationError(f"{dataset.name}: its rows need an endpoint for {named}: give target=…")
-    return named if target is None else target
+    if target is not None:
+        return target
+    default = dataset.defaults.target
+    if is_driver(default):
+        raise ConfigurationError(f"{dataset.name}: its rows need an endpoint for {default}: give target=…")
+    return default
 
 
 def _make_target(
     target: Target | Endpoint | Callable[..., object] | None,
     dataset: Dataset,
-    config: Mapping[str, object] | None,
+    mapping: Mapping[str, object],
     settings: RunSettings,
     user_agent: str | None,
     trust: Trust,
 ) -> Target | None:
     """Return the target of a run: an endpoint for one request or several per row, or a function; None stays None.
 
-    Columns that `config` maps for `target` are allowed for functions and for endpoints with one request per row.
+    `mapping` is evaluator_config's for `target`. Only functions and endpoints with one request per row may have one.
 
     Raises:
         ConfigurationError: The target is of another kind, or an argument does not go with it.
     """
-    own = _own_mapping(config, "target")
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
-        driver, parameters = dataset.defaults.target, dataset.defaults.conversation
-        if driver is None or not is_driver(driver):  # one request a row
-            if parameters:
-                raise ConfigurationError(f"{dataset.name}: only rows of several turns take {next(iter(parameters))}")
-            columns = {**dataset.defaults.target_mapping, **_endpoint_mapping(own)}
-            places = {name: at for name, at in dataset.defaults.target_places.items() if name not in own}
-            return EndpointTarget(target, columns, places)
-        if own:
-            raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
-        return drive(driver, target, parameters, trust)
+        return _endpoint_target(target, dataset, mapping, trust)
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint: leave it out")
     if target is None or isinstance(target, Target):
-        if own:
+        if mapping:
             raise ConfigurationError("evaluator_config maps 'target', but the target takes whole rows: leave it out")
         return target
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
     if callable(target):
-        mapping = parse_mapping(own, "evaluator_config['target']")
-        return CallableTarget(target, mapping, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
+        parsed = parse_mapping(mapping, "evaluator_config['target']")
+        return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
 
 
-def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
-    """Check that the mapping for an endpoint has only references as texts, and return it.
+def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str, object], trust: Trust) -> Target:
+    """Return the target that sends rows to an endpoint: by the data set's driver, else with one request per row.
 
     Raises:
-        ConfigurationError: A value is not a text.
+        ConfigurationError: The data set's parameters, or the mapping, do not go with the target.
     """
-    for name, value in own.items():
+    driver, parameters = dataset.defaults.target, dataset.defaults.conversation
+    if driver is not None and is_driver(driver):
+        if mapping:
+            raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
+        return drive(driver, endpoint, parameters, trust)
+    if parameters:
+        raise ConfigurationError(f"{dataset.name}: only rows of several turns take {next(iter(parameters))}")
+    columns = dict(dataset.defaults.target_mapping)
+    for name, value in mapping.items():
         if not isinstance(value, str):
             raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is not a reference to a column")
-    return {name: str(value) for name, value in own.items()}
+        columns[name] = value
+    places = {name: place for name, place in dataset.defaults.target_places.items() if name not in mapping}
+    return EndpointTarget(endpoint, columns, places)
 
 
 def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:
@@ -369,14 +371,14 @@ def _bind_evaluators(
     Raises:
         ConfigurationError: An evaluator does not exist, cannot be called, or lacks a parameter that `config` maps.
     """
-    bound = []
+    all_bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        given = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
-        ready = bind_evaluator(name, in_format_of(target, given), layers[name], columns)
-        _check_own_parameters(ready, _own_mapping(config, name))
-        bound.append(ready)
-    return bound
+        loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
+        bound = bind_evaluator(name, in_format_of(target, loaded), layers[name], columns)
+        _check_own_parameters(bound, _own_mapping(config, name))
+        all_bound.append(bound)
+    return all_bound
 
 
 def _check_names(evaluators: object) -> None:
@@ -430,11 +432,11 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
     Raises:
         ConfigurationError: The first row names a simulator that is not trusted.
     """
-    things: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
-    loading = [each for each in things if isinstance(each, _LoadsByName)]
-    for each in loading:
-        each.entrust(trust)
-    if loading and trust.named_by is not None:  # one error before any call, instead of one in every row
+    candidates: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
+    loaders = [candidate for candidate in candidates if isinstance(candidate, _LoadsByName)]
+    for loader in loaders:
+        loader.entrust(trust)
+    if loaders and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
         names = None if first is None else first.values.get("involved_classes")
         for plugin in plugins.discover("simulators"):

@@ -25,19 +25,9 @@ from tunecheck.formats._reading import read_calls
 from tunecheck.plugins import discover, find
 
 _ANSWERS = ("preferred_output", "completion", "chosen")
-_CONVERSATION = frozenset(
-    (
-        "messages",
-        "tools",
-        "functions",
-        "function_call",
-        "input",
-        "prompt",
-        *_ANSWERS,
-        "non_preferred_output",
-        "rejected",
-    )
-)
+_CONVERSATION = frozenset((
+    "messages", "tools", "functions", "function_call", "input", "prompt", *_ANSWERS, "non_preferred_output", "rejected",
+))  # fmt: skip
 _OF_ROWS = frozenset(("query", "answer", "ground_truth", "response", "turns"))
 """Columns that show that a file already consists of rows."""
 
