@@ -315,6 +315,24 @@ class Failures:
     faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     simulated_answers: int = 0
 
+    def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
+        """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
+        row_id, own = str(row.get("row_id")), ""
+        self.simulated_answers += row.get("outputs.simulated") is True
+        for reader in readers:
+            if reader.word(row) == "fail":
+                verdict = reader.read(row)
+                groups = self.faults.setdefault(reader.name, {})
+                for key, called in fault_groups(verdict.faults, verdict.reason).items():
+                    _add_to_group(groups, key, called, row_id, verdict.reason)
+                    own = own or ("" if key == "below_threshold" else f"{reader.name}: {called}")
+        for stage, key, words in errors_of(row):
+            _add_to_group(self.errors.setdefault(stage, {}), key, key, row_id, words)
+        if isinstance(code := row.get("cause"), str):
+            _add_to_group(self.causes, code, cause_named(code).title, row_id, evidence_of(row))
+        elif own:
+            _add_to_group(self.reasons, own, own, row_id, "")
+
     def by_code(self, name: str) -> Counter[str]:
         """Return the number of failed rows by fault code; the evaluator's own reasons all count as `own`."""
         codes: Counter[str] = Counter()
@@ -337,21 +355,7 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
     failures = Failures()
     for row in rows:
-        row_id, own = str(row.get("row_id")), ""
-        failures.simulated_answers += row.get("outputs.simulated") is True
-        for reader in readers:
-            verdict = reader.read(row)
-            if verdict.word == "fail":
-                groups = failures.faults.setdefault(reader.name, {})
-                for key, called in fault_groups(verdict.faults, verdict.reason).items():
-                    _add_to_group(groups, key, called, row_id, verdict.reason)
-                    own = own or ("" if key == "below_threshold" else f"{reader.name}: {called}")
-        for stage, key, words in errors_of(row):
-            _add_to_group(failures.errors.setdefault(stage, {}), key, key, row_id, words)
-        if isinstance(code := row.get("cause"), str):
-            _add_to_group(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
-        elif own:
-            _add_to_group(failures.reasons, own, own, row_id, "")
+        failures.add(row, readers)
     return failures
 
 

@@ -16,6 +16,7 @@ from tunecheck.comparison._compare import open_runs
 from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
+from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.report._blocks import Blocks, Shared, as_json, compress_text
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
@@ -175,6 +176,7 @@ class _Report:
         shared = Shared(self._shared)
         self._reader = DetailReader(run, shared)
         self._table = RowIndex(run)
+        self._failures = Failures()
         self._others = OtherRuns(others, run, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
@@ -194,12 +196,15 @@ class _Report:
         self._file.write(embed_json(name, as_data(text)))
 
     def _read_rows(self) -> None:
-        """Add each row to the index, and its details to the file until the file is too large."""
+        """Add each row to the index and to the failures, and its details to the file until the file is too large."""
+        verdicts = {each.name: each.verdicts for each in self._run.evaluators}
+        readers = [verdicts[name] for name in self._run.manifest.evaluators if name in verdicts]
         shapes = ShapeReader(self._run.evaluators)
         for at, row in enumerate(self._run.rows()):
             columns = shapes.columns(row)
             details = self._reader.read(at, row, columns)
             self._table.add(row, columns, details)
+            self._failures.add(row, readers)
             others = self._others.answers(at, details) if self._others is not None else {}
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})
@@ -216,7 +221,7 @@ class _Report:
             "stopped": stopped_text(run.manifest.stopped),
             "simulated_rows": table.simulated,
             "notes": [*run.notes],
-            "first": None if folder is None else _first(folder),
+            "first": None if folder is None else _first(folder, self._failures),
             "summary": summary(run, table),
             "charts": charts(run, table),
             "panels": self._reader.panels(),
@@ -226,8 +231,8 @@ class _Report:
         }
 
 
-def _first(folder: Run) -> dict[str, JSON]:
+def _first(folder: Run, failures: Failures) -> dict[str, JSON]:
     """Return the run's first screen: its sentences and its table."""
-    screen = first_screen(folder)
+    screen = first_screen(folder, failures=failures)
     rows: list[JSON] = [[text_of(cell) for cell in row] for row in screen.table.rows]
     return {"sentences": [*screen.sentences], "heads": [*map(text_of, screen.table.heads)], "rows": rows}
