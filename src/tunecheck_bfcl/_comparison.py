@@ -1,5 +1,7 @@
 """BFCL's scores as runs to compare: Tunecheck's verdict files, and the leaderboard's score files with result files.
 
+The core calls `open_scores()` to open a path as a run, and `LEADERBOARD_FIGURES` to compare two of them.
+
 …/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
 …/<category>.verdicts.jsonl                            a line for every row
 """
@@ -10,7 +12,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,7 +145,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
         return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=frozenset({POOLED}))
     scores = find_scores(path)
     if scores is None:
-        if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
+        if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in files_below(path)):
             remedy = f"run `tunecheck bfcl score {path} --out DIR`, then compare DIR"
             raise ConfigurationError(f"{path} holds results without scores; {remedy}")
         return None
@@ -155,11 +157,11 @@ def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
 
     They count as simulated if they belong to a run with simulated answers, found in a folder above them.
     """
-    name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
-    home = next(
-        (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
-    )
-    simulated = home is not None and Run(home).manifest().simulated
+    is_named = path.is_dir() and path.name not in ("score", "bfcl_score", "result")
+    name = path.name if is_named else path.parent.name
+    folders = (path.absolute(), *path.absolute().parents[:3])
+    run = next((folder for folder in folders if (folder / "run.json").is_file()), None)
+    simulated = run is not None and Run(run).manifest().simulated
     return OpenedRun(
         RunInfo(name or "scores", "bfcl", str(path), rows=0, simulated=simulated),
         scores,
@@ -189,7 +191,9 @@ class BfclScores:
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():
-                word = "not_applicable" if valid is None else "pass" if valid else "fail"
+                word = "pass" if valid else "fail"
+                if valid is None:
+                    word = "not_applicable"
                 yield {
                     "row_id": name,
                     "row_fingerprint": "",
@@ -209,14 +213,14 @@ class PooledRows:
     def records(self) -> Iterator[dict[str, JSON]]:
         """Yield the run's rows with the verdict of either BFCL evaluator copied to the pooled metric."""
         for row in self.rows.records():
-            judged = next((start for start in _JUDGED if row.get(f"{start}_result") in ("pass", "fail")), None)
-            ends = ("_result", "_reason", "_properties")
-            own = {f"{_POOLED_KEY}{end}": row[f"{judged}{end}"] for end in ends if f"{judged}{end}" in row}
-            yield {**row, **own} if own else row
+            source = next((prefix for prefix in _JUDGED if row.get(f"{prefix}_result") in ("pass", "fail")), None)
+            endings = ("_result", "_reason", "_properties")
+            pooled = {f"{_POOLED_KEY}{end}": row[f"{source}{end}"] for end in endings if f"{source}{end}" in row}
+            yield {**row, **pooled} if pooled else row
 
 
 Rows = dict[str, tuple[bool | None, str | None, JSON]]
-"""By row: whether it passed, the reason if not, and the answer if a result file contains it."""
+"""By row id: whether the row passed (None: not scored), the reason if not, and the answer if a file contains it."""
 
 
 def find_scores(path: Path) -> BfclScores | None:
@@ -226,23 +230,24 @@ def find_scores(path: Path) -> BfclScores | None:
         DataError: the scores are those of several models, or a category has two score files.
     """
     paths = [path] if path.is_file() else files_below(path)
-    named = [(category, each) for each in paths if (category := _category(each)) is not None]
-    if not named:
+    categories = {file: _category(file) for file in paths}
+    scored = {file: category for file, category in categories.items() if category is not None}
+    if not scored:
         return None
-    models = sorted({str(model_folder_of(each)) for _, each in named})
+    models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
         raise DataError(f"{path} holds the scores of {len(models)} runs or models; name one, such as {models[0]}")
     files: dict[str, Path] = {}
-    for category, each in named:
+    for file, category in scored.items():
         if category in files:
-            raise DataError(f"{files[category]} and {each} both hold scores of {category}; name the folder of one")
-        files[category] = each
-        summary = each.with_name("summary.json")
-        if each.name.endswith(_VERDICTS) and summary.is_file():
+            raise DataError(f"{files[category]} and {file} both hold scores of {category}; name the folder of one")
+        files[category] = file
+        summary = file.with_name("summary.json")
+        if file.name.endswith(_VERDICTS) and summary.is_file():
             read_object(summary)  # checks the format version of the verdicts
-    order = list(CATEGORIES)
-    known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
-    return BfclScores({name: files[name] for name in known})
+    order = [name for name in CATEGORIES if name in files]
+    unknown = sorted(files.keys() - set(order))
+    return BfclScores({name: files[name] for name in (*order, *unknown)})
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -254,17 +259,16 @@ def files_below(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
-        # Reading a pipe or a device would never end.
-        paths += [path for name in names if ".json" in name and (path := Path(place, name)).is_file()]
-    return sorted(paths)
+        paths += [Path(place, name) for name in names if ".json" in name]
+    return sorted(path for path in paths if path.is_file())  # reading a pipe or a device would never end
 
 
 def _category(path: Path) -> str | None:
     """Return the category in the name of a verdict or score file, or None for another file."""
     if path.name.endswith(_VERDICTS):
         return path.name.removesuffix(_VERDICTS) or None
-    named = _SCORE.fullmatch(path.name)
-    return OLD_NAMES.get(named["category"], named["category"]) if named else None
+    match = _SCORE.fullmatch(path.name)
+    return None if match is None else OLD_NAMES.get(match["category"], match["category"])
 
 
 def _verdict_rows(path: Path) -> Rows:
@@ -274,12 +278,13 @@ def _verdict_rows(path: Path) -> Rows:
         DataError: a line is not a verdict.
     """
     rows: Rows = {}
-    named = _RunNames()
+    unique = _UniqueIds()
     for number, value in JsonLinesSource(path).records():
         name, valid = value.get("id"), value.get("valid")
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
             raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
-        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
+        reason = None if valid else _reason(value.get("error_type"), value.get("message"))
+        rows[unique(name)] = valid, reason, None
     return rows
 
 
@@ -294,28 +299,25 @@ def _scored_rows(path: Path, category: str) -> Rows:
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts, so this is not a score file of BFCL")
-    failed: dict[str, str | None] = {}
-    named = _RunNames()
-    for number, value in lines:
-        name, error = value.get("id"), value.get("error")
-        if not isinstance(name, str):
-            raise DataError(f"{path}: line {number} has no id")
-        kind = value.get("error_type") or (error.get("error_type") if isinstance(error, dict) else None)
-        said = error.get("error_message") if isinstance(error, dict) else error
-        failed[named(row_id(name, category))] = _reason(kind, said)
-    if len(failed) != total - correct:
+    reasons: dict[str, str | None] = {}
+    for name, value in _by_id(path, lines, category):
+        error = value.get("error")
+        details = error if isinstance(error, dict) else {"error_message": error}
+        kind = value.get("error_type") or details.get("error_type")
+        reasons[name] = _reason(kind, details.get("error_message"))
+    if len(reasons) != total - correct:
         raise DataError(
-            f"{path}: line 1 counts {total - correct} failed rows, but {len(failed)} follow; write the file again"
+            f"{path}: line 1 counts {total - correct} failed rows, but {len(reasons)} follow; write the file again"
         )
-    asked = _answers_by_row(path, category)
-    unknown = failed.keys() - set(asked)
-    if unknown or len(asked) != total:
-        has = f"no row {sorted(unknown)[0]!r}, which failed there" if unknown else f"{len(asked)} rows, not {total}"
-        raise DataError(f"{_result_file(path)} does not belong to {path}: it has {has}")
-    return {name: (name not in failed, failed.get(name), answer) for name, answer in asked.items()}
+    answers = _answers_by_id(path, category)
+    unknown = sorted(reasons.keys() - answers.keys())
+    if unknown or len(answers) != total:
+        what = f"no row {unknown[0]!r}, which failed there" if unknown else f"{len(answers)} rows, not {total}"
+        raise DataError(f"{_result_file(path)} does not belong to {path}: it has {what}")
+    return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 
 
-def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
+def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
     """Return the answers from the result file that belongs to a score file, by row id.
 
     Raises:
@@ -324,27 +326,35 @@ def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
     results = _result_file(path)
     if not results.is_file():
         raise DataError(f"{path} lists only failed rows; the file with the other rows is missing: {results}")
-    answers: dict[str, JSON] = {}
-    named = _RunNames()
-    for number, value in JsonLinesSource(results).records():
+    lines = JsonLinesSource(results).records()
+    return {name: value.get("result") for name, value in _by_id(results, lines, category)}
+
+
+def _by_id(path: Path, lines: Iterable[tuple[int, Record]], category: str) -> Iterator[tuple[str, Record]]:
+    """Yield the content of each numbered line of a file with its row's id, which is made unique.
+
+    Raises:
+        DataError: a line has no id.
+    """
+    unique = _UniqueIds()
+    for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
-            raise DataError(f"{results}: line {number} has no id")
-        answers[named(row_id(name, category))] = value.get("result")
-    return answers
+            raise DataError(f"{path}: line {number} has no id")
+        yield unique(row_id(name, category)), value
 
 
 def _result_file(path: Path) -> Path:
     """Return the path of the result file for a score file: the same path, but below `result`."""
     name = path.name.removesuffix("_score.json") + "_result.json"
-    parts = list(path.absolute().parts)
-    places = [at for at, part in enumerate(parts[:-1]) if part == "score"]
-    if places:
-        parts[places[-1]] = "result"
-    return Path(*parts[:-1], name)
+    folders = list(path.absolute().parts[:-1])
+    if "score" in folders:
+        last = len(folders) - 1 - folders[::-1].index("score")
+        folders[last] = "result"
+    return Path(*folders, name)
 
 
-class _RunNames:
+class _UniqueIds:
     """Makes row ids of one file unique when called: the second row with an id becomes `<id> (2)`."""
 
     def __init__(self) -> None:
@@ -382,13 +392,13 @@ class LeaderboardFigures:
         from tunecheck_bfcl._summary import figure_weights
 
         sides = pair.sides(metric.key)
-        categories = [str(each) for each in pair.labels(_CATEGORY)]
+        categories = [str(label) for label in pair.labels(_CATEGORY)]
         names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
         weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
         for version, figures in weighed.items():
             title = f"BFCL {version.upper()}, as the leaderboard weighs it"
-            found = {name: _figure(pair, sides, categories, weights) for name, weights in figures.items()}
-            parts = [part_of(version, name, figure, title) for name, figure in found.items()]
+            scores = {name: _figure(pair, sides, categories, weights) for name, weights in figures.items()}
+            parts = [part_of(version, name, score, title) for name, score in scores.items()]
             yield from with_verdicts(parts, higher_is_better=True)
 
 

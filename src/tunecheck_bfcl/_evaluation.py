@@ -1,4 +1,7 @@
-"""BFCL against an endpoint as one run of the pipeline, which also writes result files in the leaderboard's layout."""
+"""BFCL against an endpoint as one run of the pipeline, which also writes result files in the leaderboard's layout.
+
+`tunecheck bfcl run` calls `run_bfcl()`.
+"""
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +25,158 @@ from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._result_files import ResultFile, asked_in_mode
 from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
+
+FOLDER = "bfcl"
+"""The subfolder of a run's folder with the result files."""
+
+
+@dataclass(frozen=True)
+class BfclOutcome:
+    """The outcome of a run: the result and the leaderboard's scores, which are None if all rows are errors.
+
+    The result files are below RUN/bfcl/MODEL.
+    """
+
+    result: EvaluationResult
+    model: str
+    scores: Scores | None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the result files."""
+        return self.result.run_dir / FOLDER
+
+
+def run_bfcl(
+    target: ConversationTarget,
+    *,
+    categories: str | None = None,
+    ids: Sequence[str] = (),
+    limit: int | None = None,
+    names: Names = "auto",
+    data: Path | None = None,
+    name: str | None = None,
+    **arguments: Unpack[RunArguments],
+) -> BfclOutcome:
+    """Run an endpoint on the questions and conversations of some categories, and judge the answers.
+
+    Args:
+        target: the endpoint and the way it is called. With `compat`, verdicts are exactly the leaderboard's.
+        categories: comma-separated names of categories and groups; by default all that the leaderboard scores.
+        ids: only these rows.
+        limit: at most this many rows of each category.
+        names: how functions with dots in their names are expected; see `score_results`.
+        data: the copy of BFCL; by default as in `find_bfcl`.
+        name: the run's name.
+        arguments: see `evaluate`.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+        DataError: the data is missing. The text tells how to get it.
+        RunError: the run was stopped. Finished rows are kept, and the text tells how to resume.
+    """
+    dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
+    mode = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
+    result = result_or_unanswered(
+        evaluate,
+        data=dataset,
+        target=target,
+        evaluators=_evaluators(dataset, target, mode or "auto", names, data),
+        evaluation_name=name or f"bfcl-{target.name}",
+        group_by="category",
+        **arguments,
+    )
+    folder = result.run_dir / FOLDER
+    files = RunFiles(folder, target.name)
+    try:
+        files.write(Run(result.run_dir).rows())
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}; the run itself is complete") from error
+    scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
+    return BfclOutcome(result, target.name, files.scores(scorer, mode) if files.files else None)
+
+
+def _evaluators(
+    dataset: Dataset, target: ConversationTarget, mode: AnyMode, names: Names, data: Path | None
+) -> dict[str, object]:
+    """Return the evaluators that the rows need: for conversations, for single questions, or both."""
+    columns = dataset.scan().columns
+    compat: Compat = "auto" if target.compat is None else "bfcl"
+    evaluators: dict[str, object] = {}
+    if "turns" in columns:
+        evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
+            compat=compat, mode=mode, data=str(data) if data else None, model=model_folder(target.name)
+        )
+    if "messages" in columns:
+        evaluators["call_check"] = CallCheckEvaluator(compat=compat, mode=mode, names=names)
+    return evaluators
+
+
+class RunFiles:
+    """The result files of a run below a folder, and the verdicts of the run on their rows."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        """Prepare to write a model's result files below a folder. `files` and `verdicts` are filled by `write`."""
+        self._folder, self._model = folder, model
+        self.files: dict[str, ResultFile] = {}
+        self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}
+        self._in_text: set[str] = set()
+        """Ids of rows with only text as result."""
+
+    def write(self, rows: Iterable[ResultRow]) -> None:
+        """Write the rows of a finished run to one result file per category, and note the run's verdict on each.
+
+        As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
+        out if the correct answer is not to call, because the error would then count as correct.
+        """
+        opened: dict[str, BinaryIO] = {}
+        with contextlib.ExitStack() as stack:
+            for row in rows:
+                category = CATEGORIES.get(str(row.get("inputs.category")))
+                if category is None or (category.check == "irrelevance" and "error.target" in row):
+                    continue
+                if category.name not in opened:
+                    path = self._add_file(category)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    opened[category.name] = stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
+                row_id, result = str(row.get("row_id")), row.get("outputs.result")
+                opened[category.name].write(dumps_line(_line_of(row)))
+                self.verdicts.setdefault(category.name, {})[row_id] = _verdict(row, category)
+                if isinstance(result, str) or mode_of([result]) == "text":
+                    self._in_text.add(row_id)
+
+    def _add_file(self, category: Category) -> Path:
+        """Note a category's result file in `files`, and return its path."""
+        group = "live" if category.live else "non_live"
+        if category.multi_turn:
+            group = "multi_turn"
+        path = self._folder / result_path(self._model, group, category.name)
+        self.files[category.name] = ResultFile(path, model_folder(self._model), category)
+        return path
+
+    def scores(self, scorer: LeaderboardScorer, mode: CallMode | None) -> Scores:
+        """Return the leaderboard's scores of the written files.
+
+        A row is judged again if the run has no verdict on it or decoded it in another mode. `mode` is how the model
+        was asked; None infers it from the files.
+        """
+        leaderboard_mode = mode or asked_in_mode([*self.files.values()])
+        scores: dict[str, CategoryScore] = {}
+        for category in CATEGORIES.values():
+            if category.name not in self.files:
+                continue
+            verdicts = self.verdicts[category.name]
+            judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
+            if mode is None:
+                is_text = leaderboard_mode == "text"
+                judged_again |= {row_id for row_id in verdicts if (row_id in self._in_text) != is_text}
+            if judged_again:
+                verdicts = {**verdicts, **scorer.score_rows(self.files[category.name], leaderboard_mode, judged_again)}
+            missing = len(scorer.entry_ids(category) - verdicts.keys())
+            judged = [(row_id, verdict) for row_id, verdict in verdicts.items() if verdict]
+            scores[category.name] = CategoryScore(category.name, judged, missing)
+        model = next(iter(self.files.values())).model
+        return Scores(True, {model: ModelScore(model, scores)}, [])
 
 
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -76,172 +231,24 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
     row_id = str(row.get("row_id"))
     if "error.target" in row:
         error = row["error.target"]
-        told = error if isinstance(error, dict) else {}
-        return error_line(row_id, f"{told.get('type')}: {told.get('message')}")
-    start = "outputs."
-    return result_line(row_id, {name.removeprefix(start): row[name] for name in row if name.startswith(start)})
+        details = error if isinstance(error, dict) else {}
+        return error_line(row_id, f"{details.get('type')}: {details.get('message')}")
+    prefix = "outputs."
+    return result_line(row_id, {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)})
 
 
 def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     """Return the run's verdict on a row, or None if the evaluator failed or the row ended in an error."""
     metric = "multi_turn_state" if category.multi_turn else "call_check"
-    start = f"outputs.{metric}.{metric}"
-    if f"{start}_passed" not in row or "error.target" in row:
+    prefix = f"outputs.{metric}.{metric}"
+    if f"{prefix}_passed" not in row or "error.target" in row:
         return None
-    passed, reason, found = (row.get(f"{start}_{key}") for key in ("passed", "reason", "properties"))
-    error_type, turn = (found.get("error_type"), found.get("turn")) if isinstance(found, dict) else (None, None)
+    passed, reason, found = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
+    properties = found if isinstance(found, dict) else {}
+    error_type, turn = properties.get("error_type"), properties.get("turn")
     return RowVerdict(
         passed if isinstance(passed, bool) else None,
         error_type if isinstance(error_type, str) else None,
         turn if isinstance(turn, int) else None,
         reason if isinstance(reason, str) else None,
     )
-
-
-class RunFiles:
-    """The result files of a run below a folder, and the verdicts of the run on their rows."""
-
-    def __init__(self, folder: Path, model: str) -> None:
-        """Prepare to write a model's result files below a folder. `files` and `verdicts` are filled by `write`."""
-        self._folder, self._model = folder, model
-        self.files: dict[str, ResultFile] = {}
-        self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}
-        self._in_text: set[str] = set()
-        """Ids of rows with only text as result."""
-
-    def write(self, rows: Iterable[ResultRow]) -> None:
-        """Write the rows of a finished run to one result file per category, and note the run's verdict on each.
-
-        As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
-        out if the correct answer is not to call, because the error would then count as correct.
-        """
-        opened: dict[str, BinaryIO] = {}
-        with contextlib.ExitStack() as files:
-            for row in rows:
-                category = CATEGORIES.get(str(row.get("inputs.category")))
-                if category is None or (category.check == "irrelevance" and "error.target" in row):
-                    continue
-                if category.name not in opened:
-                    path = self._path(category)
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    opened[category.name] = files.enter_context(files.enter_context(replacing(path)).open("wb"))
-                row_id, result = str(row.get("row_id")), row.get("outputs.result")
-                opened[category.name].write(dumps_line(_line_of(row)))
-                self.verdicts.setdefault(category.name, {})[row_id] = _verdict(row, category)
-                if isinstance(result, str) or mode_of([result]) == "text":
-                    self._in_text.add(row_id)
-
-    def _path(self, category: Category) -> Path:
-        """Return the path of a category's result file, and register the file in `files`."""
-        group = "multi_turn" if category.multi_turn else "live" if category.live else "non_live"
-        path = self._folder / result_path(self._model, group, category.name)
-        self.files[category.name] = ResultFile(path, model_folder(self._model), category)
-        return path
-
-    def scores(self, scorer: LeaderboardScorer, asked: CallMode | None) -> Scores:
-        """Return the leaderboard's scores of the written files.
-
-        A row is judged again if the run has no verdict on it or decoded it in another mode. `asked` is how the model
-        was asked; None infers it from the files.
-        """
-        mode = asked or asked_in_mode([*self.files.values()])
-        categories: dict[str, CategoryScore] = {}
-        for name in filter(self.files.__contains__, CATEGORIES):
-            known = self.verdicts[name]
-            unknown = {each for each, verdict in known.items() if verdict is None}
-            if asked is None:
-                unknown |= {each for each in known if (each in self._in_text) != (mode == "text")}
-            judged = scorer.score_rows(self.files[name], mode, unknown) if unknown else {}
-            verdicts = [(each, judged.get(each, verdict)) for each, verdict in known.items()]
-            missing = len(scorer.entry_ids(CATEGORIES[name]) - known.keys())
-            categories[name] = CategoryScore(name, [(each, found) for each, found in verdicts if found], missing)
-        model = next(iter(self.files.values())).model
-        return Scores(True, {model: ModelScore(model, categories)}, [])
-
-
-FOLDER = "bfcl"
-"""The subfolder of a run's folder with the result files."""
-
-
-@dataclass(frozen=True)
-class BfclOutcome:
-    """The outcome of a run: the result and the leaderboard's scores, which are None if all rows are errors.
-
-    The result files are below RUN/bfcl/MODEL.
-    """
-
-    result: EvaluationResult
-    model: str
-    scores: Scores | None
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the result files."""
-        return self.result.run_dir / FOLDER
-
-
-def run_bfcl(
-    target: ConversationTarget,
-    *,
-    categories: str | None = None,
-    ids: Sequence[str] = (),
-    limit: int | None = None,
-    names: Names = "auto",
-    data: Path | None = None,
-    name: str | None = None,
-    **arguments: Unpack[RunArguments],
-) -> BfclOutcome:
-    """Run an endpoint on the questions and conversations of some categories, and judge the answers.
-
-    Args:
-        target: the endpoint and the way it is called. With `compat`, verdicts are exactly the leaderboard's.
-        categories: comma-separated names of categories and groups; by default all that the leaderboard scores.
-        ids: only these rows.
-        limit: at most this many rows of each category.
-        names: how functions with dots in their names are expected; see `score_results`.
-        data: the copy of BFCL; by default as in `find_bfcl`.
-        name: the run's name.
-        arguments: see `evaluate`.
-
-    Raises:
-        ConfigurationError: an argument is wrong.
-        DataError: the data is missing. The text tells how to get it.
-        RunError: the run was stopped. Finished rows are kept, and the text tells how to resume.
-    """
-    dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
-    asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
-    result = result_or_unanswered(
-        evaluate,
-        data=dataset,
-        target=target,
-        evaluators=_evaluators(dataset, target, asked or "auto", names, data),
-        evaluation_name=name or f"bfcl-{target.name}",
-        group_by="category",
-        **arguments,
-    )
-    written = RunFiles(result.run_dir / FOLDER, target.name)
-    try:
-        written.write(Run(result.run_dir).rows())
-    except OSError as error:
-        where = result.run_dir / FOLDER
-        raise RunError(f"{where}: cannot be written: {error.strerror}; the run itself is complete") from error
-    scores = (
-        written.scores(LeaderboardScorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
-    )
-    return BfclOutcome(result, target.name, scores)
-
-
-def _evaluators(
-    dataset: Dataset, target: ConversationTarget, mode: AnyMode, names: Names, data: Path | None
-) -> dict[str, object]:
-    """Return the evaluators that the rows need: for conversations, for single questions, or both."""
-    columns = dataset.scan().columns
-    how: Compat = "auto" if target.compat is None else "bfcl"
-    evaluators: dict[str, object] = {}
-    if "turns" in columns:
-        evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
-            compat=how, mode=mode, data=str(data) if data else None, model=model_folder(target.name)
-        )
-    if "messages" in columns:
-        evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode, names=names)
-    return evaluators

@@ -1,5 +1,7 @@
 """Result files in the leaderboard's layout: their models, categories and rows.
 
+`find_results()` finds the files for the commands that score them. Each `ResultFile` yields its rows.
+
 …/<model>/[<group>/]BFCL_v4_<category>_result.json
 """
 
@@ -65,8 +67,8 @@ class ResultFile:
         try:
             value = loads(line)
         except ValueError as error:
-            named = _ID.search(line)
-            name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
+            match = _ID.search(line)
+            name = match[1].decode("utf-8", "replace") if match else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
             return RecordedResult(row_id(name, self.category.name), problem=problem)
         return self._record(value, number)
@@ -99,35 +101,57 @@ def find_results(path: Path) -> ResultTree:
     Raises:
         DataError: there are no result files, or a model has two of the same category.
     """
+    categories: dict[Path, Category] = {}
+    passed_over: list[Path] = []
+    for file in _result_paths(path):
+        category = _category(file)
+        if category is None:
+            passed_over.append(file)
+        else:
+            categories[file] = category
+    if not categories:
+        raise DataError(f"{path}: Tunecheck does not check {', '.join(file.name for file in passed_over[:5])}")
+    folders = {file: model_folder_of(file.resolve()) for file in categories}
+    names = _model_names(path, set(folders.values()))
+    models: dict[str, list[ResultFile]] = {}
+    for file, category in categories.items():
+        model = names[folders[file]]
+        files = models.setdefault(model, [])
+        twin = next((other.path for other in files if other.category is category), None)
+        if twin is not None:
+            raise DataError(f"{twin} and {file} both hold {category.name} of {model}; remove one")
+        files.append(ResultFile(file, model, category))
+    order = list(CATEGORIES)
+    for files in models.values():
+        files.sort(key=lambda result: order.index(result.category.name))
+    return ResultTree(models, passed_over)
+
+
+def _result_paths(path: Path) -> list[Path]:
+    """Return the paths of the result files at a path or below it, sorted.
+
+    Raises:
+        DataError: there are none, or one is not a regular file.
+    """
     if path.is_file():
-        paths = [path]
         if _NAME.fullmatch(path.name) is None:
             raise DataError(f"{path}: a result file is called BFCL_v4_<category>_result.json")
-    else:
-        paths = sorted(each for each in path.rglob("*_result.json") if _NAME.fullmatch(each.name))
+        return [path]
+    paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
         what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {what}")
-    odd = next((each for each in paths if not each.is_file()), None)
-    if odd is not None:  # reading a pipe or a device would never end
-        raise DataError(f"{odd}: is not a regular file")
-    named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
-    known = {each: CATEGORIES[key] for each, name in named.items() if (key := OLD_NAMES.get(name, name)) in CATEGORIES}
-    if not known:
-        raise DataError(f"{path}: Tunecheck does not check {', '.join(each.name for each in paths[:5])}")
-    folders = {each: model_folder_of(each.resolve()) for each in known}
-    names = _model_names(path, set(folders.values()))
-    models: dict[str, list[ResultFile]] = {}
-    for each, category in known.items():
-        files = models.setdefault(names[folders[each]], [])
-        twin = next((file.path for file in files if file.category is category), None)
-        if twin is not None:
-            raise DataError(f"{twin} and {each} both hold {category.name} of {names[folders[each]]}; remove one")
-        files.append(ResultFile(each, names[folders[each]], category))
-    order = list(CATEGORIES)
-    for files in models.values():
-        files.sort(key=lambda file: order.index(file.category.name))
-    return ResultTree(models, [each for each in paths if each not in known])
+    for file in paths:
+        if not file.is_file():  # reading a pipe or a device would never end
+            raise DataError(f"{file}: is not a regular file")
+    return paths
+
+
+def _category(path: Path) -> Category | None:
+    """Return the category in the name of a result file, or None if Tunecheck does not check that category."""
+    match = _NAME.fullmatch(path.name)
+    name = match["category"] if match else ""
+    return CATEGORIES.get(OLD_NAMES.get(name, name))
 
 
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
@@ -162,9 +186,9 @@ def _array(content: bytes) -> list[JSON] | None:
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
     """Return each model's name: the name of the folder, or the folder's path if two folders have the same name."""
-    counts = [folder.name for folder in folders]
+    names = [folder.name for folder in folders]
     root = path.resolve()
     return {
-        folder: folder.name or "model" if counts.count(folder.name) == 1 else folder.relative_to(root).as_posix()
+        folder: (folder.name or "model") if names.count(folder.name) == 1 else folder.relative_to(root).as_posix()
         for folder in folders
     }

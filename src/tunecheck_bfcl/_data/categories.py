@@ -82,11 +82,11 @@ CATEGORIES = {category.name: category for category in _ALL}
 """All categories by name, in the order in which results are listed."""
 
 GROUPS = {
-    "all": tuple(each.name for each in _ALL if each.scored),
-    "single_turn": tuple(each.name for each in _ALL if not each.multi_turn),
-    "non_live": tuple(each.name for each in _ALL if not each.multi_turn and not each.live),
-    "live": tuple(each.name for each in _ALL if each.live),
-    "multi_turn": tuple(each.name for each in _ALL if each.multi_turn and each.scored),
+    "all": tuple(category.name for category in _ALL if category.scored),
+    "single_turn": tuple(category.name for category in _ALL if not category.multi_turn),
+    "non_live": tuple(category.name for category in _ALL if not category.multi_turn and not category.live),
+    "live": tuple(category.name for category in _ALL if category.live),
+    "multi_turn": tuple(category.name for category in _ALL if category.multi_turn and category.scored),
 }
 """Names for groups of categories. No group contains the category that is not scored, which must be named itself."""
 
@@ -99,11 +99,11 @@ def named_categories(text: str) -> list[Category]:
     """
     categories: dict[str, Category] = {}
     for name in text.split(","):
-        for each in GROUPS.get(name.strip(), (name.strip(),)):
-            if each not in CATEGORIES:
-                hint = did_you_mean(each[:100], [*CATEGORIES, *GROUPS])
-                raise DataError(f"bfcl: there is no category {each[:100]!r}{hint}")
-            categories[each] = CATEGORIES[each]
+        for category in GROUPS.get(name.strip(), (name.strip(),)):
+            if category not in CATEGORIES:
+                hint = did_you_mean(category[:100], [*CATEGORIES, *GROUPS])
+                raise DataError(f"bfcl: there is no category {category[:100]!r}{hint}")
+            categories[category] = CATEGORIES[category]
     return list(categories.values())
 
 
@@ -116,8 +116,9 @@ def category_of(row_id: str) -> Category | None:
     return CATEGORIES[max(names, key=len)] if names else None
 
 
-_LIVE_ID = re.compile(r"(live_.+_)\d+-(\d+)-\d+")
-_VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)_(\d+)")
+# Such as `live_simple_1-0-1`: the category, the row's number, the number of its function document, and a third number.
+_LIVE_ID = re.compile(r"(?P<category>live_.+_)\d+-(?P<document>\d+)-\d+")
+_VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)_(?P<scenario>\d+)")
 
 
 def shared_part(row_id: str) -> str:
@@ -126,14 +127,16 @@ def shared_part(row_id: str) -> str:
     Variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) share a scenario. Live rows with an equal
     second number in their ids (`live_simple_0-0-0`, `live_simple_1-0-1`) share a function document.
     """
-    live, variant = _LIVE_ID.fullmatch(row_id), _VARIANT_ID.fullmatch(row_id)
-    return live[1] + live[2] if live else f"scenario {variant[1]}" if variant else row_id
+    live = _LIVE_ID.fullmatch(row_id)
+    if live is not None:
+        return live["category"] + live["document"]
+    variant = _VARIANT_ID.fullmatch(row_id)
+    return row_id if variant is None else f"scenario {variant['scenario']}"
 
 
 def is_bfcl(category: object, check: object) -> bool:
     """Return True if a row with these columns is a row of a data set `bfcl:…`."""
-    known = CATEGORIES.get(category) if isinstance(category, str) else None
-    return known is not None and known.check == check
+    return isinstance(category, str) and category in CATEGORIES and CATEGORIES[category].check == check
 
 
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})

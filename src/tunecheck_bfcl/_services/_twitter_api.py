@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
@@ -197,8 +197,7 @@ class TwitterAPI(ConfiguredService):
             tweet_id: Id of the tweet.
         """
         self._tweet(tweet_id)
-        comments: JSON = self.data["comments"].get(tweet_id, [])
-        return comments
+        return cast("JSON", self.data["comments"].get(tweet_id, []))
 
     @tool
     def get_user_stats(self, username: str) -> Fields:
@@ -223,8 +222,7 @@ class TwitterAPI(ConfiguredService):
         """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""
         if tweet_id not in self.data["tweets"]:
             raise SimulatorError(f"there is no tweet with the id {tweet_id}")
-        tweet: Fields = self.data["tweets"][tweet_id]
-        return tweet
+        return cast("Fields", self.data["tweets"][tweet_id])
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:
