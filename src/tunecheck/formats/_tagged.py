@@ -1,8 +1,11 @@
-"""Shapes of calls with arguments between tags. The tool definition gives the types of the values."""
+"""Shapes of calls with arguments between tags or in braces: `tagged`, `tree` and `braced` in families.toml.
+
+A profile asks its shape whether a call begins at a position (`begins`), and to read it (`read`). The call is added to a
+collector. Values are texts; the tool's definition gives their types.
+"""
 
 import functools
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from typing import ClassVar
@@ -24,28 +27,11 @@ from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import past
 
 _SPACE = re.compile(r"\s*+")
-_LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
-_NOTHING = ("null", "None")
-_WHOLE = re.compile(r"\s*+([+-]?\d{1,300})(\.0{0,300})?\s*+")
-"""A whole number. Servers write `007` as 7, and 5.0 as 5."""
-_NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
-_TOKEN = re.compile(r"<\|\w{1,40}\|>")
-_WRAPPERS = ("properties", "arguments")
-_UNESCAPED = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
-_QUOTED_START = re.compile(r"\s*+<!\[CDATA\[")
-_FRAMED = re.compile(r"(?s)(?:(\r\n)|\n?)(?P<value>.*?)(?(1)\r\n|\n?)")
-_MENTION = re.compile(r"[ \t\"'`.,;:)]")
 
+# -- tagged calls
 
-@functools.cache
-def _patterns(end: str, last: str, argument: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for the end of a CDATA value, and for the text after a value (another argument, or the end).
-
-    The group `again` contains repeated closing tags.
-    """
-    # Without the names of groups, which would clash with those of the pattern around it.
-    following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
-    return re.compile(rf"\]\]>\s*+(?:{end})"), re.compile(rf"(?P<again>(?:\s*+(?:{end}))*+){following}")
+_SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>")
+_WRAPPERS = ("properties", "arguments")  # keys of the schema that some models write around the arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +75,66 @@ class TaggedCalls:
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
-        name, position = collector.plain_name(_TOKEN.sub("", head["name"]).strip()), head.end()
+        name = collector.plain_name(_SPECIAL_TOKEN.sub("", head["name"]).strip())
         if head.groupdict().get("alone"):
             collector.add(collector.format, name)
-            return position
+            return head.end()
         arguments: JSON
-        position = skip_space(text, position)
-        if text.startswith("{", position):
-            arguments, position = decode_at(text, position)
+        arguments_start = skip_space(text, head.end())
+        if text.startswith("{", arguments_start):
+            arguments, arguments_end = decode_at(text, arguments_start)
         else:
-            arguments, position = self._arguments(text, position, name, collector.schema(name))
-        last = self.last.match(text, skip_space(text, position))
-        if not last:
-            raise self.unclosed(f"the call of {quoted(name)}", text, position)
+            arguments, arguments_end = self._read_arguments(text, arguments_start, collector.schema(name))
+        call_end = self._skip_closing_tags(text, arguments_end)
+        if call_end is None:
+            raise self.unclosed(f"the call of {quoted(name)}", text, arguments_end)
         collector.add(collector.format, name, arguments)
-        while last and last.end() > position:  # a model may repeat the closing tag
-            position = last.end()
-            last = self.last.match(text, skip_space(text, position))
-        if self.lone and (key := self.lone.search(text, head.end(), position)):
-            raise UnreadableError(f"a key of {quoted(name)} has no value at {place(text, key.start())}")
+        lone_key = self.lone.search(text, head.end(), call_end) if self.lone else None
+        if lone_key:
+            raise UnreadableError(f"a key of {quoted(name)} has no value at {place(text, lone_key.start())}")
+        return call_end
+
+    def _read_arguments(self, text: str, position: int, schema: Schema | None) -> tuple[dict[str, JSON], int]:
+        """Read arguments from this position on. Return them by key, and the position after the last one."""
+        arguments: dict[str, JSON] = {}
+        values = _ValueReader(self, text)
+        while opening := self.argument.match(text, position):
+            key = opening["key"].strip()
+            if key in arguments:
+                raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
+            value, value_end = values.read(opening)
+            position = skip_space(text, value_end)
+            wrapped = None
+            if key in _WRAPPERS and schema and not schema.property(key):
+                wrapped = _guess_value(value)
+            if isinstance(wrapped, dict):
+                arguments |= wrapped
+            else:
+                arguments[key] = self._typed_value(value, opening.groupdict().get("kind"), schema, key)
+        return arguments, position
+
+    def _typed_value(self, value: str, kind: str | None, schema: Schema | None, key: str) -> JSON:
+        """Convert an argument's text to the type in its tag (`kind`), or else to the parameter's type in the schema."""
+        if kind in ("string", "true"):
+            return value
+        if kind is not None:
+            try:
+                return decode(value)
+            except UnreadableError:
+                return value  # as in the servers' parsers
+        parameter = schema and schema.property(key)
+        if schema and self.guessed:
+            return _convert(value, parameter)
+        return _convert_if_typed(value, parameter)
+
+    def _skip_closing_tags(self, text: str, position: int) -> int | None:
+        """Return the position after the call's closing tag, which a model may repeat, or None without the tag."""
+        closing = self.last.match(text, skip_space(text, position))
+        if not closing:
+            return None
+        while closing and closing.end() > position:
+            position = closing.end()
+            closing = self.last.match(text, skip_space(text, position))
         return position
 
     def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
@@ -115,41 +142,28 @@ class TaggedCalls:
         kind = UnreadableError if self.last.search(text, start) else CutOffError
         return kind(f"{what} is not closed at {place(text, start)}")
 
-    def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
-        """Read arguments, and return them with their end position."""
-        arguments: dict[str, JSON] = {}
-        values, guess = _TagValues(self, text), self.guessed and schema is not None
-        while opening := self.argument.match(text, position):
-            key = opening["key"].strip()
-            if key in arguments:
-                raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
-            value, position = values.read(opening)
-            if key in _WRAPPERS and schema and not schema.property(key):
-                held = _guess_value(value)  # some models wrap the arguments in the schema's key
-                if isinstance(held, dict):
-                    arguments |= held
-                    position = skip_space(text, position)
-                    continue
-            kind = opening.groupdict().get("kind")
-            parameter = schema and schema.property(key)
-            arguments[key] = value if kind else _convert(value, parameter, guess=guess)
-            if kind not in (None, "string", "true"):
-                with suppress(UnreadableError):  # not JSON: text, as in the servers' parsers
-                    arguments[key] = decode(value)
-            position = skip_space(text, position)
-        return arguments, position
+
+_CDATA_START = re.compile(r"\s*+<!\[CDATA\[")
+# a character that valid XML text has only as an entity, such as `&lt;`
+_INVALID_XML = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
+# a value with one line break on each side; both are of the same kind
+_FRAMED = re.compile(r"(?s)(?:(?P<crlf>\r\n)|\n?)(?P<value>.*?)(?(crlf)\r\n|\n?)")
+# what follows a closing tag that a text only mentions
+_AFTER_MENTION = re.compile(r"[ \t\"'`.,;:)]")
 
 
-class _TagValues:
+class _ValueReader:
     """Reads the values of one call, scanning each part of the text once."""
 
-    __slots__ = ("_closing", "_inside", "_shape", "_text")
+    __slots__ = ("_after_value", "_mention_end", "_shape", "_text", "_value_end")
 
     def __init__(self, shape: TaggedCalls, text: str) -> None:
         self._shape, self._text = shape, text
-        self._closing = (0, 0)
-        """Start and end of the closing tag that was found last; it may be that of a later argument."""
-        self._inside = 0
+        self._value_end = 0
+        """Start of the closing tag that was found last; it may be that of a later argument."""
+        self._after_value = 0
+        """End of this closing tag; equal to its start if the pattern matches without a tag."""
+        self._mention_end = 0
         """End of the last closing tag that the value only mentions; 0 without one."""
 
     def read(self, opening: re.Match[str]) -> tuple[str, int]:
@@ -159,41 +173,60 @@ class _TagValues:
             UnreadableError: no closing tag follows.
         """
         shape, text, start = self._shape, self._text, opening.end()
-        quoted_end, _ = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
-        if cdata := _QUOTED_START.match(text, start):
-            if not (end := quoted_end.search(text, cdata.end())):
+        cdata = _CDATA_START.match(text, start)
+        if cdata:
+            end = _cdata_end(shape.end.pattern).search(text, cdata.end())
+            if not end:
                 raise shape.unclosed(f"the argument {quoted(opening['key'])}", text, start)
             return text[cdata.end() : end.start()], end.end()
-        if self._closing[0] < start:
-            self._find_closing(start, opening["key"])
-        closing, after = self._closing
-        inner = shape.argument.search(text, start, closing)
-        if inner and self._inside <= inner.start():
-            return text[start : inner.start()].strip(), inner.start()
-        value = text[start:closing] if closing < after else text[start:closing].rstrip()  # without a closing tag
-        if shape.escaped and not _UNESCAPED.search(value):
+        if self._value_end < start:
+            self._find_closing_tag(start, opening["key"])
+        next_argument = shape.argument.search(text, start, self._value_end)
+        if next_argument and self._mention_end <= next_argument.start():
+            return text[start : next_argument.start()].strip(), next_argument.start()
+        value = text[start : self._value_end]
+        if self._value_end == self._after_value:
+            value = value.rstrip()
+        if shape.escaped and not _INVALID_XML.search(value):
             value = unescape(value)
         framed = _FRAMED.fullmatch(value) if shape.framed else None
-        return framed["value"] if framed else value, after
+        return framed["value"] if framed else value, self._after_value
 
-    def _find_closing(self, start: int, key: str) -> None:
+    def _find_closing_tag(self, start: int, key: str) -> None:
         """Find the closing tag that precedes an argument or the call's end, and the last one inside the value."""
-        shape, self._inside = self._shape, 0
-        _, following = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
-        for end in shape.end.finditer(self._text, start):
-            if after := following.match(self._text, end.end()):
-                self._closing = (end.start(), after.end("again"))
+        shape, self._mention_end = self._shape, 0
+        following = _after_closing_tag(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
+        for tag in shape.end.finditer(self._text, start):
+            after = following.match(self._text, tag.end())
+            if after:
+                self._value_end, self._after_value = tag.start(), after.end("repeated")
                 return
-            if not _MENTION.match(self._text, end.end()):
+            if not _AFTER_MENTION.match(self._text, tag.end()):
                 break
-            self._inside = end.end()
+            self._mention_end = tag.end()
         raise shape.unclosed(f"the argument {quoted(key)}", self._text, start)
 
 
 @functools.cache
-def _tags(only: str, prefix: str) -> re.Pattern[str]:
-    """Return a pattern for any tag, or only for the closing tag `only`."""
-    return re.compile(re.escape(only) or rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
+def _cdata_end(end: str) -> re.Pattern[str]:
+    """Return a pattern for the end of a CDATA section and the closing tag after it."""
+    return re.compile(rf"\]\]>\s*+(?:{end})")
+
+
+@functools.cache
+def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
+    """Return a pattern for the text after a closing tag: the tag `repeated`, and then an argument or the call's end."""
+    # Two groups of the same name would clash.
+    following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
+    return re.compile(rf"(?P<repeated>(?:\s*+(?:{end}))*+){following}")
+
+
+# -- calls as trees of elements
+
+
+@functools.cache
+def _any_tag(prefix: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,47 +246,64 @@ class TreeCalls:
         return self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call."""
+        """Add one call to the collector, and return the position after it.
+
+        Raises:
+            UnreadableError: there is no readable call here.
+        """
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
-        value, position = self._inside(text, head.end(), self.last, collector.schema(head["name"]), 0)
+        value, position = self._read_element(text, head.end(), self.last, collector.schema(head["name"]), 0)
         collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
         return past(self.end, text, position)
 
-    def _inside(self, text: str, start: int, last: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
-        """Read elements or text up to a closing tag."""
+    def _read_element(self, text: str, start: int, closing: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
+        """Read an element's content, elements or text, up to its closing tag. Return it and the position after the tag.
+
+        `depth` is the number of elements around it.
+        """
         if depth > MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
-        made: dict[str, JSON] = {}
+        properties: dict[str, JSON] = {}
         items: list[JSON] = []
-        position, tags = start, _tags(last if schema and schema.types() == {"string"} else "", self.prefix)
+        tags = _any_tag(self.prefix)
+        if schema and schema.types() == {"string"}:  # a text may contain any tag but its closing tag
+            tags = re.compile(re.escape(closing))
+        position = start
         while True:
             tag = tags.search(text, position)
             if not tag:
-                raise CutOffError(f"{last} is missing after {place(text, start)}")
-            if (made or items or tag[0] != last) and text[position : tag.start()].strip():
+                raise CutOffError(f"{closing} is missing after {place(text, start)}")
+            if tag[0] == closing and not properties and not items:
+                return self._leaf(text[start : tag.start()], schema, depth), tag.end()
+            if text[position : tag.start()].strip():
                 raise UnreadableError(f"text beside arguments at {place(text, position)}")
-            if tag[0] == last:
-                break
+            if tag[0] == closing:
+                return items or properties, tag.end()
             key = tag["key"]
             inner = schema and (schema.item(len(items)) if key == "item" else schema.property(key))
-            value, position = self._inside(text, tag.end(), f"{self.prefix}</{key}>", inner, depth + 1)
+            value, position = self._read_element(text, tag.end(), f"{self.prefix}</{key}>", inner, depth + 1)
             if key == "item":
                 items.append(value)
             else:
-                made[key] = value
-        if not made and not items:
-            return self._leaf(text[start : tag.start()], schema, depth), tag.end()
-        return items or made, tag.end()
+                properties[key] = value
 
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
+        """Convert the text of an element without inner elements; blank text may be an empty object or list."""
         if self.prefix and self.prefix in text:
             raise UnreadableError(f"a tag that is not closed in {quoted(text)}")
-        kinds = schema.types() if schema else frozenset[str]()
-        if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
-            return [] if "array" in kinds else {}
-        return _convert(text, schema, guess=depth > 1)
+        types = schema.types() if schema else frozenset[str]()
+        if not text.strip() and (depth == 0 or types & {"array", "object"}):
+            return [] if "array" in types else {}
+        if depth > 1:
+            return _convert(text, schema)
+        return _convert_if_typed(text, schema)
+
+
+# -- calls in braces
+
+_BRACED_NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +321,16 @@ class BracedCalls:
         return text.startswith("call:", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call."""
+        """Add one call to the collector, and return the position after it.
+
+        Raises:
+            UnreadableError: there is no readable call here.
+        """
         brace = text.find("{", position)
         if not self.begins(text, position, collector) or brace < 0:
             raise no_call(mark, text, position)
         name = text[position + len("call:") : brace].strip()
-        if not _NAME.fullmatch(name):
+        if not _BRACED_NAME.fullmatch(name):
             raise no_call(mark, text, position)
         scanner = _BracedScanner(text, brace, self.quote)
         arguments = scanner.value()
@@ -335,6 +389,15 @@ class _BracedScanner(PythonScanner):
         return match[0].strip()
 
 
+# -- values, which are texts
+
+_NULLS = ("null", "None")
+_TEXT_TYPES = frozenset({"string", "null", "str", "text", "char", "varchar", "enum"})
+# Servers write `007` as 7, and `5.0` as 5.
+_WHOLE_NUMBER = re.compile(r"\s*+(?P<whole>[+-]?\d{1,300})(?P<fraction>\.0{0,300})?\s*+")
+_PYTHON_LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
+
+
 def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
     """Convert all texts in a value to the types of the definition."""
     if isinstance(value, dict):
@@ -344,21 +407,37 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
     return _convert(value, schema) if isinstance(value, str) else value
 
 
-def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
-    """Convert a text to the type in its definition. Without a type, guess it or keep the text (`null`: None)."""
-    kinds = schema.types() if schema else frozenset[str]()
-    if not guess and not (schema and (kinds or schema.node.keys() & {"properties", "items", "const"})):
-        return None if text == "null" else text
-    if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
-        return text.strip().casefold() == "true"
-    if "null" in kinds and text.strip() in _NOTHING:
+def _convert_if_typed(text: str, schema: Schema | None) -> JSON:
+    """Convert a text if its definition has a type; else keep the text, but make None of `null`."""
+    if schema and (schema.types() or schema.node.keys() & {"properties", "items", "const"}):
+        return _convert(text, schema)
+    return None if text == "null" else text
+
+
+def _convert(text: str, schema: Schema | None) -> JSON:
+    """Convert a text to a type in its definition. Without a type, convert it to the value that it looks like."""
+    types = schema.types() if schema else frozenset[str]()
+    word = text.strip()
+    if "boolean" in types and word.casefold() in ("true", "false"):
+        return word.casefold() == "true"
+    if "null" in types and word in _NULLS:
         return None
-    if kinds and kinds <= {"string", "null", "str", "text", "char", "varchar", "enum"}:
+    if types and types <= _TEXT_TYPES:
         return text
-    whole = _WHOLE.fullmatch(text) if kinds & {"integer", "number"} else None
-    value = int(whole[1]) if whole and ("number" in kinds or not whole[2]) else _guess_value(text)
+    value: JSON = _whole_number(text, types)
+    if value is None:
+        value = _guess_value(text)
     kind = type_of(value)
-    return text if "string" in kinds and kind not in kinds and (kind != "integer" or "number" not in kinds) else value
+    fits = kind in types or (kind == "integer" and "number" in types)
+    return text if "string" in types and not fits else value
+
+
+def _whole_number(text: str, types: frozenset[str]) -> int | None:
+    """Return the whole number in a text; None if it has none, or if the types do not allow it."""
+    match = _WHOLE_NUMBER.fullmatch(text) if types & {"integer", "number"} else None
+    if not match or (match["fraction"] and "number" not in types):
+        return None
+    return int(match["whole"])
 
 
 def _guess_value(text: str) -> JSON:
@@ -366,20 +445,20 @@ def _guess_value(text: str) -> JSON:
     try:
         return decode(text)
     except UnreadableError:
-        return _unescape(text) if '\\"' in text else _literal(text)
+        return _escaped_json(text) if '\\"' in text else _python_literal(text)
 
 
-def _unescape(text: str) -> JSON:
-    """Return the value of escaped JSON, else the text itself."""
+def _escaped_json(text: str) -> JSON:
+    """Return the value of JSON with escaped quotes (`{\"a\": 1}`), else that of a Python literal, else the text."""
     try:
         return decode(str(decode(f'"{text}"')))
     except UnreadableError:
-        return _literal(text)
+        return _python_literal(text)
 
 
-def _literal(text: str) -> JSON:
+def _python_literal(text: str) -> JSON:
     """Return the value of a Python list, dict, text or constant, else the text itself."""
-    if not _LITERAL.match(text):
+    if not _PYTHON_LITERAL.match(text):
         return text
     scanner = PythonScanner(text)
     try:
