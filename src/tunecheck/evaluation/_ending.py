@@ -135,7 +135,7 @@ def _figures(
 ) -> Iterator[tuple[str, Interval]]:
     """Yield each evaluator's name with its pass rate or mean and interval; a calibrated judge's rate is corrected."""
     from tunecheck.results import main_figure_of
-    from tunecheck.statistics._results import wilson
+    from tunecheck.results._run_lines import with_interval
     from tunecheck.views import Interval
 
     for name, entry in evaluators.items():
@@ -144,10 +144,9 @@ def _figures(
             corrected = judge.corrected
             yield name, Interval(f"{name}, {judge.corrected_label}", corrected.value, corrected.low, corrected.high)
         else:
-            figure = main_figure_of(name, entry, metrics)
+            figure = with_interval(main_figure_of(name, entry, metrics), metrics)
             label = f"{name}, {judge.raw_label}" if judge is not None and figure.is_rate else name
-            share = wilson(round((figure.value or 0) * figure.verdicts), figure.verdicts)  # without verdicts, no ends
-            yield name, Interval(label, figure.value, share.low, share.high)
+            yield name, Interval(label, figure.value, figure.low, figure.high)
 
 
 def _count(value: object) -> str:

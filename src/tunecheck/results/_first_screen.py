@@ -28,14 +28,14 @@ Metrics = Mapping[str, JSON]
 class MainFigure:
     """An evaluator's pass rate, else its main mean; `value` is None if it has neither.
 
-    `verdicts` counts the independent verdicts behind a rate: 0 if rows were repeated, because trials depend on their
-    row.
+    `low` and `high` are the 95% interval of a rate, if it was computed.
     """
 
     evaluator: str
     is_rate: bool
     value: float | None
-    verdicts: int = 0
+    low: float | None = None
+    high: float | None = None
     is_uncalibrated: bool = False
 
     @property
@@ -254,12 +254,10 @@ def number_text(value: JSON) -> str:
 def main_figure_of(
     name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
 ) -> MainFigure:
-    """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics."""
+    """Return an evaluator's pass rate without its interval, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
-        is_repeated = f"{name}.pass_at_1" in metrics
-        verdicts = 0 if is_repeated or not 0 <= rate <= 1 else _count(metrics.get(f"{name}.scored_count"))
-        return MainFigure(name, True, rate, verdicts, is_uncalibrated)
+        return MainFigure(name, True, rate, is_uncalibrated=is_uncalibrated)
     means = (metrics.get(f"{name}.{key}") for key in _main_keys(name, entry, metrics))
     value = next((mean for mean in means if isinstance(mean, (int, float))), None)
     return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)

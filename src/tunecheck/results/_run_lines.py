@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tunecheck._disk import open_regular
@@ -13,6 +13,7 @@ from tunecheck._files import NewerFileError, RunFile
 from tunecheck._json import JSON
 from tunecheck.results._first_screen import MainFigure, main_figure_of
 from tunecheck.runs._store import Run, is_uncalibrated, stopped_text
+from tunecheck.statistics._results import wilson
 
 
 @dataclass(slots=True)
@@ -58,14 +59,27 @@ def describe_run(run: Run) -> RunLine:
             metrics = found if isinstance(found, dict) else {}
             line.is_finished, line.rows, line.failed_rows = True, summary.get("rows"), summary.get("failed_rows")
             line.cost = _cost(summary.get("usage"))
-            line.figures = [
-                main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
-                for name, entry in manifest.evaluators.items()
-            ]
+            for name, entry in manifest.evaluators.items():
+                uncalibrated = is_uncalibrated(run.folder.parent, entry)
+                figure = main_figure_of(name, entry, metrics, is_uncalibrated=uncalibrated)
+                line.figures.append(with_interval(figure, metrics))
     except (ConfigurationError, OSError) as error:
         line.status = "unreadable" if isinstance(error, NewerFileError) else line.status
         line.problem = str(error)
     return line
+
+
+def with_interval(figure: MainFigure, metrics: Mapping[str, JSON]) -> MainFigure:
+    """Return the figure with its rate's 95% interval; a mean, and a rate over repeated rows, get none.
+
+    `metrics` are the run's. The trials of a row depend on each other, so Wilson's interval would be too narrow.
+    """
+    scored = metrics.get(f"{figure.evaluator}.scored_count")
+    is_repeated = f"{figure.evaluator}.pass_at_1" in metrics
+    if not figure.is_rate or is_repeated or not isinstance(scored, int) or not 0 <= (figure.value or 0) <= 1:
+        return figure
+    share = wilson(round((figure.value or 0) * scored), scored)
+    return replace(figure, low=share.low, high=share.high)
 
 
 def data_of(manifest: RunFile) -> str:
