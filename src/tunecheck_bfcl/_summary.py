@@ -17,19 +17,13 @@ from tunecheck.episodes import RowVerdict
 from tunecheck.plugins import FORMAT_VERSION
 
 _CODES = {
-    "ast_decoder": "unreadable_call",
-    "cannot_find_match": "no_matching_call",
-    "inference_error": "no_response",
-    "irrelevance_error": "called_instead_of_answering",
-    "missing_optional": "missing_argument",
-    "missing_required": "missing_argument",
-    "relevance_error": "answered_instead_of_calling",
-    "type_error": "wrong_argument.type",
+    "ast_decoder": "unreadable_call", "inference_error": "no_response",
+    "cannot_find_match": "no_matching_call", "wrong_count": "call_count", "wrong_func_name": "misnamed_call",
+    "irrelevance_error": "called_instead_of_answering", "relevance_error": "answered_instead_of_calling",
+    "missing_optional": "missing_argument", "missing_required": "missing_argument",
     "unexpected_param": "unexpected_argument",
-    "value_error": "wrong_argument.other",
-    "wrong_count": "call_count",
-    "wrong_func_name": "misnamed_call",
-}
+    "type_error": "wrong_argument.type", "value_error": "wrong_argument.other",
+}  # fmt: skip
 """The fault code for each part of the leaderboard's error types. Parts are separated by colons."""
 
 
@@ -175,10 +169,8 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
     """
     simple, multi_turn = _mean(_weigh_alone(_SIMPLE, totals)), _mean(_weigh_alone(_CONVERSATIONS, totals))
     composed = _weigh_alone(_COMPOSED, totals)
-    non_live, live = (
-        _mean([simple, *composed, *_weigh_alone(["irrelevance"], totals)]),
-        _weigh_pooled((*_LIVE, *_ABSTAINING), totals),
-    )
+    non_live = _mean([simple, *composed, *_weigh_alone(["irrelevance"], totals)])
+    live = _weigh_pooled((*_LIVE, *_ABSTAINING), totals)
     figures: dict[str, dict[str, Weights | None]] = {
         "v3": {
             "overall": _mean([non_live, live, multi_turn]),

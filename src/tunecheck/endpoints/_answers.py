@@ -1,4 +1,7 @@
-"""Read the answer from a reply: a chat completion, a message, calls or plain text. Every field is checked."""
+"""Read the answer from a reply: a chat completion, a message, calls or plain text. Every field is checked.
+
+Endpoints call `read_chat()` and `read_usage()` for chat completions, and `read_answer()` for replies of other services.
+"""
 
 import codecs
 from collections.abc import Mapping
@@ -66,8 +69,8 @@ def read_answer(value: JSON) -> Completion:
     if isinstance(value, dict):
         if isinstance(value.get("choices"), list):
             return read_chat(value)
-        named = "content" in value or "tool_calls" in value or "function_call" in value
-        if isinstance(value.get("tool_calls"), list) or ("role" in value and named):
+        has_content = "content" in value or "tool_calls" in value or "function_call" in value
+        if isinstance(value.get("tool_calls"), list) or ("role" in value and has_content):
             return _read_message(value, _short(reason_of_end(value)))
         if isinstance(message := message_of(value), dict):
             return _read_message(message, _short(reason_of_end(value)))
@@ -104,9 +107,9 @@ def read_chat(reply: JSON) -> Completion:
 
 def first_choice(reply: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return the choice with index 0 or without an index, else the first one; None without choices."""
-    choices = reply.get("choices")
-    listed = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
-    return min(listed, key=lambda each: each.get("index") not in (None, 0), default=None)
+    listed = reply.get("choices")
+    choices = [choice for choice in listed if isinstance(choice, dict)] if isinstance(listed, list) else []
+    return min(choices, key=lambda choice: choice.get("index") not in (None, 0), default=None)
 
 
 def _short(reason: JSON) -> str | None:
@@ -116,33 +119,36 @@ def _short(reason: JSON) -> str | None:
 
 def read_usage(reply: JSON) -> Usage:
     """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None."""
-    told = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
-    usage = next((each for each in told if isinstance(each, dict)), None)
+    listed = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
+    usage = next((value for value in listed if isinstance(value, dict)), None)
     if usage is None:
         return Usage()
-    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
-    cached = _tokens(details, "cached_tokens") if isinstance(details, dict) else None
-    details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
-    thought = _tokens(details, "reasoning_tokens", "thoughtsTokenCount") if isinstance(details, dict) else None
-    read = _tokens(usage, "cache_read_input_tokens", "cacheReadInputTokens")
-    written = _tokens(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
-    given = _tokens(usage, "prompt_tokens", "promptTokenCount")
-    beside = _tokens(usage, "input_tokens", "inputTokens")
-    if given is None and beside is not None:
-        given = beside + (read or 0) + (written or 0)  # Anthropic and Bedrock count cached input separately
-    answered = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
+    input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
+    reasoning = _tokens(output_details, "reasoning_tokens", "thoughtsTokenCount")
+    cache_read = _tokens(usage, "cache_read_input_tokens", "cacheReadInputTokens")
+    cache_written = _tokens(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+    prompt = _tokens(usage, "prompt_tokens", "promptTokenCount")
+    uncached = _tokens(usage, "input_tokens", "inputTokens")
+    if prompt is None and uncached is not None:
+        prompt = (
+            uncached + (cache_read or 0) + (cache_written or 0)
+        )  # Anthropic and Bedrock count cached input separately
+    output = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _tokens(usage, "total_tokens", "totalTokenCount")
-    if thought and answered is not None and total == (given or 0) + answered + thought:
-        answered += thought  # some services count reasoning separately, at the same price
-    if cached is None:
-        cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount") if read is None else read
-    return Usage(given, answered, cached, thought)
+    if reasoning and output is not None and total == (prompt or 0) + output + reasoning:
+        output += reasoning  # some services count reasoning separately, at the same price
+    other_cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
+    cached = (_tokens(input_details, "cached_tokens"), cache_read, other_cached)
+    return Usage(prompt, output, next((count for count in cached if count is not None), None), reasoning)
 
 
-def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
-    """Return the first of these counts that is a plausible whole number, or None."""
+def _tokens(counts: JSON, *names: str) -> int | None:
+    """Return the first of these counts that is a plausible whole number; None without any, or without an object."""
+    if not isinstance(counts, dict):
+        return None
     for name in names:
-        value = usage.get(name)
+        value = counts.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
             return value
     return None
@@ -162,31 +168,34 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
 
     Reasoning within the text is cut out of it; the text as written is then the `raw_text`.
     """
-    held = CallCollector()
-    take_thoughts_of(message, held)
+    collector = CallCollector()
+    take_thoughts_of(message, collector)
     fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
     content = cast("JSON", content_of(message))
     if isinstance(content, list):
-        thoughts = len(held.thoughts)
-        said = [part for part in content if not (isinstance(part, dict) and take_part(part, held))]
-        if len(held.thoughts) > thoughts:
+        thoughts = len(collector.thoughts)
+        texts = [part for part in content if not (isinstance(part, dict) and take_part(part, collector))]
+        if len(collector.thoughts) > thoughts:
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shape_of(part))]
         # If the parts contain only calls or reasoning, there is no text.
-        content = said if said or not (held.calls or held.thoughts) else None
+        content = texts if texts or not (collector.calls or collector.thoughts) else None
     calls = _calls(message)
-    if held.calls and not calls:
-        calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(held.calls, "openai")))
+    if collector.calls and not calls:
+        calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(collector.calls, "openai")))
     text = _text(content)
-    if text is None:
-        refusal = message.get("refusal")
-        text = refusal if isinstance(refusal, str) else None if calls else ""
+    refusal = message.get("refusal")
+    if text is None and isinstance(refusal, str):
+        text = refusal
+    if text is None and not calls:
+        text = ""
     thought, answer = without_thoughts(text or "")
+    has_thoughts = answer != (text or "")
     return Completion(
-        text if answer == (text or "") else answer,
+        answer if has_thoughts else text,
         calls,
         finish_reason=finish_reason,
-        reasoning="\n".join([*held.thoughts, *([thought] if thought else [])]) or None,
-        raw_text=None if answer == (text or "") else text,
+        reasoning="\n".join([*collector.thoughts, *([thought] if thought else [])]) or None,
+        raw_text=text if has_thoughts else None,
         reasoning_fields=fields,
     )
 
@@ -238,9 +247,12 @@ def _error_of(reply: Mapping[str, JSON]) -> JSON:
 
 def says_error(reply: JSON) -> bool:
     """Return whether a reply's body is an error and holds no answer, regardless of the HTTP status."""
-    error = _error_of(reply) if isinstance(reply, dict) else None
-    said = isinstance(error, str) or (isinstance(error, dict) and not error.keys().isdisjoint(_OF_AN_ERROR))
-    return bool(error) and said and isinstance(reply, dict) and reply.keys().isdisjoint(_OF_AN_ANSWER)
+    if not isinstance(reply, dict) or not reply.keys().isdisjoint(_OF_AN_ANSWER):
+        return False
+    error = _error_of(reply)
+    if isinstance(error, dict):
+        return not error.keys().isdisjoint(_OF_AN_ERROR)
+    return isinstance(error, str) and error != ""
 
 
 def keys_of(reply: object) -> str:

@@ -1,4 +1,7 @@
-"""Facts about an API, learned from its errors: refused parameters and answer formats, and a token limit for judges."""
+"""Facts about an API, learned from its errors: refused parameters and answer formats, and a token limit for judges.
+
+An endpoint keeps its `ApiFacts`. It sends `parameters_of()` a request, and after an error uses what it `learned()`.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ _KEPT = frozenset({"model", "messages", "tools", "tool_choice", "functions", "fu
 _OF_RESPONSES = {"text": FORMAT, "reasoning": "reasoning_effort", "max_output_tokens": "max_tokens"}
 """Names of parameters in the Responses API, with their names in chat completions."""
 
-_LEAST_ROOM, _MOST_ROOM = 4_096, 32_768
+_LEAST_LIMIT, _MOST_LIMIT = 4_096, 32_768
 
 _OTHER_CAUSES = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
-_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
+_REFUSAL_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 # Compiled on first use, because most services refuse nothing.
-_NOT_TAKEN = (
+_REFUSES = (
     r"(?i)unsupported|(?:is|are)(?: not|n['’]t) (?:currently |yet )?"
     r"(?:supported|allowed|permitted|available|implemented)|not (?:supported|permitted|enabled)"
     r"|(?:does|do)(?: not|n['’]t) support|unrecognized|unknown|extraneous|unexpected"
     r"|extra_forbidden|extra inputs|unavailable|enabled only|cannot both be|must be strictly positive"
     r"|must be > 0\.0 and < 1\.0|supports? only|only supports?"
 )
-_OF_FORMAT = r"(?i)response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided|grammar|schema"
+_ABOUT_FORMAT = r"(?i)response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided|grammar|schema"
 
 _REMEDIES: tuple[tuple[str, dict[str, JSON]], ...] = (
     (
@@ -60,7 +63,7 @@ def remedy_for(error: Exception | None) -> dict[str, JSON]:
     """Return the keys to set in the definition to avoid this refusal, such as `stream`; empty for other errors."""
     if not isinstance(error, EndpointError) or isinstance(error, _OTHER_CAUSES) or not error.said:
         return {}
-    return next((change for words, change in _REMEDIES if re.search(words, error.said)), {})
+    return next((keys for pattern, keys in _REMEDIES if re.search(pattern, error.said)), {})
 
 
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,10 +81,10 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the parameters without refused ones, and with the raised token limit if `may_raise_limit`."""
         sent: dict[str, JSON] = {}
         for name, value in given.items():
-            name_sent = self._name(name, given)
-            value_sent = self._format(value) if name == FORMAT else value
-            if name_sent is not None and (name != FORMAT or value_sent is not None):
-                sent[name_sent] = value_sent
+            accepted_name = self._name(name, given)
+            accepted = self._format(value) if name == FORMAT else value
+            if accepted_name is not None and (name != FORMAT or accepted is not None):
+                sent[accepted_name] = accepted
         if may_raise_limit and self.room is not None:
             limit = next((name for name in LIMITS if name in sent), self._name("max_tokens", given))
             if limit is not None:
@@ -92,13 +95,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the name to send a parameter by: its own, its synonym if the API refused that, or None to omit it."""
         if name not in self.parameters:
             return name
-        other = LIMITS.get(name)
-        return other if other not in self.parameters and other not in given else None
+        synonym = LIMITS.get(name)
+        return synonym if synonym not in self.parameters and synonym not in given else None
 
-    def _format(self, asked: JSON) -> JSON:
+    def _format(self, answer_format: JSON) -> JSON:
         """Return the answer format, or the next weaker one (JSON object, then None) if the API refused it."""
-        if not isinstance(asked, dict) or asked.get("type") not in self.formats:
-            return asked
+        if not isinstance(answer_format, dict) or answer_format.get("type") not in self.formats:
+            return answer_format
         return {"type": "json_object"} if "json_object" not in self.formats else None
 
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
@@ -106,9 +109,9 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)
-        asked = sent.get(FORMAT)
-        if name == FORMAT and isinstance(asked, dict):
-            return msgspec.structs.replace(self, formats=(*self.formats, str(asked.get("type"))))
+        answer_format = sent.get(FORMAT)
+        if name == FORMAT and isinstance(answer_format, dict):
+            return msgspec.structs.replace(self, formats=(*self.formats, str(answer_format.get("type"))))
         if name is not None and name not in self.parameters:
             value = sent[name] if isinstance(sent[name], (bool, int, float)) else None  # a text could be a secret
             return msgspec.structs.replace(self, parameters={**self.parameters, name: value})
@@ -116,16 +119,16 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
         """Return the facts with twice the token limit, within 4,096 and 32,768; None if the limit is at its maximum."""
-        known = max(limit or 0, self.room or 0)
-        room = min(_MOST_ROOM, max(_LEAST_ROOM, 2 * known))
-        return msgspec.structs.replace(self, room=room) if room > known else None
+        before = max(limit or 0, self.room or 0)
+        room = min(_MOST_LIMIT, max(_LEAST_LIMIT, 2 * before))
+        return msgspec.structs.replace(self, room=room) if room > before else None
 
     def sentences(self) -> Iterator[str]:
         """Yield one sentence for each fact, with the refused parameter and its replacement."""
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
-            other = self._name(name, {})
-            yield f"this model refuses {shown}, which is {f'sent as {other}' if other else 'left out'}"
+            synonym = self._name(name, {})
+            yield f"this model refuses {shown}, which is {f'sent as {synonym}' if synonym else 'left out'}"
         if self.formats:
             instead = "replaced by a JSON object" if self.formats == ("json_schema",) else "left out"
             yield f"this model refuses {FORMAT} {self.formats[-1]}, which is {instead}"
@@ -136,33 +139,39 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Return the sent parameter that the error refuses: by its `param` and `code`, else by its message; or None."""
     sent = {name: value for name, value in sent.items() if name != FORMAT or _is_answer_format(value)}
-    said, candidates = error.said, [name for name in sent if name not in _KEPT]
-    root = re.match(r"\w+", error.param or "")
-    named = root[0] if root is not None else ""
-    named = named if named in sent else _OF_RESPONSES.get(named, named)
-    if named in LIMITS and named not in sent:
-        named = LIMITS[named]
-    told = error.code in _CODES or re.search(_NOT_TAKEN, said) is not None
-    if named in candidates and (told or named == FORMAT):
+    candidates = [name for name in sent if name not in _KEPT]
+    named = _named_parameter(error, sent)
+    refuses = error.code in _REFUSAL_CODES or re.search(_REFUSES, error.said) is not None
+    if named in candidates and (refuses or named == FORMAT):
         return named
-    if told:
-        places = {name: found.start() for name in candidates if (found := _mention(name).search(said))}
-        if "cannot both be" in said and "top_p" in places:
+    if refuses:
+        mentions = {name: _mention(name).search(error.said) for name in candidates}
+        places = {name: mention.start() for name, mention in mentions.items() if mention is not None}
+        if "cannot both be" in error.said and "top_p" in places:
             return "top_p"
         if places:
             return min(places, key=lambda name: places[name])
-    return FORMAT if FORMAT in sent and re.search(_OF_FORMAT, said) else None
+    return FORMAT if FORMAT in sent and re.search(_ABOUT_FORMAT, error.said) else None
+
+
+def _named_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str:
+    """Return the name under which the error's `param` was sent, or that name itself; "" if the error has none."""
+    match = re.match(r"\w+", error.param or "")
+    name = "" if match is None else match[0]
+    if name not in sent:
+        name = _OF_RESPONSES.get(name, name)
+    return name if name in sent else LIMITS.get(name, name)
 
 
 def _mention(name: str) -> re.Pattern[str]:
     """Return a pattern that finds a parameter in an error message; a common word must be quoted or marked as one."""
-    camel = re.sub(r"_(\w)", lambda found: found[1].upper(), re.escape(name))
+    camel = re.sub(r"_(\w)", lambda match: match[1].upper(), re.escape(name))
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
     before = r"['\"`]|\b(?:parameters?|params?|arguments?|fields?|property|name|supplied)\b[:\s\['\"`]*"
     return re.compile(rf"(?:{before}){re.escape(name)}\b|\b{re.escape(name)}(?:=| (?:parameter|field|argument))", re.I)
 
 
-def _is_answer_format(asked: JSON) -> bool:
+def _is_answer_format(value: JSON) -> bool:
     """Return whether this answer format exists. A service that refuses another one does so because it is wrong."""
-    return isinstance(asked, dict) and asked.get("type") in ("json_schema", "json_object", "text")
+    return isinstance(value, dict) and value.get("type") in ("json_schema", "json_object", "text")

@@ -149,18 +149,11 @@ def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> Simulate
     return None if text is None else replace(draft, text=text)
 
 
-CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {
-        "number_as_string": number_as_string,
-        "number_conversion": number_conversion,
-        "date_format": date_format,
-        "wrong_argument": wrong_argument,
-        "missing_argument": missing_argument,
-        "extra_argument": extra_argument,
-        "wrong_function": wrong_function,
-        "answered_instead_of_called": answered_instead_of_called,
-    }
-)
+CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType({
+    "number_as_string": number_as_string, "number_conversion": number_conversion, "date_format": date_format,
+    "wrong_argument": wrong_argument, "missing_argument": missing_argument, "extra_argument": extra_argument,
+    "wrong_function": wrong_function, "answered_instead_of_called": answered_instead_of_called,
+})  # fmt: skip
 """Mistakes for rows with calls in the ground truth, by the name of their rate."""
 
 ANSWER_MISTAKES: Mapping[str, Mistake] = MappingProxyType(

@@ -1,4 +1,7 @@
-"""Assemble a chat completion from the server-sent events of a stream."""
+"""Assemble a chat completion from the server-sent events of a stream.
+
+An HTTP endpoint passes the whole body to `read_stream()`. The reply is read like one that did not come as a stream.
+"""
 
 import codecs
 import io
@@ -52,8 +55,9 @@ def read_stream(body: bytes) -> Streamed:
         if not data.strip():  # a keep-alive event
             continue
         piece = _piece(data)
-        if (last := _last_reply(piece)) is not None:
-            return Streamed(last, first)
+        reply = _last_reply(piece)
+        if reply is not None:
+            return Streamed(reply, first)
         if answer.add(piece) and first is None:
             first = end
     return Streamed(answer.whole(), first)
@@ -81,7 +85,8 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body; refuse a stream with too many lines."""
     lines: list[bytes] = []
-    for line in _LINE.finditer(body, len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0):
+    start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    for line in _LINE.finditer(body, start):
         text = line[1]
         if text.startswith(b"data:"):
             lines.append(text[5:].removeprefix(b" "))
@@ -92,50 +97,59 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines = []
 
 
-def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
-    """Merge a piece into the message `held`: join texts, merge list items by index, keep the first of other values."""
+def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
+    """Merge a piece into a message: join texts, merge list items by index, keep the first of other values."""
     for key, value in delta.items():
-        before = held.get(key)
+        before = message.get(key)
         if isinstance(value, list) or isinstance(before, list):
-            held[key] = parts = before if isinstance(before, list) else []
+            message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
             _merge_parts(parts, [_whole(before), *pieces] if isinstance(before, io.StringIO) else pieces)
         elif isinstance(value, dict):
-            inner = held[key] = before or {}
+            inner = message[key] = before or {}
             if isinstance(inner, dict):
                 merge_delta(inner, value)
         elif isinstance(value, str) and key in _IN_PIECES and (before is None or isinstance(before, io.StringIO)):
-            held[key] = text = before or io.StringIO()
-            ended = key == "name" or (key == "arguments" and value.endswith("}"))
-            if not (ended and text.tell() == len(value) and text.getvalue() == value):  # some servers repeat the whole
+            message[key] = text = before or io.StringIO()
+            may_repeat = key == "name" or (key == "arguments" and value.endswith("}"))  # some servers repeat the whole
+            if not (may_repeat and text.tell() == len(value) and text.getvalue() == value):
                 text.write(value)
         elif before is None:
-            held[key] = value
+            message[key] = value
 
 
 def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
-    """Add each piece to the part with the same index, or to the last part if the piece has no index.
-
-    A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
-    a piece with a name begins a new call. A plain text is a piece of a text part.
+    """Add each piece to the part that it continues, or as a new part. A plain text is a piece of a text part.
 
     Raises:
         UnreadableReplyError: there are too many parts.
     """
     for piece in pieces:
-        given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
-        if not isinstance(given, dict):
+        fields = {"type": "text", "text": piece} if isinstance(piece, str) else piece
+        if not isinstance(fields, dict):
             continue
-        index = given.get("index")
-        same = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
-        function = given.get("function")
-        keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
-        if not same or any(given.get(key) and same[-1].get(key) not in (None, given[key]) for key in keys):
-            same = [{}]
-            parts.append(same[0])
+        part = _continued_part(parts, fields)
+        if part is None:
+            part = {}
+            parts.append(part)
             if len(parts) > MAX_CALLS:
                 raise UnreadableReplyError(f"its message has more than {MAX_CALLS:,} parts or calls", lasting=True)
-        merge_delta(same[-1], given)
+        merge_delta(part, fields)
+
+
+def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -> dict[str, object] | None:
+    """Return the part with the piece's index, or the last part if the piece has none; None if it begins a new part.
+
+    A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
+    a piece with a name begins a new call.
+    """
+    index, function = piece.get("index"), piece.get("function")
+    candidates = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
+    if not candidates:
+        return None
+    keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
+    is_other = any(piece.get(key) and candidates[-1].get(key) not in (None, piece[key]) for key in keys)
+    return None if is_other else candidates[-1]
 
 
 def _whole(value: object) -> JSON:
@@ -177,13 +191,14 @@ class _StreamedAnswer:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
         delta = choice.get("delta") or choice.get("message")  # some servers send a whole message
-        given = delta if isinstance(delta, dict) else {}
-        if function := given.get("function_call"):  # the API of 2023
-            given = {**given, "tool_calls": [{"index": 0, "function": function}]}
-        taken = {key: value for key, value in given.items() if value and key in _OF_MESSAGES}
-        taken = {key: value for key, value in taken.items() if isinstance(value, (str, list))}
-        merge_delta(self.message, taken)
-        return bool(taken)
+        fields = delta if isinstance(delta, dict) else {}
+        function = fields.get("function_call")  # the API of 2023
+        if function:
+            fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}
+        content = {key: value for key, value in fields.items() if value and key in _OF_MESSAGES}
+        content = {key: value for key, value in content.items() if isinstance(value, (str, list))}
+        merge_delta(self.message, content)
+        return bool(content)
 
     def whole(self) -> dict[str, JSON]:
         """Return the chat completion.

@@ -29,9 +29,9 @@ class Fragment(str):
 
     @classmethod
     def of(cls, parts: Sequence[tuple[bool, str]]) -> Self:
-        made = cls("".join(text for _, text in parts))
-        made._parts = tuple(parts)
-        return made
+        fragment = cls("".join(text for _, text in parts))
+        fragment._parts = tuple(parts)
+        return fragment
 
     def __str__(self) -> str:
         return self  # Jinja calls str() on all output, which must keep the parts
@@ -90,10 +90,10 @@ class Inserted(Fragment):
     @classmethod
     def instead(cls, kind: str, messages: Sequence[dict[str, JSON]] = (), part: dict[str, JSON] | None = None) -> Self:
         """Return a value that stands in the text as `[kind]`, and becomes these messages or this part of one."""
-        made = cls(f"[{kind}]")
-        made._parts = ((False, made),)
-        made.messages, made.part = messages, part
-        return made
+        value = cls(f"[{kind}]")
+        value._parts = ((False, value),)
+        value.messages, value.part = messages, part
+        return value
 
 
 def parts_of(text: str) -> Iterable[tuple[bool, str]]:
@@ -115,12 +115,9 @@ def join(texts: Iterable[str]) -> Fragment:
         if size > MAX_TEXT:
             raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
         for trusted, part in parts_of(text):
-            if (
-                not parts
-                or parts[-1][0] != trusted
-                or isinstance(part, Inserted)
-                or isinstance(parts[-1][1][0], Inserted)
-            ):
+            last_trusted, last_pieces = parts[-1] if parts else (None, [""])
+            is_inserted = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
+            if trusted != last_trusted or is_inserted:
                 parts.append((trusted, []))
             parts[-1][1].append(part)
     return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])

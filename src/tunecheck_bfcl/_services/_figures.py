@@ -9,27 +9,22 @@ import json
 import random
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, copy_json
 
 _NAMES = {
-    dict: "an object",
-    list: "a list",
-    int: "a whole number",
-    str: "text",
-    bool: "true or false",
-    type(None): "null",
-}
+    dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false", type(None): "null",
+}  # fmt: skip
 
 
 @functools.cache
 def figures() -> Mapping[str, Any]:
     """Return the figures of each service by name: `trading`, `travel`, `vehicle`. Callers must not change them."""
-    figures: Mapping[str, Any] = json.loads(files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes())
-    return figures
+    content = files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes()
+    return cast("Mapping[str, Any]", json.loads(content))
 
 
 class ConfiguredService(Simulator):

@@ -9,17 +9,10 @@ from tunecheck.simulators import SimulatorError, copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _DEFAULTS: dict[str, JSON] = {
-    "credit_card_list": {},
-    "booking_record": {},
-    "access_token": None,
-    "token_type": None,
-    "token_expires_in": None,
-    "token_scope": None,
-    "user_first_name": None,
-    "user_last_name": None,
-    "budget_limit": None,
-    "random_seed": 141053,
-}
+    "credit_card_list": {}, "booking_record": {},
+    "access_token": None, "token_type": None, "token_expires_in": None, "token_scope": None,
+    "user_first_name": None, "user_last_name": None, "budget_limit": None, "random_seed": 141053,
+}  # fmt: skip
 
 _EXTENSIONS = {"credit_card_list": "CREDIT_CARD_EXTENSION", "booking_record": "BOOKING_RECORD_EXTENSION"}
 

@@ -12,15 +12,9 @@ from tunecheck_bfcl._services._figures import ConfiguredService
 Fields: TypeAlias = dict[str, JSON]
 
 _DEFAULTS: dict[str, JSON] = {
-    "username": "john",
-    "password": "john123",
-    "authenticated": False,
-    "tweets": {},
-    "comments": {},
-    "retweets": {},
-    "following_list": ["alice", "bob"],
-    "tweet_counter": 0,
-}
+    "username": "john", "password": "john123", "authenticated": False,
+    "tweets": {}, "comments": {}, "retweets": {}, "following_list": ["alice", "bob"], "tweet_counter": 0,
+}  # fmt: skip
 
 
 class TwitterAPI(ConfiguredService):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
@@ -94,14 +94,14 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsEls
         return None
     name, colon, address = options.on.partition(":")
     open_runner = plugins.runner(name)
-    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
-    given = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
+    values: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Options)}
+    task_options = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
     path = None if dataset.path is None else dataset.path.resolve()
-    inside = path is not None and trust.in_workspace(path)
-    shown = path.relative_to(trust.workspace) if path is not None and inside else path
-    recipe = TaskOptions(given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed)
-    found: RunsElsewhere = open_runner(address if colon else None, options, recipe)
-    return found
+    if path is not None and trust.in_workspace(path):
+        path = path.relative_to(trust.workspace)
+    columns = tuple(dataset.scan().columns)
+    recipe = TaskOptions(task_options, columns, dataset.defaults, dataset.name, path, trust.allowed)
+    return cast("RunsElsewhere", open_runner(address if colon else None, options, recipe))
 
 
 R = TypeVar("R")
@@ -276,7 +276,7 @@ def each_endpoint(options: Options) -> list[Options]:
         if getattr(options, name) is not None:
             raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one --endpoint")
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
-    return [replace(each, name=each.name and f"{each.name}-{endpoint_name(each)}") for each in runs]
+    return [replace(run, name=run.name and f"{run.name}-{endpoint_name(run)}") for run in runs]
 
 
 def endpoint_name(options: Options) -> str:
@@ -291,12 +291,11 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         ConfigurationError: something does not exist or does not fit; nothing has been called or written.
     """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
-    sliced = [column for gate in gates if (column := gate.column) is not None]
-    if sliced:
-        options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *sliced])))
-    if options.until_decided or {options.no_worse_than, options.better_than, options.margin, options.undecided} != {
-        None
-    }:
+    grouping = [gate.column for gate in gates if gate.column is not None]
+    if grouping:
+        options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *grouping])))
+    against = (options.no_worse_than, options.better_than, options.margin, options.undecided)
+    if options.until_decided or any(value is not None for value in against):
         from tunecheck.cli._baseline import check_base  # heavy, and most runs have no such gate
 
         check_base(options, until_decided=options.until_decided)
@@ -337,6 +336,7 @@ def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> P
         return job
     if options.until_decided:
         check_each_row_tells(base, gates, job.evaluators)
+    # The recorded option names the base by a name that `--resume` still finds.
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
     base = replace(base, settings=replace(base.settings, cluster=options.cluster))
     return replace(job, base=base, options=replace(job.options, **lasting))
@@ -350,11 +350,11 @@ def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
         assert job.recorded is not None
         return job.recorded
     dataset = job.source.dataset
-    given = (entries for layer in job.config.values() if isinstance(entries := layer["column_mapping"], dict))
-    mapping: list[Mapping[str, object]] = [dataset.defaults.column_mapping, *given]
-    return AboutToRun(
-        dataset, mapping if job.source.endpoint is None else None, job.options.cluster, job.options.primary
-    )
+    layers = [layer["column_mapping"] for layer in job.config.values()]
+    mapping: list[Mapping[str, object]] | None = None
+    if job.source.endpoint is None:
+        mapping = [dataset.defaults.column_mapping, *(layer for layer in layers if isinstance(layer, dict))]
+    return AboutToRun(dataset, mapping, job.options.cluster, job.options.primary)
 
 
 def refuse_simulated(options: Options) -> None:
@@ -432,13 +432,13 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
         return options
     run = find_run(name, options.folder)
     manifest = run.manifest()
-    known, begun = manifest.evaluators, command_of(manifest.command)
-    if begun != Options.command:
-        how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
-        names = ",".join(known) if begun else "a,b"
+    command = command_of(manifest.command)
+    if command != Options.command:
+        how = "was not started from the command line" if command is None else f"was started by `tunecheck {command}`"
+        names = ",".join(manifest.evaluators) if command else "a,b"
         raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
-    before = options_of_run(options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices"))
-    return options.over(replace(before, evaluators=list(known)))
+    recorded = options_of_run(options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices"))
+    return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:

@@ -1,4 +1,8 @@
-"""Builds the summary page of a finished run: table, reasons of failures, gates, and files."""
+"""Builds the pages of finished runs: table, reasons of failures, gates, and files.
+
+`run.py` fills a `RunPage` and prints `short_view()`, or `side_by_side()` for several runs. Files get `run_view()`, the
+whole page.
+"""
 
 from __future__ import annotations
 
@@ -67,71 +71,90 @@ class RunPage:
     """The allowed share of rows with an error; None without a gate."""
 
 
-def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> View:
+def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> View:
     """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
-    end = end_of(summary.gates, summary.undecided) if summary.gates else None
-    title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
-    parts = [*_parts(summary, intervals)]
-    return View(title, parts, [clean(note) for note in summary.notes], [*_checks(summary)], dict(_facts(summary)))
+    end = end_of(page.gates, page.undecided) if page.gates else None
+    title = Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
+    parts = [*_parts(page, intervals)]
+    return View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
 
 
-def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
+def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
     """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
     passed, *others = screen.sentences
-    verdict = Words(*_VERDICTS[end_of(summary.gates, summary.undecided)]) if summary.gates else ""
-    said = Text([(verdict, ". " if summary.gates else "", Words(passed, "strong")), *others])
+    verdict = Words(*_VERDICTS[end_of(page.gates, page.undecided)]) if page.gates else ""
+    sentences = Text([(verdict, ". " if page.gates else "", Words(passed, "strong")), *others])
     if details:
-        return View(summary.name, [said, *_parts(summary, None)], [*map(clean, summary.notes)])
-    groups = [_group_table(column, of, summary.evaluators) for column, of in summary.by.items() if column != "row_kind"]
-    gates = [_gates(summary.gates)] if summary.gates else []
-    spent = ", ".join(filter(None, (cost_text(each) for each in summary.usage.values() if isinstance(each, dict))))
-    about = [summary.folder, summary.data, plural(summary.rows, "row"), summary.source, summary.reused, spent]
-    left = len(summary.notes) - _MOST_NOTES
-    about += [f"{plural(left, 'more note')}: --details"] if left > 0 else []
-    foot = Text([Words(" · ".join(clean(each, 300) for each in about if each), "dim", foreign=True)])
-    notes = [clean(note, 300) for note in summary.notes[:_MOST_NOTES]]
-    return View(summary.name, [said, screen.table, *groups, *gates, foot], notes)
+        return View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
+    gates = [_gates(page.gates)] if page.gates else []
+    spent = ", ".join(filter(None, (cost_text(usage) for usage in page.usage.values() if isinstance(usage, dict))))
+    facts = [page.folder, page.data, plural(page.rows, "row"), page.source, page.reused, spent]
+    hidden = len(page.notes) - _MOST_NOTES
+    if hidden > 0:
+        facts.append(f"{plural(hidden, 'more note')}: --details")
+    foot = Text([Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
+    notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
+    return View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
-    cells = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
-    labels = dict.fromkeys(label for of in cells for label in of)
-    for page, of in zip(pages, cells, strict=True):  # causes that are frequent in another run only
-        counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
-        of |= {each: f"{counts.get(each, 0):,}" for each in labels if each.startswith(" ") and each not in of}
-    rows: list[list[Sentence]] = [[each, *(of.get(each, "") for of in cells)] for each in labels]
-    if len(pages) > 2:  # the first sentence has the counts, and the rates of several runs fit beside each other
-        rows = [[label, *([*words_of(cell)][-1] for cell in others)] for label, *others in rows]
-    table = Table(["", *(clean(name, 30) for name in names)], rows)
-    primary = next(iter(labels), "")
-    figures = ([each.text.strip() for each in words_of(of.get(primary, ""))] for of in cells)  # "58 of 80", "72.5%"
-    ended = [f", {_VERDICTS[end_of(each.gates, each.undecided)][0]}" if each.gates else "" for each in pages]
-    passed = [
-        f"{clean(name, 60)} {first}{''.join(f' ({rate})' for rate in rates)}{end}"
-        for name, (first, *rates), end in zip(names, figures, ended, strict=True)
-    ]
-    worst = max(  # the run that the next step is about, else the run with most failed rows
-        range(len(pages)),
-        key=lambda at: (screens[at].is_serving, sum(group.rows for group in pages[at].failures.causes.values())),
-    )
-    simulated = f"{SIMULATED}. " if any(each.simulated for each in pages) else ""
+    by_label = _cells_by_label(pages, screens)
+    primary = next(iter(by_label), "")
+    passed = [_passed_text(*run) for run in zip(names, pages, by_label.get(primary, [""] * len(runs)), strict=True)]
+    failed = [sum(group.rows for group in page.failures.causes.values()) for page in pages]
+    # The next step is about a run with wrong serving; without any, about the run with the most failed rows.
+    worst = max(range(len(pages)), key=lambda index: (screens[index].is_serving, failed[index]))
+    simulated = f"{SIMULATED}. " if any(page.simulated for page in pages) else ""
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
-    words = ["tunecheck", command, *(each.name for each in pages)]
+    words = ["tunecheck", command, *(page.name for page in pages)]
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(passed)}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
         screens[worst].next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
     ]
-    notes = [f"{name}: {note}" for name, page in zip(names, pages, strict=True) for note in page.notes[:_MOST_NOTES]]
-    named = zip(names, pages, strict=True)
-    gates = [_gates(each.gates, f"{clean(name, 60)}: ") for name, each in named if each.gates]
-    folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
-    first = primary.removesuffix(", uncalibrated")
-    by = [each for each in pages[0].by if each != "row_kind" and first in pages[0].evaluators]
-    groups = [_group_by_run(each, first, names, pages) for each in by]
-    return View(primary, [Text(sentences), table, *groups, *gates, folders], [clean(note, 300) for note in notes])
+    named_pages = list(zip(names, pages, strict=True))
+    gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
+    folders = Text([Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
+    evaluator = primary.removesuffix(", uncalibrated")
+    columns = [column for column in pages[0].by if column != "row_kind" and evaluator in pages[0].evaluators]
+    groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
+    notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
+    return View(primary, [Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
+
+
+def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) -> dict[str, list[Sentence]]:
+    """Return the rows of the first screens' tables: the cells of all runs by label.
+
+    A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too.
+    """
+    tables = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
+    by_label: dict[str, list[Sentence]] = {label: [] for table in tables for label in table}
+    for page, table in zip(pages, tables, strict=True):
+        counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
+        for label, cells in by_label.items():
+            is_cause = label.startswith(" ")
+            cells.append(table.get(label, f"{counts.get(label, 0):,}" if is_cause else ""))
+    return by_label
+
+
+def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
+    """Return an endpoint's name, its count and rate of passed rows, and the end of its gates, if it has any.
+
+    The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
+    """
+    count, *rates = [words.text.strip() for words in words_of(cell)]
+    end = f", {_VERDICTS[end_of(page.gates, page.undecided)][0]}" if page.gates else ""
+    return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{end}"
+
+
+def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[Sentence]]) -> Table:
+    """Return the table of several runs; with more than two, its cells have only rates, which fit beside each other."""
+    rows: list[list[Sentence]] = [[label, *cells] for label, cells in by_label.items()]
+    if len(names) > 2:
+        rows = [[label, *([*words_of(cell)][-1] for cell in cells)] for label, cells in by_label.items()]
+    return Table(["", *(clean(name, 30) for name in names)], rows)
 
 
 def intervals_of(run: Path) -> dict[str, str]:
@@ -140,66 +163,67 @@ def intervals_of(run: Path) -> dict[str, str]:
     from tunecheck.comparison._wording import value_text
     from tunecheck.results import Kind, read_run
 
-    table, found = read_run(run, run.parent), {}
+    table, intervals = read_run(run, run.parent), {}
     for name, evaluator in table.evaluators.items():
         interval = rate_of(table, evaluator.main)
         if interval is not None and interval.low is not None:
             kind: Kind = "binary" if evaluator.main == f"{name}.{PASS_RATE}" else "score"
             ends = (value_text(kind, end) for end in (interval.low, interval.high))
-            found[name] = " to ".join(ends)
-    return found
+            intervals[name] = " to ".join(ends)
+    return intervals
 
 
-def _parts(summary: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]:
+def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]:
     """Yield the parts of a run's whole page, from its name to its files."""
-    yield _header(summary)
-    yield _main_table(summary, intervals)
-    yield from _without_skill(summary)
-    for column, values in summary.by.items():
-        if column != "row_kind":
-            yield _group_table(column, values, summary.evaluators)
-    if failed := failures_table(summary.failures, summary.rows):
+    yield _header(page)
+    yield _main_table(page, intervals)
+    yield from _without_skill(page)
+    yield from _group_tables(page)
+    failed = failures_table(page.failures, page.rows)
+    if failed is not None:
         yield failed
-    if summary.usage:
-        yield usage_table(summary.usage)
-    if summary.gates:
-        yield _gates(summary.gates)
+    if page.usage:
+        yield usage_table(page.usage)
+    if page.gates:
+        yield _gates(page.gates)
     files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
-    yield Text([("files in ", Words(clean(summary.folder, 500), "strong", foreign=True)), f"  {files}"])
+    yield Text([("files in ", Words(clean(page.folder, 500), "strong", foreign=True)), f"  {files}"])
 
 
-def _header(summary: RunPage) -> Text:
+def _header(page: RunPage) -> Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
-    about = filter(None, [summary.data, plural(summary.rows, "row"), summary.source, summary.reused])
-    name = Words(clean(summary.name, 100), "strong", foreign=True)
-    lines: list[Sentence] = [(name, *(Words(f" · {clean(part, 200)}") for part in about))]
-    if summary.stopped:
-        lines.append(Words(clean(summary.stopped, 200), "warn"))
-    if summary.simulated:
-        some = 0 < (count := summary.failures.simulated_answers) < summary.rows
-        lines.append(Words(f"SIMULATED answers in {plural(count, 'row')}" if some else SIMULATED, "warn"))
+    facts = filter(None, [page.data, plural(page.rows, "row"), page.source, page.reused])
+    name = Words(clean(page.name, 100), "strong", foreign=True)
+    lines: list[Sentence] = [(name, *(Words(f" · {clean(fact, 200)}") for fact in facts))]
+    if page.stopped:
+        lines.append(Words(clean(page.stopped, 200), "warn"))
+    if page.simulated:
+        count = page.failures.simulated_answers
+        is_part = 0 < count < page.rows
+        lines.append(Words(f"SIMULATED answers in {plural(count, 'row')}" if is_part else SIMULATED, "warn"))
     return Text(lines)
 
 
-def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
+def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
     """Return the table of evaluators' figures: over all rows, and by kind of row if there are several.
 
     With `intervals`, a column shows them next to the main figures.
     """
-    kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
+    kinds = dict(sorted(page.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
-    heads = [f"all {plural(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
+    heads = [f"all {plural(page.rows, 'row')}"]
+    heads += [f"{clean(kind, 40)} ({_rows(metrics)})" for kind, metrics in kinds.items()]
     rows: list[list[Sentence]] = []
-    for name, evaluator in summary.evaluators.items():
-        judge = summary.judges.get(name)
-        for line in lines_of(name, evaluator, [summary.metrics, *kinds.values()]):
-            is_own = line.sort == "evaluator"
-            remark = f", {judge.raw_label}" if is_own and judge is not None else ""
+    for name, evaluator in page.evaluators.items():
+        judge = page.judges.get(name)
+        for line in lines_of(name, evaluator, [page.metrics, *kinds.values()]):
+            is_main = line.sort == "evaluator"
+            remark = f", {judge.raw_label}" if is_main and judge is not None else ""
             rows.append(_cells(line, remark))
             if intervals is not None:
-                rows[-1].insert(2, intervals.get(name, "–") if is_own else "")
-            if is_own and judge is not None and judge.corrected is not None:
+                rows[-1].insert(2, intervals.get(name, "–") if is_main else "")
+            if is_main and judge is not None and judge.corrected is not None:
                 rows.append(_cells(Line("figure", judge.corrected_label, (corrected_text(judge.corrected),))))
     if intervals is not None:
         heads.insert(1, "95% interval")
@@ -208,19 +232,20 @@ def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
 
 def _cells(line: Line, remark: str = "") -> list[Sentence]:
     """Return a line of the main table as styled cells; the remark follows its label."""
-    style, indent = _LINES[line.sort], "" if line.sort == "evaluator" else "  "
-    label = Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=line.sort == "evaluator")
-    return [label, *(Words(cell, "" if line.sort == "evaluator" else style) for cell in line.cells)]
+    is_main, style = line.sort == "evaluator", _LINES[line.sort]
+    indent = "" if is_main else "  "
+    label = Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=is_main)
+    return [label, *(Words(cell, "" if is_main else style) for cell in line.cells)]
 
 
-def _without_skill(summary: RunPage) -> Iterator[Text]:
+def _without_skill(page: RunPage) -> Iterator[Text]:
     """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges."""
-    counts = {kind: _count(metrics) for kind, metrics in summary.by.get("row_kind", {}).items()}
+    counts = {kind: _count(metrics) for kind, metrics in page.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
-    if all(each.judge is not None for each in summary.evaluators.values()):
+    if all(entry.judge is not None for entry in page.evaluators.values()):
         return  # for LLM judges, the baselines mean nothing
-    if calling is not None and idle is not None and calling + idle == summary.rows:
-        yield Text([Words(skill_text(idle, calling, summary.rows), "dim")])
+    if calling is not None and idle is not None and calling + idle == page.rows:
+        yield Text([Words(skill_text(idle, calling, page.rows), "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
@@ -238,7 +263,13 @@ def _count(metrics: Metrics, name: str = "row_count") -> int | None:
 
 def _rows(metrics: Metrics) -> str:
     """Return the number of rows as text, or "?"."""
-    return "?" if (rows := _count(metrics)) is None else f"{rows:,}"
+    rows = _count(metrics)
+    return "?" if rows is None else f"{rows:,}"
+
+
+def _group_tables(page: RunPage) -> list[Table]:
+    """Return a table for each grouping column; the kinds of rows are columns of the main table instead."""
+    return [_group_table(column, groups, page.evaluators) for column, groups in page.by.items() if column != "row_kind"]
 
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
@@ -248,8 +279,8 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     for value, metrics in ordered[:_MOST_GROUPS]:
         figures = [main_figure_of(name, evaluator, metrics).text for name, evaluator in evaluators.items()]
         rows.append([Words(clean(value, 30), foreign=True), _rows(metrics), *figures])
-    left = len(ordered) - len(rows)
-    below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
+    hidden = len(ordered) - len(rows)
+    below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
 
 
@@ -288,7 +319,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
     A row counts under its cause, or without a cause under its evaluators' first reason.
     """
     cells: list[Sequence[Sentence]] = []
-    told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
+    errors_by_row = {group.example: group.words for group in failures.errors.get("target", {}).values()}
     advised: set[str] = set()
     for side, head in _HEADS.items():
         codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
@@ -296,7 +327,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
         for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
             cause, group = cause_named(code), failures.causes[code]
             title = Words(f"  {clean(cause.title, 100)}  ")
-            cells.append(_failure_line(title, group, rows, told.get(group.example, "")))
+            cells.append(_failure_line(title, group, rows, errors_by_row.get(group.example, "")))
             if cause.advice not in advised:
                 cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
                 advised.add(cause.advice)
@@ -323,9 +354,10 @@ def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Ite
 
 def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
     """Return a line of the table of failures: rows, their share of all `rows`, title and example."""
-    said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
-    why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
-    return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
+    words = [title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True)]
+    if error:
+        words.append(Words(f" {clean(error, 200)}", "dim", foreign=True))
+    return f"{group.rows:,}", f"{group.rows / rows:.1%}", tuple(words)
 
 
 def usage_table(usage: Mapping[str, JSON]) -> Table:
@@ -342,40 +374,41 @@ def usage_table(usage: Mapping[str, JSON]) -> Table:
 # -- JUnit and facts
 
 
-def _checks(summary: RunPage) -> Iterator[Check]:
+def _checks(page: RunPage) -> Iterator[Check]:
     """Yield a check for each gate and for each evaluator's error rate.
 
     An undecided gate is an error, or skipped if it counts as passed. Without a gate, an evaluator's error rate fails
     only if all rows have an error.
     """
-    for outcome in summary.gates:
-        undecided = "skipped" if summary.undecided == "pass" else "error"
-        ended = None if outcome.met else undecided if outcome.undecided else "failure"
-        yield Check("tunecheck.gates", outcome.gate, outcome.told, ended)  # type: ignore[arg-type]  # of these words
-    allowed = summary.allowed_errors
-    for name in summary.evaluators:
-        failed = _count(summary.metrics, f"{name}.error_count") or 0
-        rate = failed / summary.rows if summary.rows else 0.0
+    for outcome in page.gates:
+        problem: Literal["error", "failure", "skipped"] | None = None if outcome.met else "failure"
+        if outcome.undecided:
+            problem = "skipped" if page.undecided == "pass" else "error"
+        yield Check("tunecheck.gates", outcome.gate, outcome.told, problem)
+    allowed = page.allowed_errors
+    for name in page.evaluators:
+        failed = _count(page.metrics, f"{name}.error_count") or 0
+        rate = failed / page.rows if page.rows else 0.0
         met = rate <= allowed if allowed is not None else rate < 1
-        most = f", allowed {allowed:.6g}" if allowed is not None else ""
-        said = f"error rate of {name}: {failed:,} of {summary.rows:,} rows ({rate:.6g}){most}"
-        yield Check("tunecheck.errors", f"{name} error rate", said, None if met else "failure")
+        limit = f", allowed {allowed:.6g}" if allowed is not None else ""
+        text = f"error rate of {name}: {failed:,} of {page.rows:,} rows ({rate:.6g}){limit}"
+        yield Check("tunecheck.errors", f"{name} error rate", text, None if met else "failure")
 
 
-def _facts(summary: RunPage) -> Iterator[tuple[str, str]]:
+def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
     """Yield the facts of a run by name for JUnit: data, source, counts, and failures by code and cause."""
-    yield "data", summary.data
-    yield "source", summary.source
-    yield "folder", summary.folder
-    yield "rows", str(summary.rows)
-    yield "rows_with_an_error", str(summary.failed_rows)
-    yield "simulated", str(summary.simulated).lower()
-    if summary.stopped:
-        yield "stopped_early", summary.stopped
-    for name in summary.failures.faults:
-        for code, rows in summary.failures.by_code(name).items():
+    yield "data", page.data
+    yield "source", page.source
+    yield "folder", page.folder
+    yield "rows", str(page.rows)
+    yield "rows_with_an_error", str(page.failed_rows)
+    yield "simulated", str(page.simulated).lower()
+    if page.stopped:
+        yield "stopped_early", page.stopped
+    for name in page.failures.faults:
+        for code, rows in page.failures.by_code(name).items():
             yield f"failed.{name}.{code}", str(rows)
-    for code, group in summary.failures.causes.items():
+    for code, group in page.failures.causes.items():
         yield f"{CAUSE_METRIC}{code}", str(group.rows)
 
 
@@ -415,14 +448,14 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
     means = [key for key in own[:end] if key != PASS_RATE]
     sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
     main = [key for key in (PASS_RATE, evaluator.primary, name) if key in own][:1]
-    # The mean of a binary metric equals its pass rate.
-    said = evaluator.primary if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary) else None
     repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
-    scores = [key for key in means if key not in repeated and key != said]
+    if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary):
+        repeated.add(str(evaluator.primary))  # the mean of a binary metric equals its pass rate
+    scores = [key for key in means if key not in repeated]
     # A problem's rate or count of 0 gets no line.
-    fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
-    plain_sums = [key for key in sums if "." not in key and key not in fine]
-    return list(dict.fromkeys([*main, *scores, *plain_sums])) or [PASS_RATE]
+    zeros = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
+    shown_sums = [key for key in sums if "." not in key and key not in zeros]
+    return list(dict.fromkeys([*main, *scores, *shown_sums])) or [PASS_RATE]
 
 
 def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
