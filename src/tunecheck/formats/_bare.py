@@ -1,7 +1,7 @@
 """Calls without a mark, which count only with the name of a tool: JSON, `f{…}`, `[f(a=1)]`, lines of calls, ReAct.
 
 By default, servers remove special tokens from a model's answer. Most formats without their tokens look like one of
-these.
+these. `_texts.py` calls `take_bare` if the row's tools are known and no clearer form of a call is found.
 """
 
 import re
@@ -13,35 +13,48 @@ from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, take_marked
+from tunecheck.formats._profiles import past
 from tunecheck.formats._shapes import value_at
 from tunecheck.formats._spellings import ReadText, is_definition
+
+# -- calls inside other text
 
 _MOST_FAILURES = 30  # each failed attempt may scan the rest of the text
 
 _CANDIDATE = re.compile(
+    # a tool's result, which is skipped
     rf"(?P<result><tool_response>(?s:.*?)(?:</tool_response>|\Z))"
+    # ReAct: `Action: f`, then `Action Input:` before the arguments
     rf"|\bAction[ \t]*:[ \t]*(?P<action>[^\s()]{{1,160}}+)[ \t]*+\n\s*+Action[ _]Input[ \t]*:\s*+(?:```(?:json)?\s*+)?"
+    # `[f(`
     rf"|(?<!`)(?P<list>\[)\s*+(?P<listed>{NAME})\s*+\("
+    # an object, or a list of objects, whose first key has quotation marks
     rf"|(?P<json>[\[{{])(?=\s*+(?:[\[{{]\s*+)?(?:[\[{{]\s*+)?[\"'])"
+    # a name before an object: `f{"a": 1}`, also with a line break or the opening of a code fence between them
     rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d*+)?[ \t]*+\n{{0,2}}"
     r"(?:```(?:json|python)?\s*+|<\|content\|>)?"
     r"(?=[ \t]*+(?:\{\s*+[\"'}]|tool_call\())"
 )
-_CLOSING = re.compile(r"\s*+```")
-_LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
-_BESIDE = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_response)\w+\|?>|and\b|{BEFORE})*+")
-"""Text around calls that is not prose: list marks, comments, tags, brackets, and the name of a result."""
-_FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
-_ANNOUNCED = re.compile(
-    r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
+_FENCE_END = re.compile(r"\s*+```")
+_JSON_NAME = re.compile(
+    r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"'](?P<name>[^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )
-_LIST_START = re.compile(rf"\s*+(?:[\"']?{NAME}[\"']?\s*+(?:=(?!=)|:\s*+[\"'\d\[{{])|[\"'\d\[{{)]|\Z)")
-_GOES_ON = re.compile(r"[\"']?,?[ \t]+[^\W\d_]")
-_SAID = re.compile(r"[^\W_] [\"']?\Z")
-_QUOTED = re.compile(r"(`{1,3})([^`]++)\1\s*+")
-_CALL_START = re.compile(CALL)
+"""The name of a call at the beginning of its JSON, which may be cut off."""
+_ARGUMENTS_START = re.compile(rf"\s*+(?:[\"']?{NAME}[\"']?\s*+(?:=(?!=)|:\s*+[\"'\d\[{{])|[\"'\d\[{{)]|\Z)")
+# a word before a value and one after it, perhaps with quotation marks between
+_WORD_BEFORE = re.compile(r"[^\W_] [\"']?\Z")
+_WORD_AFTER = re.compile(r"[\"']?,?[ \t]+[^\W\d_]")
 _ID_LENGTH = 9  # Mistral's ids
 _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
+
+
+class _NoCallError(Exception):
+    """No call begins here. Continue at `position`. `costly`: the attempt read much text."""
+
+    def __init__(self, position: int, *, costly: bool = False) -> None:
+        super().__init__()
+        self.position = position
+        self.costly = costly
 
 
 def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText, marks: Marks) -> bool:
@@ -54,102 +67,63 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     """
     if _take_quoted(body, collector, read_text) or (not body.startswith("<", limit) and _take_lines(body, collector)):
         return True
-    position, said, failures = 0, 0, 0
+    position = 0  # where the search continues
+    text_start = 0  # end of the last call
+    failures = 0
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
         if candidate.start() >= limit and not collector.calls:
             break
         attempt = collector.fresh()
         attempt.begun = collector.begun = candidate.start()
         try:
-            end = _take_candidate(body, candidate, attempt, read_text)
+            position = _take_candidate(body, candidate, attempt, read_text)
         except _NoCallError as error:
             failures += error.costly
             position = max(candidate.start() + 1, error.position)
             continue
-        if _is_mentioned(body, candidate, end):
-            position = end
+        if _is_mentioned(body, candidate, position):
             continue
-        collector.add_text(body[said : attempt.begun])
-        collector.spans.append((attempt.begun, end))
+        collector.add_text(body[text_start : attempt.begun])
+        collector.spans.append((attempt.begun, position))
         collector.add_reading(attempt.reading())
-        said = position = end
+        text_start = position
         if candidate["action"]:  # the rest is the model's own guess of the tool's result
-            collector.add_text(body[said:])
+            collector.add_text(body[text_start:])
             return True
     if not collector.calls:
         return False
-    if not take_marked(body[said:], collector, marks):
-        collector.add_text(body[said:])
+    if not take_marked(body[text_start:], collector, marks):
+        collector.add_text(body[text_start:])
     return True
 
 
 def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
-    """Return whether a value is in the middle of a sentence: "you could say [f(a=1)] if you want"."""
+    """Return whether a list or object is in the middle of a sentence: "you could say [f(a=1)] if you want"."""
+    if candidate["list"] is None and candidate["json"] is None:
+        return False
     start = candidate.start()
-    named = candidate["list"] is None and candidate["json"] is None
-    return not named and bool(_SAID.search(body, max(0, start - 3), start) and _GOES_ON.match(body, end))
-
-
-class _NoCallError(Exception):
-    """No call begins here. Continue at `position`. `costly`: the attempt read much text."""
-
-    def __init__(self, position: int, *, costly: bool = False) -> None:
-        super().__init__()
-        self.position = position
-        self.costly = costly
+    return bool(_WORD_BEFORE.search(body, max(0, start - 3), start) and _WORD_AFTER.match(body, end))
 
 
 def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector, read_text: ReadText) -> int:
-    """Add the call at a candidate to the collector, and return its end."""
+    """Add the call at a candidate to the collector, and return its end.
+
+    Raises:
+        _NoCallError: the candidate is text, data or a call of an unknown tool.
+        UnreadableError: a tool is called by name, but its arguments cannot be read.
+    """
+    if candidate["result"]:
+        raise _NoCallError(candidate.end())
     if candidate["list"]:
         return _take_list(body, candidate, attempt)
     if candidate["json"]:
         return _take_json(body, candidate.start(), attempt, read_text)
-    spelling = candidate["action"] or candidate["named"]
-    tool = _tool_in(spelling, attempt) if spelling else None
-    if tool is None:
-        raise _NoCallError(candidate.end())
-    name, first = tool
-    if candidate["named"]:
-        attempt.begun = candidate.start() + first
-    arguments: JSON = None
-    end = candidate.end()
-    end = skip_space(body, end)
-    if body.startswith("tool_call(", end):  # ChatGLM3 writes arguments in Python's syntax
-        scanner = CallScanner(body, end, attempt)
-        arguments, end = scanner.call().arguments, scanner.position
-    elif candidate["named"] or body.startswith("{", end):
-        arguments, end = decode_at(body, end)
-        if is_definition(arguments):
-            raise _NoCallError(end)
-    elif body[end:].strip():
-        raise UnreadableError(f"the input of {name!r} is not an object")
-    attempt.add("react" if candidate["action"] else "named", name, arguments)
-    closing = _CLOSING.match(body, end) if "```" in candidate[0] else None
-    return closing.end() if closing else end
-
-
-def _tool_in(spelling: str, attempt: CallCollector) -> tuple[str, int] | None:
-    """Return the tool of this name and where its name begins, or None.
-
-    Remains of removed tokens around the name are ignored: the end of a sentence, an id, a word of the protocol.
-    """
-    if attempt.knows(spelling) and not spelling.startswith(NAMESPACE):
-        return spelling, 0
-    starts = [0, *(match.end() for match in re.finditer(r"\.", spelling))]
-    for start in starts:
-        prefix = _PREFIX.match(spelling, start)
-        for first in (prefix.end() if prefix else start, start):
-            rest = spelling[first:]
-            shorter = (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary"))
-            name = next((one for one in shorter if one and attempt.knows(one)), None)
-            if name:
-                return name, start
-    return None
+    return _take_named(body, candidate, attempt)
 
 
 def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    if not attempt.knows(candidate["listed"]) or not _LIST_START.match(body, candidate.end()):
+    """Read `[f(a=1), g()]`, as `_take_candidate` does."""
+    if not attempt.knows(candidate["listed"]) or not _ARGUMENTS_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
     attempt.format = "bfcl_text"
     scanner = CallScanner(body, candidate.start(), attempt)
@@ -166,62 +140,108 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
 
 
 def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
-    announced = _ANNOUNCED.match(body, start)
+    """Read a JSON object or list with calls of tools, as `_take_candidate` does."""
     try:
         value, end = value_at(body, start, "it")
     except UnreadableError:
-        if announced and attempt.knows(announced[1]):
+        announced = _JSON_NAME.match(body, start)
+        if announced and attempt.knows(announced["name"]):
             raise
         raise _NoCallError(start + 1, costly=True) from None
     try:
-        taken = take_value(value, attempt, read_text)
+        has_calls = take_value(value, attempt, read_text)
     except UnreadableError:
         if not attempt.ambiguous or attempt.names_tool(body[start:end]):
             raise
         raise _NoCallError(end) from None
-    if not taken or not attempt.calls or not all(attempt.knows(call.name) for call in attempt.calls):
+    if not has_calls or not attempt.calls or not all(attempt.knows(call.name) for call in attempt.calls):
         raise _NoCallError(end)
     return end
 
 
+def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
+    """Read a name and the arguments after it, as `_take_candidate` does."""
+    tool = _find_tool(candidate["action"] or candidate["named"], attempt)
+    if tool is None:
+        raise _NoCallError(candidate.end())
+    name, start = tool
+    if candidate["named"]:
+        attempt.begun = candidate.start() + start
+    arguments: JSON = None
+    end = skip_space(body, candidate.end())
+    if body.startswith("tool_call(", end):  # ChatGLM3 writes arguments in Python's syntax
+        scanner = CallScanner(body, end, attempt)
+        arguments, end = scanner.call().arguments, scanner.position
+    elif candidate["named"] or body.startswith("{", end):
+        arguments, end = decode_at(body, end)
+        if is_definition(arguments):
+            raise _NoCallError(end)
+    elif body[end:].strip():
+        raise UnreadableError(f"the input of {name!r} is not an object")
+    attempt.add("react" if candidate["action"] else "named", name, arguments)
+    return past(_FENCE_END, body, end) if "```" in candidate[0] else end
+
+
+def _find_tool(written: str, attempt: CallCollector) -> tuple[str, int] | None:
+    """Return the tool that a written name means, and where the call begins in the written name; None without a tool.
+
+    Remains of removed tokens around the tool's name are ignored: the end of a sentence, an id, a word of the protocol.
+    """
+    if attempt.knows(written) and not written.startswith(NAMESPACE):
+        return written, 0
+    for start in (0, *(dot.end() for dot in re.finditer(r"\.", written))):
+        for name_start in (past(_PREFIX, written, start), start):
+            rest = written[name_start:]
+            for name in (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary")):
+                if name and attempt.knows(name):
+                    return name, start
+    return None
+
+
+# -- texts of nothing but calls
+
+_QUOTED = re.compile(r"(?P<mark>`{1,3})(?P<text>[^`]++)(?P=mark)\s*+")
+_FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
+_LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
+_CALL_START = re.compile(CALL)
+_DECORATION = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_response)\w+\|?>|and\b|{BEFORE})*+")
+"""Text around calls that is not prose: list marks, comments, tags, brackets, and the name of a result."""
+
+
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
-    """Read a text that is completely in backticks."""
+    """Read a text that is completely in backticks. Return False without a call in it."""
     quoted = _QUOTED.fullmatch(body)
-    if not quoted or not (reading := read_text(quoted[2])).calls:
+    reading = read_text(quoted["text"]) if quoted else None
+    if not reading or not reading.calls:
         return False
     collector.spans.append((0, len(body)))
     collector.add_reading(reading)
     return True
 
 
-def _skip_decoration(text: str, position: int) -> int:
-    beside = _BESIDE.match(text, position)
-    return beside.end() if beside else position
-
-
 def _take_lines(body: str, collector: CallCollector) -> bool:
-    """Read lines like `f(a=1)`, if the whole text or a code fence at its start or end contains only calls of tools."""
-    fence = _FENCE.search(body) if body.count("```") == 2 and body.endswith("```") else _FENCE.match(body)
-    before = body[: fence.start()] if fence else ""
-    text = body[fence.end() :].removesuffix("```") if fence else body
-    label = _LABEL.match(text)
-    first = _CALL_START.match(text, _skip_decoration(text, label.end() if label else 0))
-    cut_off = text.startswith("[") and text.endswith(",")
+    """Read lines like `f(a=1)`, if the whole text or a code fence at its start or end contains only calls of tools.
+
+    Return False for any other text.
+    """
+    before, lines = _split_fence(body)
+    first = _CALL_START.match(lines, past(_DECORATION, lines, past(_LABEL, lines, 0)))
+    cut_off = lines.startswith("[") and lines.endswith(",")
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
-    if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(text, first.end())):
+    if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(lines, first.end())):
         return False  # an example of code
     attempt = collector.fresh()
-    scanner = CallScanner(text, first.start(), attempt)
+    scanner = CallScanner(lines, first.start(), attempt)
     try:
-        while scanner.position < len(text):
+        while scanner.position < len(lines):
             call = scanner.call()
             if not attempt.knows(call.name):
                 return False
             attempt.add("bfcl_text", call.name, call.arguments)
-            scanner.position = _skip_decoration(text, scanner.position)
+            scanner.position = past(_DECORATION, lines, scanner.position)
     except UnreadableError:
-        if before or attempt.calls or not _LIST_START.match(text, first.end()):
+        if before or attempt.calls or not _ARGUMENTS_START.match(lines, first.end()):
             return False
         collector.format = "bfcl_text"
         raise
@@ -229,3 +249,12 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     collector.add_text(before)
     collector.add_reading(attempt.reading())
     return True
+
+
+def _split_fence(body: str) -> tuple[str, str]:
+    """Return the text before a code fence and the text in it; without a fence, no text and the whole body."""
+    at_end = body.count("```") == 2 and body.endswith("```")
+    fence = _FENCE.search(body) if at_end else _FENCE.match(body)
+    if not fence:
+        return "", body
+    return body[: fence.start()], body[fence.end() :].removesuffix("```")

@@ -15,36 +15,34 @@ from tunecheck.formats._families import ANSWERS, all_thoughts, families_with_mar
 from tunecheck.formats._profiles import Profile, Thought
 
 
-@functools.lru_cache(maxsize=256)
-def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place."""
-    return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
-
-
 class Marks:
-    """The marks of profiles and reasoning, with the searches for them."""
+    """The marks of profiles and of reasoning, in the tables that the searches need."""
 
-    def __init__(self, profiles: Iterable[Profile], known: tuple[Thought, ...]) -> None:
+    def __init__(self, profiles: Iterable[Profile], thoughts: tuple[Thought, ...]) -> None:
+        """Sort the marks by what they mean; a mark may announce the calls of several profiles."""
         self.profiles: dict[str, tuple[Profile, ...]] = {}
         for profile in profiles:
             for mark in profile.marks:
                 self.profiles[mark] = (*self.profiles.get(mark, ()), profile)
-        self.openings = {thought.opens: thought for thought in known if not thought.leading}
-        self.leading = {thought.opens: thought for thought in known}
+        # by opening mark: reasoning anywhere in an answer, and all reasoning at its beginning
+        self.openings = {thought.opens: thought for thought in thoughts if not thought.leading}
+        self.leading = {thought.opens: thought for thought in thoughts}
         self.beginnings = tuple(self.leading)
-        self.endings = {close: thought for thought in known if thought.lone for close in thought.closes}
-        self._of_thoughts = _any_of((*self.leading, *self.endings, *ANSWERS))
+        # by closing mark: reasoning that the prompt may have opened
+        self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
+        self._of_thoughts = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
 
-    def think_in(self, text: str) -> bool:
+    def has_reasoning(self, text: str) -> bool:
         """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
         return self._of_thoughts.search(text) is not None
 
-    def first(self, text: str) -> int | None:
+    def find_call_mark(self, text: str) -> int | None:
         """Return the position of the first mark that announces a call, or None."""
         probe = CallCollector()
-        found = (mark for mark in _any_of((*self.profiles,)).finditer(text))
-        counted = (mark.start() for mark in found if self.match_profile(text, mark.start(), mark[0], probe))
-        return next(counted, None)
+        for mark in _mark_pattern((*self.profiles,)).finditer(text):
+            if self.match_profile(text, mark.start(), mark[0], probe):
+                return mark.start()
+        return None
 
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
         """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
@@ -68,6 +66,14 @@ def known_marks() -> Marks:
     return Marks(families_with_marks(), all_thoughts())
 
 
+@functools.lru_cache(maxsize=256)
+def _mark_pattern(marks: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place."""
+    return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
+
+
+# -- calls after marks
+
 _MOST_FAILURES = 20  # each may scan the rest of the text
 
 
@@ -77,40 +83,46 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     Raises:
         UnreadableError: a mark is not followed by a call.
     """
-    calls, openings = _any_of((*marks.profiles,)), _any_of((*marks.openings,))
-    position, said = 0, 0
-    first: Profile | None = None
+    call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
+    position = 0  # where the search continues
+    text_start = 0  # end of the last call or reasoning
+    family: Profile | None = None
     failures: list[UnreadableError] = []
-    while call := calls.search(text, position):
-        start, mark = call.start(), call[0]
-        opening = openings.search(text, position, start)
+    while found := call_marks.search(text, position):
+        start, mark = found.start(), found[0]
+        opening = thought_marks.search(text, position, start)
         if opening:
-            collector.add_text(text[said : opening.start()])
-            said = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
+            collector.add_text(text[text_start : opening.start()])
+            text_start = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
             continue
-        within = first is not None and mark in first.within
-        profile = first if within else marks.match_profile(text, start, mark, collector)
-        if profile is None or (within and not profile.announces(text, start, mark, collector)):
+        if family and mark in family.within:
+            profile = family if family.announces(text, start, mark, collector) else None
+        else:
+            profile = marks.match_profile(text, start, mark, collector)
+        if profile is None:
             position = start + len(mark)
             continue
-        collector.add_text(text[said:start])
-        said = position = _take_calls(profile, text, start, mark, collector, failures)
-        if failures and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES):
+        collector.add_text(text[text_start:start])
+        text_start = position = _take_calls(profile, text, start, mark, collector, failures)
+        if _stops_search(failures):
             break
-        if not first:
-            first, alike = profile, marks.profiles[mark]
-            calls = _any_of((*(each for one in alike for each in one.marks), *profile.within))
+        if not family:
+            family = profile
+            alike = (each for other in marks.profiles[mark] for each in other.marks)
+            call_marks = _mark_pattern((*alike, *family.within))
     if failures:
         raise failures[0]
-    if first:
-        collector.add_text(text[said:])
-    return first is not None
+    if family:
+        collector.add_text(text[text_start:])
+    return family is not None
 
 
 def _take_calls(
     profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
 ) -> int:
-    """Collect the calls after a mark and the reasons of unreadable ones. Return where the search continues."""
+    """Collect the calls after a mark, and add the errors of unreadable ones to `failures`. Return where the search for
+    marks continues.
+    """
     while True:
         collector.begun = start
         try:
@@ -118,7 +130,7 @@ def _take_calls(
         except UnreadableError as error:
             failures.append(error)
             following = profile.after_unreadable(text, mark, collector)
-            if following is None or isinstance(error, CutOffError) or len(failures) > _MOST_FAILURES:
+            if following is None or _stops_search(failures):
                 return collector.begun + 1
             start, mark = following, ""
         else:
@@ -126,15 +138,12 @@ def _take_calls(
             return position
 
 
-def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
-    """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
-    inside = start + len(thought.opens)
-    closings = ((end, close) for close in thought.closes if (end := text.find(close, inside)) >= 0)
-    end, close = min(closings, default=(len(text), ""))
-    collector.add_thought(text[inside:end], text[start : end + len(close)])
-    collector.open_thought = "" if close else text[inside:]
-    return end + len(close)
+def _stops_search(failures: list[UnreadableError]) -> bool:
+    """Return whether no further calls can be found: the last unreadable one is cut off, or there are too many."""
+    return bool(failures) and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES)
 
+
+# -- reasoning
 
 _MOST_LEADING = 20  # pieces of reasoning at the beginning; each costs a copy of the rest
 
@@ -148,20 +157,21 @@ def take_thoughts(
     `spans` returns the positions of the calls in a text.
     """
     body = _take_leading(body, collector, marks)
-    endings = _any_of((*marks.endings,))
-    found = endings.search(body)
-    held = spans(body) if found else []
-    while found:
-        start, end = found.span()
-        inside = next((last for first, last in held if first < start < last), None)
-        if inside is None and marks.endings[found[0]].opens not in body[:start]:
+    endings = _mark_pattern((*marks.endings,))
+    ending = endings.search(body)
+    calls = spans(body) if ending else []
+    while ending:
+        start, end = ending.span()
+        call_end = next((last for first, last in calls if first < start < last), None)
+        if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
             return _take_leading(body[end:].lstrip(), collector, marks)
-        found = endings.search(body, inside or end)
+        ending = endings.search(body, call_end or end)
     return body
 
 
 def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
+    """Collect the closed or unambiguous reasoning with which a text begins, and return the rest of the text."""
     for _ in range(_MOST_LEADING):
         if not body.startswith(marks.beginnings):  # nearly all texts
             break
@@ -170,3 +180,13 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
             break
         body = body[_take_thought(body, 0, thought, collector) :].lstrip()
     return body
+
+
+def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
+    """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
+    inside = start + len(thought.opens)
+    closings = [(text.find(close, inside), close) for close in thought.closes]
+    end, close = min((closing for closing in closings if closing[0] >= 0), default=(len(text), ""))
+    collector.add_thought(text[inside:end], text[start : end + len(close)])
+    collector.open_thought = "" if close else text[inside:]
+    return end + len(close)

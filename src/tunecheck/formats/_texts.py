@@ -97,7 +97,7 @@ class TextReader:
     def without_thoughts(self, text: str) -> tuple[str, str]:
         """Split a text into the reasoning before the answer and the answer. Never raises."""
         marks = self._marks
-        if len(text) > MAX_CHARACTERS or not marks.think_in(text):
+        if len(text) > MAX_CHARACTERS or not marks.has_reasoning(text):
             return "", text
         collector = CallCollector(self.tools, strict=self.profile is not None)
         body = text.lstrip()
@@ -122,7 +122,7 @@ class TextReader:
                 check_size(text)
             return False
         body = without_end_marks(text).lstrip()
-        if marks.think_in(body):
+        if marks.has_reasoning(body):
             body = take_thoughts(body, collector, marks, self._spans)
         before = len(collector.texts)
         held = self._take_body(body, collector, marks)
@@ -176,7 +176,7 @@ class TextReader:
 
     def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
         """Collect the calls in a fence, inside other text, and after marks. Return False if there is none."""
-        mark = marks.first(body)
+        mark = marks.find_call_mark(body)
         unmarked = len(body) if mark is None else mark
         return (
             self._take_fence(body, unmarked, collector)
