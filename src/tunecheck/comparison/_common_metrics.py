@@ -6,9 +6,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import PASS_RATE, RunTable
-
-_MATCH = "match"
-"""The default primary evaluator if rows have calls."""
+from tunecheck.results._first_screen import order_evaluators
 
 MOST_SHOWN = 40
 """The most metrics shown without a test."""
@@ -153,6 +151,6 @@ def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: S
 
 def default_primary(names: Sequence[str], *tables: RunTable) -> str:
     """Return `match` if it is among the names and rows have calls, or their kinds are unknown; else the first name."""
-    kinds = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
-    has_calls = not kinds or any("call" in each for each in kinds)
-    return _MATCH if _MATCH in names and has_calls else names[0]
+    known = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
+    kinds: set[str | None] | None = set().union(*known) if known else None
+    return order_evaluators(names, None, kinds)[0]

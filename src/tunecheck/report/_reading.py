@@ -138,7 +138,7 @@ def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
     """Return a run's evaluators, the primary one first: charts and lists of rows begin with it."""
     declared = manifest.evaluators
     own = {name: each for name, each in table.evaluators.items() if not declared or name not in table.opened.derived}
-    names = order_evaluators(own, manifest.dataset.primary)
+    names = order_evaluators(own, manifest.dataset.primary, table.groups.get("row_kind"))
     return [_describe_evaluator(own[name], table, declared.get(name)) for name in names]
 
 

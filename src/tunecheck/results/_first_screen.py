@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -17,6 +17,9 @@ from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, s
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
+
+_KNOWN_CAUSE = " with a known cause"
+"""Limits a count of failed rows if other rows failed without a cause."""
 
 _OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
 """Matches the type of an error whose text says all."""
@@ -84,7 +87,7 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
     figures = {
         name: [_figure(run, manifest, name, each.metrics) for each in groups]
-        for name in order_evaluators(manifest.evaluators, manifest.dataset.primary)
+        for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, kinds or None)
     }
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
@@ -102,14 +105,18 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     other = _other_reason(failures, causes)
     words, aim, is_serving = _next_step(run, manifest, summary, () if other else causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
-    table = _table(figures, causes, groups)
+    table = _table(figures, causes, groups, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}")
     return FirstScreen(" ".join(said), _main_cause(failures, causes, other), next_step, table, is_serving)
 
 
-def order_evaluators(names: Collection[str], declared: str | None) -> list[str]:
-    """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first."""
+def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
+    """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first.
+
+    `match` comes first only if the `kinds` of the run's rows include `call`, or are unknown (None).
+    """
     evaluator = (declared or "").partition(".")[0]
-    primary = next((name for name in (evaluator, "match") if name in names), None)
+    default = "match" if kinds is None or "call" in kinds else ""
+    primary = next((name for name in (evaluator, default) if name in names), None)
     return sorted(names, key=lambda name: name != primary)
 
 
@@ -163,7 +170,8 @@ def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup |
     told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
     error = "" if told is None else f" ({clean(_OWN_ERROR.sub('', told), 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
-    example = f"{first.rows:,} of {plural(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
+    known = f"{plural(failed, 'failed row')}{_KNOWN_CAUSE if failures.reasons else ''}"
+    example = f"{first.rows:,} of {known}, e.g. {clean(first.example, 60)}{side}"
     end = "" if cause.advice.endswith("?") else "."
     advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}{end}"
     return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}"
@@ -204,8 +212,13 @@ def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
             continue
 
 
-def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group]) -> Table:
-    """Return the table of main figures and causes of failures: one row each, one column for each group of rows."""
+def _table(
+    figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group], failed: str
+) -> Table:
+    """Return the table of main figures and causes of failures: one row each, one column for each group of rows.
+
+    `failed` is the label of the rows with a cause.
+    """
     rows: list[list[Sentence]] = []
     for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
         label = clean(name, 60) + ", uncalibrated" * own.is_uncalibrated
@@ -214,7 +227,7 @@ def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], g
         rows.append([Words(label, "strong", foreign=True), (*counts, own.text), *(each.text for each in others)])
     by_cause = [{code: _rows_of(code, each) for code in causes} for each in groups]
     if causes:
-        rows.append(["failed rows", *(f"{sum(of.values()):,}" for of in by_cause)])
+        rows.append([failed, *(f"{sum(of.values()):,}" for of in by_cause)])
     for code in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(code).title, 60)}"
         rows.append([Words(title, "dim"), *(Words(f"{of[code]:,}", "dim") for of in by_cause)])

@@ -16,7 +16,7 @@ from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._execution import Execution
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
-from tunecheck.pipeline._mapping import value_reader
+from tunecheck.pipeline._mapping import row_kind_reader, value_reader
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.results._first_screen import order_evaluators
 from tunecheck.statistics._decisions import smallest_binary
@@ -102,22 +102,25 @@ def estimate(execution: Execution) -> RunEstimate:
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
-    names = [each.name for each in execution.evaluators]
-    declared = execution.settings.primary or execution.dataset.defaults.primary
+    row_kind = row_kind_reader(execution.layers)
+    kinds: set[str | None] = set()
     estimated = RunEstimate(
         judges={judge.name: Spending() for judge in judges},
         note=execution.dataset.note,
         trials=execution.settings.repeat,
-        primary=next(iter(order_evaluators(names, declared)), None),
     )
     for row in execution.dataset.rows():
         estimated.rows += 1
+        kinds.add(row_kind(row.values, {}))
         expected = ground_truth(row.values, {})
         length = None if expected is None else _length(expected)
         if execution.target is not None:
             _add_question(estimated, execution.target, row, length)
         for judge in judges:
             _add_judgement(estimated.judges[judge.name], judge, row, None if execution.target is None else length or 0)
+    names = [each.name for each in execution.evaluators]
+    declared = execution.settings.primary or execution.dataset.defaults.primary
+    estimated.primary = next(iter(order_evaluators(names, declared, kinds)), None)
     return estimated
 
 
