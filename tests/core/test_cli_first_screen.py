@@ -128,6 +128,24 @@ def test_groups_of_several_endpoints_stand_beside_each_other(small: Path) -> Non
     assert sorted(lines[at + 1 : at + 3]) == ["r0 0.0% 100.0%", "r1 100.0% 100.0%"]
 
 
+def test_data_without_calls_has_the_first_evaluator_as_primary_metric_everywhere(small: Path) -> None:
+    rows = ({"id": name, "query": "Hi", "ground_truth": "Hello", "response": name} for name in ("Hello", "Bye"))
+    (small / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = ("evaluate", "--dataset", "texts.jsonl", "--response-column", "response", "--evaluators", "f1_score,match")
+    assert inside(small, *run, "--dry-run", "--json").json()["primary"] == "f1_score"
+    assert "f1_score: 1 of 2 rows passed (50.0%)." in inside(small, *run, COLUMNS="300").out
+    assert inside(small, "compare", "last", "last", "--json").json()["decision"]["metric"] == "f1_score"
+
+
+def test_rows_that_failed_without_a_known_cause_are_not_among_those_that_causes_are_counted_from(small: Path) -> None:
+    (small / "evaluators").mkdir()
+    judge = 'return {"own": 0, "own_result": "fail", "own_reason": "too blunt"}'
+    (small / "evaluators" / "own.py").write_text(f"def own(response):\n    {judge}\n")
+    replay(small, right_answers({"r0": call(people=9)}))
+    said = inside(small, *EVALUATE, "--evaluators", "match,own", COLUMNS="300").out
+    assert re.search(r"^failed rows with a known cause +1 ", said, re.MULTILINE)
+
+
 def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -> None:
     several(small)
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new,simulated", COLUMNS="300")
