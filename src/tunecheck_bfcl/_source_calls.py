@@ -40,7 +40,7 @@ def decode_source_text(text: str, language: str) -> list[object]:
         UnreadableError: the text is not valid in the language.
     """
     text = text.strip("`\n ")
-    source = text[text.startswith("[") : len(text) - text.endswith("]")]
+    source = text.removeprefix("[").removesuffix("]")
     nodes = nodes_of(parse_source(source, java=language == "java"))
     if any(node.is_error for node in nodes):
         raise UnreadableError(f"not readable as {language}: {source[:40]!r}")
@@ -76,13 +76,13 @@ def nodes_of(root: Node) -> list[Node]:
     Raises:
         UnreadableError: the tree is deeper than `_DEEPEST`.
     """
-    nodes, open_ones = [], [(root, 0)]
-    while open_ones:
-        node, depth = open_ones.pop()
+    nodes, unvisited = [], [(root, 0)]
+    while unvisited:
+        node, depth = unvisited.pop()
         if depth > _DEEPEST:
             raise UnreadableError("the text is nested too deeply")
         nodes.append(node)
-        open_ones += [(child, depth + 1) for child in reversed(node.children)]
+        unvisited += [(child, depth + 1) for child in reversed(node.children)]
     return nodes
 
 
@@ -117,18 +117,14 @@ def _javascript_call(root: Node) -> object:
     call = next((expression for expression in expressions if expression.type == "call_expression"), None)
     if call is None:
         return None
-    function, given, *_ = call.children
+    function, arguments, *_ = call.children
     bare = ("identifier", "true")
-    return {_javascript_text(function): _arguments(given.children, _javascript_text, _javascript_value, bare)}
-
-
-def _javascript_text(node: Node) -> str:
-    return (node.text or b"").decode()
+    return {_text(function): _arguments(arguments.children, _text, _javascript_value, bare)}
 
 
 def _javascript_value(node: Node) -> str:
     """Return the text of a value, without the quotes of a string."""
-    text = _javascript_text(node)
+    text = _text(node)
     return text[1:-1] if text[:1] in ('"', "'") and text[0] == text[-1] else text
 
 
@@ -145,9 +141,9 @@ class _JavaText:
             return None
         parts = [call.child_by_field_name(field) for field in ("object", "name")]
         name = ".".join(self._source_text(part) for part in parts if part)
-        given = call.child_by_field_name("arguments")
+        arguments = call.child_by_field_name("arguments")
         bare = ("identifier", "class_literal")
-        return {name: _arguments(given.children if given else (), self._source_text, self._value, bare)}
+        return {name: _arguments(arguments.children if arguments else (), self._source_text, self._value, bare)}
 
     def _source_text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte]  # quirk: byte offsets count characters
@@ -162,9 +158,10 @@ class _JavaText:
         if node.type == "array_creation_expression":
             return f"new {self._part(node, 'type')}[]{self._part(node, 'value')}"
         if node.type == "object_creation_expression":
-            given = node.child_by_field_name("arguments")
-            items = [each for each in (given.children if given else ()) if each.type not in ("(", ",", ")")]
-            return f"new {self._part(node, 'type')}({', '.join(map(self._compact, items))})"
+            arguments = node.child_by_field_name("arguments")
+            children = arguments.children if arguments else ()
+            values = [self._compact(child) for child in children if child.type not in ("(", ",", ")")]
+            return f"new {self._part(node, 'type')}({', '.join(values)})"
         return "".join(map(self._compact, node.children))
 
     def _part(self, node: Node, field: str) -> str:
@@ -203,11 +200,12 @@ def source_value(text: str, language: str) -> object:
     body = text.strip().removesuffix(";")
     try:
         root = parse_source(f"Object x = {body};" if java else f"x = {body};", java=java)
-        bound = root.named_children[0].named_children if len(root.named_children) == 1 else []
-        is_one = len(bound) == 1 + java and bound[-1].type in ("variable_declarator", "assignment_expression")
+        parts = root.named_children[0].named_children if len(root.named_children) == 1 else []
+        # In Java, a type stands before the assignment of x.
+        is_one = len(parts) == 1 + java and parts[-1].type in ("variable_declarator", "assignment_expression")
         if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
             return text
-        return _read(bound[-1].named_children[-1])
+        return _read(parts[-1].named_children[-1])
     except (UnreadableError, ValueError):
         return text
 
@@ -221,7 +219,8 @@ def _read(node: Node) -> object:
     """
     text = _text(node)
     for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
-        if literal := pattern.fullmatch(text):
+        literal = pattern.fullmatch(text)
+        if literal is not None:
             return read(literal)
     match node.type:
         case "array" | "array_initializer":
@@ -237,11 +236,13 @@ def _read(node: Node) -> object:
 
 def _made_collection(node: Node, text: str) -> object:
     """Return the list or map that a call such as `List.of(1)` or `new HashMap<>()` creates, or another call's text."""
-    given = node.child_by_field_name("arguments")
-    head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
-    if given is None or not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
+    arguments = node.child_by_field_name("arguments")
+    if arguments is None:
         return text
-    items = _items(given)
+    head = f"{(node.text or b'')[: arguments.start_byte - node.start_byte].decode()}("
+    if not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
+        return text
+    items = _items(arguments)
     if _JS_ARRAY.fullmatch(head):
         return items
     inner = items[0] if len(items) == 1 else None  # the argument in `new ArrayList<>(List.of(1))`
@@ -258,14 +259,14 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
     Raises:
         UnreadableError: the block contains anything else.
     """
-    bodies = [each for each in _inside(node) if each.type == "class_body"]
-    for statement in (each for body in bodies for block in _inside(body) for each in _inside(block)):
+    blocks = [block for body in _inside(node) if body.type == "class_body" for block in _inside(body)]
+    for statement in (statement for block in blocks for statement in _inside(block)):
         call = statement.named_children[0] if statement.named_children else statement
-        name, given = call.child_by_field_name("name"), call.child_by_field_name("arguments")
-        arguments = [] if given is None else _items(given)
-        if name is None or _text(name) != method or len(arguments) != count:
+        name, arguments = call.child_by_field_name("name"), call.child_by_field_name("arguments")
+        values = [] if arguments is None else _items(arguments)
+        if name is None or _text(name) != method or len(values) != count:
             raise UnreadableError("the block of a collection does more than add items")
-        yield arguments
+        yield values
 
 
 def _member(pair: Node) -> tuple[str, object]:
@@ -278,11 +279,11 @@ def _member(pair: Node) -> tuple[str, object]:
 
 
 def _items(node: Node) -> list[object]:
-    return [_read(each) for each in _inside(node)]
+    return [_read(child) for child in _inside(node)]
 
 
 def _inside(node: Node) -> list[Node]:
-    return [each for each in node.named_children if "comment" not in each.type]
+    return [child for child in node.named_children if "comment" not in child.type]
 
 
 def _text(node: Node) -> str:
@@ -339,21 +340,21 @@ def source_calls(text: str, language: str) -> Reading:
         return Reading(problem=f"the answer is not a list of calls in {language}")
     calls: list[FunctionCall] = []
     for node in _inside(next(node for node in nodes if node.type in ("array_initializer", "array"))):
-        given = node.child_by_field_name("arguments")
-        if given is None:
+        arguments = node.child_by_field_name("arguments")
+        if arguments is None:
             return Reading(problem="an item of the answer is not a call")
-        head = (node.text or b"")[: given.start_byte - node.start_byte].decode().strip()
-        calls.append(FunctionCall(_NEW_WORD.sub("", head), _argument_texts(given)))
+        head = (node.text or b"")[: arguments.start_byte - node.start_byte].decode().strip()
+        calls.append(FunctionCall(_NEW_WORD.sub("", head), _argument_texts(arguments)))
     return Reading(tuple(calls))
 
 
-def _argument_texts(given: Node) -> dict[str, JSON]:
+def _argument_texts(arguments: Node) -> dict[str, JSON]:
     """Return the arguments as text by name. Positional arguments are named by their position: "0", "1", …"""
-    arguments: dict[str, JSON] = {}
-    for node in _inside(given):
+    texts: dict[str, JSON] = {}
+    for node in _inside(arguments):
         name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
         if node.type != "assignment_expression" or name is None or value is None:
-            arguments[str(len(arguments))] = _text(node)
+            texts[str(len(texts))] = _text(node)
         else:
-            arguments[_text(name)] = _text(value)
-    return arguments
+            texts[_text(name)] = _text(value)
+    return texts

@@ -36,19 +36,11 @@ _MOST_ELEMENTS = 10_000
 """Arithmetic on literals, such as `2 * 60`, fails beyond these limits, so that a text cannot fill the memory."""
 
 _OPERATORS: dict[type, Callable[[object, object], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
 _SIGNS: dict[type, Callable[[object], object]] = {
     ast.USub: operator.neg,  # type: ignore[dict-item]
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
@@ -71,8 +63,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
     """
     try:
         body = _parse(text)
-        operations = sum(isinstance(node, ast.BinOp) for node in ast.walk(body)) if len(text) > _MOST_OPERATIONS else 0
-        if operations > _MOST_OPERATIONS:
+        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
             raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
         nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
         if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
@@ -117,6 +108,10 @@ def _tree(text: str) -> ast.expr:
         with contextlib.suppress(SystemError):
             return ast.parse(text, mode="eval").body
     raise UndecodableError(f"Python's parser failed {_MOST_TRIES} times")
+
+
+def _operations(tree: ast.expr) -> int:
+    return sum(isinstance(node, ast.BinOp) for node in ast.walk(tree))
 
 
 def _call(node: ast.Call) -> dict[str, object]:
@@ -225,9 +220,9 @@ def _fold_literals(node: ast.expr) -> Folded:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _compute(type(node.op), _fold_literals(node.left), _fold_literals(node.right))
     if isinstance(node, ast.List):
-        return [_fold_literals(each) for each in node.elts]
+        return [_fold_literals(element) for element in node.elts]
     if isinstance(node, ast.Tuple):
-        return tuple(_fold_literals(each) for each in node.elts)
+        return tuple(_fold_literals(element) for element in node.elts)
     raise ValueError("the arithmetic contains more than literals")
 
 

@@ -1,4 +1,7 @@
-"""Gates: conditions on a run's metrics that decide the exit code."""
+"""Gates: conditions on a run's metrics that decide the exit code.
+
+A job reads its gates with `parse_gate()` and checks their names before the run, and their metrics after it.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,9 @@ class GateOutcome:
 
     @property
     def end(self) -> End:
-        return "met" if self.met else "undecided" if self.undecided else "not met"
+        if self.met:
+            return "met"
+        return "undecided" if self.undecided else "not met"
 
     def as_json(self) -> dict[str, JSON]:
         """Return the outcome as JSON, with the comparison or decision only if there is one."""
@@ -73,7 +78,7 @@ class GateOutcome:
         data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met, "outcome": outcome}
         data["remark"] = self.remark or None
         more = {"comparison": self.comparison, "decision": self.decision}
-        return data | {name: dict(each) for name, each in more.items() if each is not None}
+        return data | {name: dict(details) for name, details in more.items() if details is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +132,9 @@ class Gate:
         """
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
-        percent, share = (
-            str(replace(self, required=value)).replace(" ", "") for value in (self.required, self.required / 100)
-        )
-        remedy = f": write '{percent}%' or '{share}'" if 1 < self.required <= 100 else ""
+        percent = str(self).replace(" ", "") + "%"
+        share = str(replace(self, required=self.required / 100)).replace(" ", "")
+        remedy = f": write '{percent}' or '{share}'" if 1 < self.required <= 100 else ""
         raise self._error(f"{self.metric} lies between 0 and 1{remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
@@ -169,7 +173,9 @@ class Gate:
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
         key = self.metric if self.metric.startswith(CAUSE_METRIC) else self._key(metrics, primaries)
-        value = chosen.get(key, 0 if key.startswith(CAUSE_METRIC) else None) if key is not None else None
+        value: JSON = None
+        if key is not None:
+            value = chosen.get(key, 0 if key.startswith(CAUSE_METRIC) else None)
         if value is None:
             return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -199,8 +205,8 @@ class Gate:
         name = self.metric
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
         candidates = (f"{name}.{PASS_RATE}", f"{name}.{primaries[name]}", f"{name}.{name}", first)
-        known = next((key for key in candidates if key in metrics), None)
-        return None if known is None or known.endswith("_count") else known
+        key = next((candidate for candidate in candidates if candidate in metrics), None)
+        return None if key is None or key.endswith("_count") else key
 
     def _group(self, by: Groups) -> Metrics | None:
         """Return the metrics of the gate's group; None if no row belongs to it.
@@ -220,14 +226,14 @@ class Gate:
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
     """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that."""
-    found = judge.corrected
-    if found is None or found.value is None or group:
-        why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
-        return None, why
-    said = f"corrected for the judge's errors by {judge.labels:,} labels"
-    if found.low is not None:
-        said += f", {100 * found.confidence:.3g}% interval {found.low:.1%} to {found.high:.1%}"
-    return found.value, f"{said}; its verdicts {rate:.1%}"
+    corrected = judge.corrected
+    if corrected is None or corrected.value is None or group:
+        why = "of a group, not corrected for the judge's errors" if corrected else "uncalibrated judge"
+        return None, judge.remark or why
+    remark = f"corrected for the judge's errors by {judge.labels:,} labels"
+    if corrected.low is not None:
+        remark += f", {100 * corrected.confidence:.3g}% interval {corrected.low:.1%} to {corrected.high:.1%}"
+    return corrected.value, f"{remark}; its verdicts {rate:.1%}"
 
 
 def parse_gate(text: str) -> Gate:
@@ -264,6 +270,5 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
-    return GateOutcome(
-        f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed)
-    )
+    remark = f"{failed:,} of {rows:,} rows" if failed else ""
+    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, remark)

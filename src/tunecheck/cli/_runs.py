@@ -48,9 +48,9 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     return _list(named, options) if options.json else _show(named)
 
 
-def _list(found: list[Run], options: RunsOptions) -> int:
+def _list(runs: list[Run], options: RunsOptions) -> int:
     """Print a line for each run, or a JSON list; return the exit code."""
-    listed = [describe_run(run) for run in found]
+    listed = [describe_run(run) for run in runs]
     # Runs of another machine look killed, because no process of this one holds their journal.
     killed = {line.id: line for line in listed if line.status == "killed"}
     mirror = mirror_at(options.folder) if killed else None
@@ -61,13 +61,13 @@ def _list(found: list[Run], options: RunsOptions) -> int:
     elif not listed:
         print(f"there are no runs in {options.folder}")
     else:
-        print_view(View("runs", [Text([said for line in listed for said in _line_words(line)])]), console(sys.stdout))
+        print_view(View("runs", [Text([words for line in listed for words in _line_words(line)])]), console(sys.stdout))
     return DONE
 
 
-def _show(found: list[Run]) -> int:
-    """Print the summary of each finished run, or the state of an unfinished one."""
-    for run in found:
+def _show(named: list[Run]) -> int:
+    """Print the summary of each finished run, or the state of an unfinished one; return the exit code."""
+    for run in named:
         line = describe_run(run)
         parts: list[Part] = [Text([*_line_words(line)][:2])]
         if line.is_finished:
@@ -77,14 +77,14 @@ def _show(found: list[Run]) -> int:
     return DONE
 
 
-def _remove(found: list[Run], options: RunsOptions) -> int:
+def _remove(named: list[Run], options: RunsOptions) -> int:
     """Remove the folders of these runs, unless one is running; return the exit code."""
     if is_remote(options.results_dir or ""):
         raise ConfigurationError("--remove works on folders of this machine: remove runs in storage with its own tools")
-    running = [run.id for run in found if run.status() == "running"]
+    running = [run.id for run in named if run.status() == "running"]
     if running:
         raise ConfigurationError(f"run {running[0]} is running: stop it first")
-    for run in found:
+    for run in named:
         with raise_as(TunecheckError, run.folder, "cannot be removed"):
             shutil.rmtree(run.folder)
         print(f"removed  {clean(run.folder, 500)}")
@@ -93,16 +93,20 @@ def _remove(found: list[Run], options: RunsOptions) -> int:
 
 def _figures(line: RunLine) -> dict[str, JSON]:
     """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
-    return {each.evaluator: each.text + " uncalibrated" * each.is_uncalibrated for each in line.figures}
+    marks = {True: " uncalibrated", False: ""}
+    return {figure.evaluator: figure.text + marks[figure.is_uncalibrated] for figure in line.figures}
 
 
 def _as_json(line: RunLine) -> dict[str, JSON]:
     """Return a run's line as the JSON object that `--json` prints."""
     described: dict[str, JSON] = {"run": line.id, "status": line.status, "created": line.created, "rows": line.rows}
     described |= {"failed_rows": line.failed_rows, "simulated": line.simulated, "parent": line.parent}
-    described |= {"stopped": line.stopped}
-    described |= {"figures": _figures(line)} if line.is_finished else {}
-    return described | ({"problem": line.problem} if line.problem else {})
+    described["stopped"] = line.stopped
+    if line.is_finished:
+        described["figures"] = _figures(line)
+    if line.problem:
+        described["problem"] = line.problem
+    return described
 
 
 def _line_words(line: RunLine) -> Iterator[Words]:
@@ -126,33 +130,33 @@ def _line_words(line: RunLine) -> Iterator[Words]:
 
 def _verify(named: list[Run], options: RunsOptions) -> int:
     """Check the files of these runs and print what is damaged; return the exit code."""
-    found = [verify(run) for run in named]
+    checked = [verify(run) for run in named]
     if options.json:
-        print_json([{"run": each.run.id, **_verified(each)} for each in found])
+        print_json([_verified_json(result) for result in checked])
     else:
-        print_view(_verified_view(found), console(sys.stdout))
-    return DONE if all(each.whole for each in found) else FAILED
+        print_view(_verified_view(checked), console(sys.stdout))
+    return DONE if all(result.whole for result in checked) else FAILED
 
 
-def _verified(each: Verified) -> dict[str, JSON]:
-    """Return the result of a run's check as JSON."""
-    facts: dict[str, JSON] = {"status": each.status, "rows": each.rows, "whole": each.whole}
-    return facts | {"damage": [*each.damage], "unchecked": [*each.unchecked]}
+def _verified_json(result: Verified) -> dict[str, JSON]:
+    """Return the result of a run's check as the JSON object that `--json` prints."""
+    facts: dict[str, JSON] = {"run": result.run.id, "status": result.status, "rows": result.rows}
+    return facts | {"whole": result.whole, "damage": [*result.damage], "unchecked": [*result.unchecked]}
 
 
-def _verified_view(found: list[Verified]) -> View:
+def _verified_view(checked: list[Verified]) -> View:
     """Return the page of checked runs: a table, then each damage and what could not be checked."""
     rows = [
         (
-            Words("whole" if each.whole else "DAMAGED", "" if each.whole else "bad"),
-            Words(clean(each.run.id, 200), foreign=True),
-            clean(each.status),
-            "" if each.rows is None else plural(each.rows, "row"),
+            Words("whole") if result.whole else Words("DAMAGED", "bad"),
+            Words(clean(result.run.id, 200), foreign=True),
+            clean(result.status),
+            "" if result.rows is None else plural(result.rows, "row"),
         )
-        for each in found
+        for result in checked
     ]
-    lines = [f"{clean(each.run.id)}: {clean(line, 2_000)}" for each in found for line in each.damage]
-    lines += [f"{clean(each.run.id)}: not checked: {clean(line)}" for each in found for line in each.unchecked]
+    lines = [f"{clean(result.run.id)}: {clean(line, 2_000)}" for result in checked for line in result.damage]
+    lines += [f"{clean(result.run.id)}: not checked: {clean(line)}" for result in checked for line in result.unchecked]
     return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])
 
 
@@ -174,17 +178,17 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 
     check_output("--out", options.out)
     others = options.against or []
-    folders = [open_run(name, options.folder).run for name in (options.run, *others)]
+    runs = [open_run(name, options.folder).run for name in (options.run, *others)]
     if options.out is not None:
         path = Path(options.out)
-    elif folders[0] is not None:
-        path = folders[0].folder / "report.html"
+    elif runs[0] is not None:
+        path = runs[0].folder / "report.html"
     else:
         raise ConfigurationError(f"{options.run} is not a run folder, so the report needs a path: --out FILE")
     write_report(
         options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
     )
-    note_changed(*(folder for folder in folders if folder is not None))
+    note_changed(*(run for run in runs if run is not None))
     print_path(path)
     return DONE
 

@@ -76,27 +76,29 @@ def _content(name: str) -> bytes:
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
     """List plug-ins, their extensions, and the files of this workspace."""
     origins = _extensions_by_origin()
-    missing = absent_plugins()
+    absent = absent_plugins()
     if options.json:
-        brought: list[JSON] = [
-            {"name": name, "brings": {kind: [*map(_as_json, found)] for kind, found in brings.items()}}
-            for name, brings in origins.items()
+        listed: list[JSON] = [
+            {"name": name, "brings": {kind: [*map(_as_json, extensions)] for kind, extensions in by_kind.items()}}
+            for name, by_kind in origins.items()
         ]
-        gone: list[JSON] = [{"name": each.name, "package": each.package, "problem": each.problem} for each in missing]
-        print_json({"plugins": brought, "missing": gone})
+        missing: list[JSON] = [{"name": gone.name, "package": gone.package, "problem": gone.problem} for gone in absent]
+        print_json({"plugins": listed, "missing": missing})
         return 0
-    tables = [_table(name, brings) for name, brings in origins.items()]
-    gone_text = [f"missing: {clean(each.name)} ({clean(each.problem)})" for each in missing]
-    print_view(View("plug-ins", [*tables, *([Text(gone_text)] if missing else [])]), console(sys.stdout))
+    tables = [_table(name, by_kind) for name, by_kind in origins.items()]
+    lines = [f"missing: {clean(gone.name)} ({clean(gone.problem)})" for gone in absent]
+    print_view(View("plug-ins", [*tables, *([Text(lines)] if lines else [])]), console(sys.stdout))
     return 0
 
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
     """Return extensions by plug-in and kind; those of other packages and of workspace files come last."""
-    origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}
-    for each in (each for kind in kinds() for each in discover(kind)):
-        origin = each.plugin.name if each.plugin else "this workspace" if each.file else "small packages"
-        origins.setdefault(origin, {}).setdefault(each.kind, []).append(each)
+    origins: dict[str, dict[str, list[Candidate]]] = {installed.plugin.name: {} for installed in installed_plugins()}
+    for candidate in (candidate for kind in kinds() for candidate in discover(kind)):
+        origin = "this workspace" if candidate.file else "small packages"
+        if candidate.plugin is not None:
+            origin = candidate.plugin.name
+        origins.setdefault(origin, {}).setdefault(candidate.kind, []).append(candidate)
     return origins
 
 
@@ -105,15 +107,15 @@ def _as_json(candidate: Candidate) -> JSON:
     return {"name": candidate.name, "help": candidate.help, "origin": candidate.origin}
 
 
-def _table(name: str, brings: Mapping[str, Sequence[Candidate]]) -> Table:
-    """Return a table of what one plug-in brings: kind, name and help of each extension."""
+def _table(name: str, by_kind: Mapping[str, Sequence[Candidate]]) -> Table:
+    """Return a table of one plug-in's extensions with kind, name and help; a kind is named once."""
     rows: list[tuple[Cell, ...]] = [(Words(clean(name), "strong"), "", "")]
-    for kind, candidates in brings.items():
-        first = kind.replace("_", " ")
+    for kind, candidates in by_kind.items():
+        label = kind.replace("_", " ")
         for candidate in candidates:
-            what = candidate.help or candidate.origin
-            rows.append((f"  {first}", clean(candidate.name, 60), Words(clean(what), "dim")))
-            first = ""
+            text = candidate.help or candidate.origin
+            rows.append((f"  {label}", clean(candidate.name, 60), Words(clean(text), "dim")))
+            label = ""
     return Table(("", "", ""), rows, "l")
 
 
@@ -137,7 +139,7 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     if options.json:
         print_json([*listed])
         return DONE
-    rows = [[Words(clean(value or "", 200), foreign=True) for value in each.values()] for each in listed]
+    rows = [[Words(clean(value or "", 200), foreign=True) for value in facts.values()] for facts in listed]
     print_view(View("endpoints", [Table(["name", "kind", "model", "url"], rows, "l")]), console(sys.stdout))
     return DONE
 

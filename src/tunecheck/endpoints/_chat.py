@@ -164,8 +164,8 @@ def _path(url: str) -> str:
 
 def _deployment(url: str) -> str | None:
     """Return the deployment in an address of Azure OpenAI, or None."""
-    found = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
-    return unquote(found[1]) if found else None
+    match = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
+    return unquote(match[1]) if match else None
 
 
 def _responses_url(url: str) -> str:
@@ -183,10 +183,10 @@ def _sibling_url(url: str, operation: str) -> str:
     """Return the address of another operation next to `url`, with the operation of `url` replaced."""
     parts = urlsplit(url)
     # A url that already ended with the operation was taken for a resource: cut off the path added for chats.
-    deployment = re.escape(operation) + r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
-    given = re.match(r".*/deployments/[^/]+" + deployment, parts.path)
+    appended = r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
+    written = re.match(r".*/deployments/[^/]+" + re.escape(operation) + appended, parts.path)
     path = _path(url).removesuffix(_OPERATION).removesuffix(_RESPONSES).removesuffix(operation) + operation
-    return urlunsplit(parts._replace(path=given[0] if given else path))
+    return urlunsplit(parts._replace(path=written[0] if written else path))
 
 
 def _with_version(url: str, version: str | None, definition: Definition) -> str:
@@ -222,8 +222,8 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
         elif name in LIMITS:
             body["max_output_tokens"] = value
         elif name == FORMAT and isinstance(value, dict):
-            held = value.get("json_schema")
-            body["text"] = {"format": {**(held if isinstance(held, dict) else {}), "type": value.get("type")}}
+            schema = value.get("json_schema")
+            body["text"] = {"format": {**(schema if isinstance(schema, dict) else {}), "type": value.get("type")}}
         elif name == "reasoning_effort":
             body["reasoning"] = {"effort": value}
         else:
@@ -233,8 +233,8 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _flat(first: Mapping[str, JSON], tool: JSON) -> JSON:
     """Return a tool with its function's keys at the top level, before them those of `first`; others unchanged."""
-    held = tool.get("function") if isinstance(tool, dict) else None
-    return {"type": "function", **first, **held} if isinstance(held, dict) else tool
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return {"type": "function", **first, **function} if isinstance(function, dict) else tool
 
 
 def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
@@ -251,10 +251,10 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
     if content not in (None, "", []) or not calls:
         yield {"role": role, "content": _content(content, "output" if role == "assistant" else "input")}
     for call in calls if isinstance(calls, list) else ():
-        held = call.get("function") if isinstance(call, dict) else None
-        if isinstance(call, dict) and isinstance(held, dict):
-            said = {"name": held.get("name"), "arguments": held.get("arguments")}
-            yield {"type": "function_call", "call_id": call.get("id"), **said}
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(function, dict):
+            name, arguments = function.get("name"), function.get("arguments")
+            yield {"type": "function_call", "call_id": call.get("id"), "name": name, "arguments": arguments}
 
 
 def _content(content: JSON, side: str) -> JSON:
@@ -267,10 +267,13 @@ def _part(part: JSON, side: str) -> JSON:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part
-    held = part.get(kind)
-    inner = {"image_url": held.get("url")} if kind == "image_url" and isinstance(held, dict) else {}
-    inner = held if kind == "file" and isinstance(held, dict) else inner
-    return {**{key: value for key, value in part.items() if key != "file"}, **inner, "type": f"{side}_{_PARTS[kind]}"}
+    value = part.get(kind)
+    converted = {key: content for key, content in part.items() if key != "file"}
+    if kind == "image_url" and isinstance(value, dict):
+        converted["image_url"] = value.get("url")
+    if kind == "file" and isinstance(value, dict):
+        converted |= value
+    return {**converted, "type": f"{side}_{_PARTS[kind]}"}
 
 
 def chat_reply(reply: JSON) -> JSON:
@@ -280,8 +283,8 @@ def chat_reply(reply: JSON) -> JSON:
         return reply
     items = [item for item in output if isinstance(item, dict)]
     calls: list[JSON] = [_call(item) for item in items if item.get("type") == "function_call"]
-    said = [item.get("content") for item in items if item.get("type") == "message"]
-    content: JSON = [part for parts in said if isinstance(parts, list) for part in parts]
+    contents = [item.get("content") for item in items if item.get("type") == "message"]
+    content: JSON = [part for parts in contents if isinstance(parts, list) for part in parts]
     thoughts: JSON = [item for item in items if item.get("type") == "reasoning"]
     message: dict[str, JSON] = {"role": "assistant", "content": content or None, "reasoning_details": thoughts}
     if calls:

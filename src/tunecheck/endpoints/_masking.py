@@ -1,4 +1,8 @@
-"""Read secrets from the environment, and mask them in messages, answers and stored settings."""
+"""Read secrets from the environment, and mask them in messages, answers and stored settings.
+
+An endpoint reads its secrets with `sent_secret()` and `resolve()`. They are noted in a `Redactor`, which masks them in
+every text from then on. `storable_settings()` masks a definition before it is written to a file.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import html
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NoReturn
 
 from tunecheck._json import JSON, content_hash
@@ -18,7 +23,7 @@ from tunecheck.endpoints._base import Place
 
 MASK = "***"
 
-ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:([^}]*?)(:plain)?\}")
+ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:(?P<name>[^}]*?)(?P<plain>:plain)?\}")
 """`${env:NAME}`, or `${env:NAME:plain}` for a value that is not secret."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -42,7 +47,7 @@ _CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+
 
 _HEADERS = ("headers", "extra_headers")
 _AUTH_VALUE = ("value", "auth")
-_QUERY = re.compile(r"([?&;]([\w.-]{1,60})=)[^&;#\s]+")
+_QUERY = re.compile(r"(?P<begin>[?&;](?P<name>[\w.-]{1,60})=)[^&;#\s]+")
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 _SECRET_VALUE = re.compile(
@@ -133,8 +138,8 @@ class Redactor:
             ValueError: the data is nested too deeply.
         """
         text = "\n".join(_texts(value))  # one search is enough for most answers, which repeat no secret
-        found = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
-        return self._masked(value) if found else value
+        may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
+        return self._masked(value) if may_repeat else value
 
     def _masked(self, value: JSON) -> JSON:
         """Return a value with the secrets in its texts, keys and numbers masked, at every level."""
@@ -162,9 +167,11 @@ def _texts(value: JSON) -> list[str]:
         for item in level:
             if isinstance(item, str):
                 texts.append(item)
-            elif isinstance(item, (dict, list)):
-                texts += item if isinstance(item, dict) else ()
-                deeper += item.values() if isinstance(item, dict) else item
+            elif isinstance(item, dict):
+                texts += item
+                deeper += item.values()
+            elif isinstance(item, list):
+                deeper += item
         if not deeper:
             return texts
         level = deeper
@@ -206,16 +213,17 @@ def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
     Of a secret with more than 256 characters, a part is found if it contains a whole block of 64: surely from 127 on.
     """
     for begin, block in _blocks(form):
-        at = text.find(block)
-        while at >= 0:
-            first, last = at, at + len(block)
-            while first and begin - at + first > 0 and text[first - 1] == form[begin - at + first - 1]:
-                first -= 1
-            while last < len(text) and begin - at + last < len(form) and text[last] == form[begin - at + last]:
-                last += 1
-            if last - first >= min(_LEAST_PART, len(form)):
-                yield first, last
-            at = text.find(block, last)
+        position = text.find(block)
+        while position >= 0:
+            start, end = position, position + len(block)
+            shift = begin - position  # from a place in the text to the same place in the form
+            while start and start + shift > 0 and text[start - 1] == form[start + shift - 1]:
+                start -= 1
+            while end < len(text) and end + shift < len(form) and text[end] == form[end + shift]:
+                end += 1
+            if end - start >= min(_LEAST_PART, len(form)):
+                yield start, end
+            position = text.find(block, end)
 
 
 _PIECE, _OVERLAP = 1 << 18, 1 << 16
@@ -230,28 +238,29 @@ def _mask(text: str, forms: Collection[str]) -> str:
         for start, end in _spans(text[begin : begin + _PIECE + _OVERLAP], forms)
     ]
     pieces: list[str] = []
-    after = 0
+    copied = 0
     for start, end in sorted(spans):
-        if start >= after:
-            pieces += (text[after:start], MASK)
-        after = max(after, end)
-    return "".join([*pieces, text[after:]]) if pieces else text
+        if start >= copied:
+            pieces += (text[copied:start], MASK)
+        copied = max(copied, end)
+    return "".join([*pieces, text[copied:]]) if pieces else text
 
 
 def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
     """Yield the spans of secrets in a text, as it is and without each layer of escapes and invisible characters."""
-    read = _lower(text)
+    lower = _lower(text)
     for form in forms:
-        yield from _parts(form, read)
-    if not layers or not _SPECIAL.search(text) or not (escapes := [*_ESCAPE.finditer(text)]):
+        yield from _parts(form, lower)
+    escapes = list(_ESCAPE.finditer(text)) if layers and _SPECIAL.search(text) else []
+    if not escapes:
         return
-    # `ends` has where each piece ends in the unescaped text, to find the spans in the original text again.
-    pieces, ends, begun, at = list[str](), list[int](), 0, 0
+    pieces, copied = list[str](), 0
     for escape in escapes:
-        pieces += (text[begun : escape.start()], _unescape(escape))
-        ends += (at := at + len(pieces[-2]), at := at + len(pieces[-1]))
-        begun = escape.end()
-    for start, end in _spans("".join([*pieces, text[begun:]]), forms, layers - 1):
+        pieces += (text[copied : escape.start()], _unescape(escape))
+        copied = escape.end()
+    # Where each piece ends in the unescaped text, to find the spans in the original text again.
+    ends = list(accumulate(map(len, pieces)))
+    for start, end in _spans("".join([*pieces, text[copied:]]), forms, layers - 1):
         yield _origin(start, ends, escapes)[0], _origin(end - 1, ends, escapes)[1]
 
 
@@ -283,7 +292,9 @@ def _is_in_number(form: str, value: float) -> bool:
 def _lower(text: str) -> str:
     """Return the text in lower case with the same length; a few characters have a longer lower case."""
     lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(low if len(low := one.lower()) == 1 else one for one in text)
+    if len(lower) == len(text):
+        return lower
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
 def environment(text: str, place: Place, redactor: Redactor | None = None, *, in_answers: bool = False) -> str:
@@ -297,8 +308,8 @@ def environment(text: str, place: Place, redactor: Redactor | None = None, *, in
 
     def value_of(match: re.Match[str]) -> str:
         """Return the variable's value and mask it from now on, unless the reference ends with `:plain`."""
-        value = _variable(match[1], place)
-        if redactor is not None and not match[2]:
+        value = _variable(match["name"], place)
+        if redactor is not None and not match["plain"]:
             redactor.add(Secret(value), in_answers=in_answers)
         return value
 
@@ -312,7 +323,7 @@ def is_plain(value: JSON) -> bool:
 
 def hides(value: JSON) -> bool:
     """Return whether a text refers to a variable with a secret value."""
-    return isinstance(value, str) and any(not match[2] for match in ENV_REFERENCE.finditer(value))
+    return isinstance(value, str) and any(not match["plain"] for match in ENV_REFERENCE.finditer(value))
 
 
 def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
@@ -325,7 +336,7 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
         ConfigurationError: a variable is missing, or a key for a secret holds the secret itself.
     """
     if isinstance(value, list):
-        return [resolve(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
+        return [resolve(item, place.at(index), redactor, in_answers=in_answers) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {name: resolve(item, place.at(name), redactor, in_answers=in_answers) for name, item in value.items()}
     if not isinstance(value, str):
@@ -349,12 +360,20 @@ def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
         return {name: storable_settings(item, name, key) for name, item in value.items()}
     if not isinstance(value, str) or not value:
         return value
-    named = SECRET_FIELD.search(key) or (above in _HEADERS and looks_secret(key, value)) or (key, above) == _AUTH_VALUE
-    if named:
+    is_secret_header = above in _HEADERS and looks_secret(key, value)
+    if SECRET_FIELD.search(key) or is_secret_header or (key, above) == _AUTH_VALUE:
         return value if ENV_REFERENCE.search(value) else MASK
-    text = ENV_REFERENCE.sub(lambda match: os.environ.get(match[1], match[0]).strip() if match[2] else match[0], value)
-    text = _QUERY.sub(lambda match: match[1] + MASK if is_secret_query(match[2]) else match[0], _LOGIN.sub(MASK, text))
-    return _SECRET_VALUE.sub(MASK, text)
+    text = ENV_REFERENCE.sub(_plain_value, value)
+    return _SECRET_VALUE.sub(MASK, _QUERY.sub(_masked_query, _LOGIN.sub(MASK, text)))
+
+
+def _plain_value(reference: re.Match[str]) -> str:
+    """Return the value of a plain reference to the environment if the variable is set, else the reference itself."""
+    return os.environ.get(reference["name"], reference[0]).strip() if reference["plain"] else reference[0]
+
+
+def _masked_query(parameter: re.Match[str]) -> str:
+    return parameter["begin"] + MASK if is_secret_query(parameter["name"]) else parameter[0]
 
 
 def is_secret_query(name: str) -> bool:

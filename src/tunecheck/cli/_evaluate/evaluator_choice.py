@@ -1,4 +1,7 @@
-"""Creates evaluators by name, with the settings of `--set`."""
+"""Creates evaluators by name, with the settings of `--set`.
+
+`job.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,9 @@ def make_evaluators(
     Raises:
         ConfigurationError: an evaluator does not exist or cannot be created; secrets are masked in the text.
     """
-    found = {name: find("evaluators", name, trust=trust) for name in names}
+    extensions = {name: find("evaluators", name, trust=trust) for name in names}
     try:
-        return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
+        return {name: _make(name, extensions[name], settings.get(name, {}), judge, trust) for name in extensions}
     except ConfigurationError as error:
         raise ConfigurationError(masking.ALL_SECRETS.text(str(error))) from None
 
@@ -62,34 +65,34 @@ def asks_models(evaluator: object) -> bool:
 
 
 def _make(
-    name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None, trust: Trust | None
+    name: str, extension: object, settings: Mapping[str, JSON], judge: Endpoint | None, trust: Trust | None
 ) -> object:
     """Return an evaluator: a function unchanged, a class created with its settings and, for a judge, the model `judge`.
 
     Raises:
         ConfigurationError: a setting is wrong or missing, or the class raises an error.
     """
-    # The plug-in of a prompt file is the judge's class with the file bound.
-    kind = plugin.func if isinstance(plugin, functools.partial) else plugin
+    # The extension of a prompt file is the judge's class with the file bound.
+    kind = extension.func if isinstance(extension, functools.partial) else extension
     if not inspect.isclass(kind):
         if settings:
             raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function: it takes no --set")
-        return plugin
-    assert callable(plugin)
+        return extension
+    assert callable(extension)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
-    _check(name, plugin, kind, settings, frozenset(given), trust)
+    _check_settings(name, extension, kind, settings, frozenset(given), trust)
     try:
-        made: object = plugin(**given, **settings)
+        evaluator: object = extension(**given, **settings)
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r}: {error}") from error
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise ConfigurationError(f"evaluator {name!r} cannot be created: {type(error).__name__}: {error}") from error
-    return made
+    return evaluator
 
 
-def _check(
+def _check_settings(
     name: str,
-    plugin: Callable[..., object],
+    make: Callable[..., object],
     kind: type,
     settings: Mapping[str, JSON],
     given: frozenset[str],
@@ -104,9 +107,10 @@ def _check(
     """
     parameters: Sequence[inspect.Parameter] = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
     with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, has no signature
-        parameters = [*inspect.signature(plugin).parameters.values()]
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    named = {each.name: each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+        parameters = [*inspect.signature(make).parameters.values()]
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    named_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {parameter.name: parameter for parameter in parameters if parameter.kind in named_kinds}
     hints: Mapping[str, Any] = {}
     with contextlib.suppress(Exception):  # annotations may be failing code; then types are not checked
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
@@ -115,11 +119,11 @@ def _check(
             raise ConfigurationError(f"--set {name}.{key}: name the model of a judge with --judge")
         if key not in named and not takes_any:
             raise ConfigurationError(f"--set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
-        wanted = hints.get(key)
-        choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
-        if key in hints and all(choice in _PLAIN for choice in choices):
+        hint = hints.get(key)
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if key in hints and all(hint_type in _PLAIN for hint_type in types):
             read_as(value, hints[key], f"set {name}.{key}")
-        if Profile in choices and isinstance(value, str):  # loaded here, because `trust` is known here
+        if Profile in types and isinstance(value, str):  # loaded here, because `trust` is known here
             choose_profile(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
@@ -146,11 +150,11 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
             raise ConfigurationError(
                 f"--set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
             )
-        settings.setdefault(evaluator, {})[parameter] = _used(name, value)
+        settings.setdefault(evaluator, {})[parameter] = _resolve(name, value)
     return settings
 
 
-def _used(name: str, value: JSON) -> JSON:
+def _resolve(name: str, value: JSON) -> JSON:
     """Return a setting with its environment references resolved; fingerprints and files keep the references.
 
     Raises:
@@ -158,19 +162,19 @@ def _used(name: str, value: JSON) -> JSON:
     """
     written = dumps(value).decode()
     literal = value_of(masking.ENV_REFERENCE.sub("", written))
-    if masking.storable_settings(literal) != literal or (
-        masking.looks_secret(name.rpartition(".")[2]) and literal == value
-    ):
+    names_secret = masking.looks_secret(name.rpartition(".")[2])
+    if masking.storable_settings(literal) != literal or (names_secret and literal == value):
         raise ConfigurationError(f"--set {name!r}: {masking.WRITTEN_OUT}")
-    used = masking.resolve(value, Place(Document("--set", value, {}), (name,)), masking.ALL_SECRETS, in_answers=True)
+    place = Place(Document("--set", value, {}), (name,))
+    resolved = masking.resolve(value, place, masking.ALL_SECRETS, in_answers=True)
     for reference in masking.ENV_REFERENCE.finditer(written):
-        if not reference[2]:
-            secret = os.environ[reference[1]].strip()
+        if not reference["plain"]:
+            secret = os.environ[reference["name"]].strip()
             if len(secret) < masking.LEAST_ECHO:
-                plain = f"if it is no secret, write ${{env:{reference[1]}:plain}}"
-                raise ConfigurationError(f"--set {name!r}: {reference[0]} is too short to mask; {plain}")
+                remedy = f"if it is no secret, write ${{env:{reference['name']}:plain}}"
+                raise ConfigurationError(f"--set {name!r}: {reference[0]} is too short to mask; {remedy}")
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
-    return used
+    return resolved
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:

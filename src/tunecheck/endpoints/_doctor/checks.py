@@ -62,19 +62,16 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
 
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     """Check that no answer is cut off at a token limit, reported (finish reason) or not (counting ends early)."""
-    cut = sorted(
-        (answer for answer in answers.answered if answer.ended_by_length), key=lambda each: repeats_itself(each.text)
-    )
-    if cut:
-        return _cut_off(answers, cut[0])
+    cut = [answer for answer in answers.answered if answer.ended_by_length]
+    if cut:  # an answer that repeats itself says less about the limit
+        return _cut_off(answers, min(cut, key=lambda answer: repeats_itself(answer.text)))
     text = answers["count"].text
     if RIGHT["count"].text not in text:
         reason = answers["count"].completion.finish_reason
         advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
         return Diagnosis("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
-    return Diagnosis(
-        "pass", f"{answers['count'].completion.usage.output_tokens or len(text) // 4} tokens in one answer"
-    )
+    tokens = answers["count"].completion.usage.output_tokens or len(text) // 4
+    return Diagnosis("pass", f"{tokens} tokens in one answer")
 
 
 def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
@@ -82,7 +79,8 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     tokens = cut.completion.usage.output_tokens
     limit = output_limit(answers.parameters)
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
-    evidence += f" (the definition allows {limit})" * (limit is not None)
+    if limit is not None:
+        evidence += f" (the definition allows {limit})"
     if repeats_itself(cut.text):
         return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", cause_named("loop").advice)
     sent = answers.parameters_taken
@@ -102,19 +100,19 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
     """Check that whole answers and calls end with a finish reason that says so."""
     greeting = answers["greeting"].completion
-    said = greeting.finish_reason
+    reason = greeting.finish_reason
     whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
-    called = next((completion for completion in whole if completion.tool_calls), None)
-    if said is None or (called is not None and called.finish_reason is None):
+    call = next((completion for completion in whole if completion.tool_calls), None)
+    if reason is None or (call is not None and call.finish_reason is None):
         if answers.as_text:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
         return Diagnosis("warn", "no finish_reason is given: cut-off answers look whole")
-    if called is not None and str(called.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
-        return Diagnosis("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
-    if said.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
-        return Diagnosis("warn", f"a whole answer ends with finish_reason {clean(said)}")
-    of_call = "no whole call was made" if called is None else f"{clean(called.finish_reason)} after a call"
-    of_text = "no text came" if greeting.tool_calls else f"{clean(said)} after a text"
+    if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
+        return Diagnosis("warn", f"a whole call ends with finish_reason {clean(call.finish_reason)}")
+    if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
+        return Diagnosis("warn", f"a whole answer ends with finish_reason {clean(reason)}")
+    of_call = "no whole call was made" if call is None else f"{clean(call.finish_reason)} after a call"
+    of_text = "no text came" if greeting.tool_calls else f"{clean(reason)} after a text"
     return Diagnosis("pass", f"{of_call}, {of_text}")
 
 
@@ -127,14 +125,15 @@ _STOP_TOKEN = re.compile(
 def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
     """Check that no answer's text contains the model's end-of-turn token; suggest it as a `stop`."""
     for answer in answers.answered:
-        found = _STOP_TOKEN.search(answer.raw_text)
-        if found is not None:
-            given = answers.parameters_taken
-            stops = given.get("stop")
-            listed = stops if isinstance(stops, list) else [] if stops is None else [stops]
-            change: Mapping[str, JSON] = {"parameters": {**given, "stop": [*listed, found[0]]}}
+        token = _STOP_TOKEN.search(answer.raw_text)
+        if token is not None:
+            parameters = answers.parameters_taken
+            stops = parameters.get("stop")
+            if not isinstance(stops, list):
+                stops = [] if stops is None else [stops]
+            change: Mapping[str, JSON] = {"parameters": {**parameters, "stop": [*stops, token[0]]}}
             advice = f"the server does not know the model's end of turn: set it ({answers.serving.advice('stop')})"
-            return Diagnosis("fail", f"{found[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
+            return Diagnosis("fail", f"{token[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")
     return Diagnosis("pass", "no text contains one")
@@ -177,7 +176,8 @@ def _streams_are_the_same(answers: Answers) -> Diagnosis:
 
 def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
     """Return whether a call without streaming has arguments and the same call in a stream has none."""
-    return any(one.arguments and not other.arguments for one, other in zip(whole.calls, streamed.calls, strict=True))
+    pairs = zip(whole.calls, streamed.calls, strict=True)
+    return any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
 
 
 def _usage_is_reported(answers: Answers) -> Diagnosis:
@@ -191,24 +191,24 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     """Check that the definition's request limit is no higher than the service's header allows."""
     headers = {name.lower(): value for name, value in answers.headers.items()}
-    told = headers.get("x-ratelimit-limit-requests")
-    limits = answers.definition.get("limits")
-    written = limits.get("requests_per_minute") if isinstance(limits, dict) else None
-    if told is None:
+    allowed = headers.get("x-ratelimit-limit-requests")
+    if allowed is None:
         return Diagnosis("pass", "no limits in the headers; after a 429, Tunecheck waits and lowers the concurrency")
-    evidence = f"{clean(told, 20)} requests a minute"
-    if told.isdecimal() and isinstance(written, (int, float)) and written > int(told):
-        given = limits if isinstance(limits, dict) else {}
-        change: Mapping[str, JSON] = {"limits": {**given, "requests_per_minute": int(told)}}
-        return Diagnosis("warn", f"{evidence} are allowed, and the definition asks for {written:g}", "", change)
+    written = answers.definition.get("limits")
+    limits = written if isinstance(written, dict) else {}
+    limit = limits.get("requests_per_minute")
+    evidence = f"{clean(allowed, 20)} requests a minute"
+    if allowed.isdecimal() and isinstance(limit, (int, float)) and limit > int(allowed):
+        change: Mapping[str, JSON] = {"limits": {**limits, "requests_per_minute": int(allowed)}}
+        return Diagnosis("warn", f"{evidence} are allowed, and the definition asks for {limit:g}", "", change)
     return Diagnosis("pass", evidence)
 
 
 def _parameters_are_taken(answers: Answers) -> Diagnosis:
     """Check that the API accepted the definition's parameters and kept their token limit."""
-    facts, given = answers.facts, answers.parameters
-    refused = [name for name in facts.parameters if name in given]
-    sent = facts.parameters_of(given)
+    parameters = answers.parameters
+    refused = [name for name in answers.facts.parameters if name in parameters]
+    sent = answers.facts.parameters_of(parameters)
     if refused:
         advice = "each run learns this once, and then leaves out or renames the refused parameters"
         return Diagnosis("warn", "; ".join(f"the API refuses {name}" for name in refused), advice, {"parameters": sent})
@@ -217,7 +217,7 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     if limit is not None and longest > limit:
         advice = "the limit may have another name here: max_tokens, max_completion_tokens, max_new_tokens"
         return Diagnosis("warn", f"the limit of {limit} tokens is not kept: an answer has {longest}", advice)
-    return Diagnosis("pass", ", ".join(given) or "none are given")
+    return Diagnosis("pass", ", ".join(parameters) or "none are given")
 
 
 @dataclass(frozen=True, slots=True)
