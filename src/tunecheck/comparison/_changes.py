@@ -24,7 +24,10 @@ LISTS = ("regressed", "fixed", "flaky", "changed")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The positions of a metric's changed pairs by list, most changed first; `totals` counts all."""
+    """The changed pairs of a metric, by the lists of `LISTS`.
+
+    `pairs` has the positions of the listed pairs, most changed first; `totals` counts all changed pairs.
+    """
 
     sides: PairedValues
     reader: VerdictReader
@@ -39,25 +42,25 @@ def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
     other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both runs
     for different reasons.
     """
-    before, after, metric = sides.base, sides.new, sides.metric
-    regressed = fixed = flaky = numpy.zeros(len(before), dtype=bool)
-    changed = before != after
+    metric = sides.metric
+    regressed = fixed = flaky = numpy.zeros(len(sides.base), dtype=bool)
+    changed = sides.base != sides.new
     if metric.passes is not None:
-        had, has = _verdicts(metric.passes, sides, runs)
-        flaky = ((had > 0) & (had < 1)) | ((has > 0) & (has < 1))
-        regressed, fixed = (had == 1) & (has == 0), (had == 0) & (has == 1)
+        base, new = _pass_shares(metric.passes, sides, runs)
+        flaky = ((base > 0) & (base < 1)) | ((new > 0) & (new < 1))
+        regressed, fixed = (base == 1) & (new == 0), (base == 0) & (new == 1)
         changed = (changed | _other_reason(metric.passes, runs)) & ~(regressed | fixed | flaky)
-    size = numpy.abs(numpy.nan_to_num(after - before))
+    size = numpy.abs(numpy.nan_to_num(sides.new - sides.base))
     totals, pairs = {}, {}
-    for name, which in zip(LISTS, (regressed, fixed, flaky, changed), strict=True):
-        places = numpy.flatnonzero(which & sides.both)
-        totals[name] = len(places)
+    for name, mask in zip(LISTS, (regressed, fixed, flaky, changed), strict=True):
+        positions = numpy.flatnonzero(mask & sides.both)
+        totals[name] = len(positions)
         # A stable sort: rows that changed as much stay in the order of the data.
-        pairs[name] = places[numpy.argsort(-size[places], kind="stable")][:most].tolist()
+        pairs[name] = positions[numpy.argsort(-size[positions], kind="stable")][:most].tolist()
     return Changes(sides, VerdictReader(metric.evaluator, metric.metric), totals, pairs)
 
 
-def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
+def _pass_shares(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
     """Return the share of passed trials of each pair in the base and in the new run; `passes` names the column."""
     if passes == sides.metric.name:
         return sides.base, sides.new
@@ -82,37 +85,35 @@ def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) ->
         for name, metric in metrics.items()
         if metric.tested
     }
-    before = _read_verdicts(runs.base, runs.pairing.base, changes)
-    after = _read_verdicts(runs.new, runs.pairing.new, changes)
-    return {
-        name: _with_rows(metric, changes[name], runs, before[name], after[name]) if name in changes else metric
-        for name, metric in metrics.items()
-    }
+    base = _read_verdicts(runs.base, runs.pairing.base, changes)
+    new = _read_verdicts(runs.new, runs.pairing.new, changes)
+    with_rows = {name: _with_rows(metrics[name], changes[name], runs, base[name], new[name]) for name in changes}
+    return {**metrics, **with_rows}
 
 
-Told = dict[int, tuple[Verdict, Sequence[str]]]
-"""The verdict of each pair, and its faults in words."""
+VerdictsByPair = dict[int, tuple[Verdict, Sequence[str]]]
+"""One run's verdict on each listed pair, and a line for each of its faults."""
 
 
-def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, Changes]) -> dict[str, Told]:
-    """Return one run's verdicts on the changed pairs of each metric, reading its rows in one pass."""
-    wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-    for name, each in changes.items():
-        rows = _rows_by_item(table, each.sides.metric.passes)
-        for pair in chain(*each.pairs.values()):
+def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, Changes]) -> dict[str, VerdictsByPair]:
+    """Return one run's verdicts on the changed pairs, by metric; its rows are read in one pass."""
+    wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)  # metric and pair by number of the row
+    for name, change in changes.items():
+        rows = _rows_by_item(table, change.sides.metric.passes)
+        for pair in chain(*change.pairs.values()):
             wanted[rows.get(items[pair], items[pair])].append((name, pair))
     numbers, source = sorted(wanted), table.opened.rows
     if isinstance(source, ResultsFile):
-        records = source.records(numbers, {key for each in changes.values() for key in each.reader.keys})
+        records = source.records(numbers, {key for change in changes.values() for key in change.reader.keys})
     else:
         records = (row for number, row in enumerate(source.records()) if number in wanted)
-    told: dict[str, Told] = {name: {} for name in changes}
+    verdicts: dict[str, VerdictsByPair] = {name: {} for name in changes}
     for number, row in zip(numbers, records, strict=False):
         for name, pair in wanted[number]:
             reader = changes[name].reader
             verdict = reader.read({key: row[key] for key in reader.keys if row.get(key) is not None})
-            told[name][pair] = verdict, _fault_lines(verdict)
-    return told
+            verdicts[name][pair] = verdict, _fault_lines(verdict)
+    return verdicts
 
 
 def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
@@ -128,15 +129,15 @@ def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
 
 
 def _with_rows(
-    metric: MetricComparison, changes: Changes, runs: RunPair, before: Told, after: Told
+    metric: MetricComparison, changes: Changes, runs: RunPair, of_base: VerdictsByPair, of_new: VerdictsByPair
 ) -> MetricComparison:
-    """Return the metric with its four lists of rows; `before` and `after` are each run's verdicts by pair."""
+    """Return the metric with its four lists of rows, given the verdicts of both runs."""
 
-    def row(pair: int) -> RowChange:
+    def row_change(pair: int) -> RowChange:
         """Return how one pair changed, with the faults that only one run has."""
-        old_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
-        base_id, new_id = runs.base.items.ids[old_item], runs.new.items.ids[new_item]
-        (base, old_faults), (new, new_faults) = before[pair], after[pair]
+        base_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
+        base_id, new_id = runs.base.items.ids[base_item], runs.new.items.ids[new_item]
+        (base, base_faults), (new, new_faults) = of_base[pair], of_new[pair]
         return RowChange(
             row_id=base_id,
             new_id=new_id if new_id != base_id else None,
@@ -144,25 +145,25 @@ def _with_rows(
             new=float(changes.sides.new[pair]),
             base_reason=base.reason[:_LONGEST_REASON] or None,
             new_reason=new.reason[:_LONGEST_REASON] or None,
-            gone=tuple(words for words in old_faults if words not in new_faults),
-            come=tuple(words for words in new_faults if words not in old_faults),
+            gone=tuple(words for words in base_faults if words not in new_faults),
+            come=tuple(words for words in new_faults if words not in base_faults),
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
-            base_causes=tuple(sorted((runs.base.causes or {}).get(old_item, ()))),
+            base_causes=tuple(sorted((runs.base.causes or {}).get(base_item, ()))),
             new_causes=tuple(sorted((runs.new.causes or {}).get(new_item, ()))),
         )
 
-    regressed, fixed, flaky, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
+    regressed, fixed, flaky, changed = (tuple(map(row_change, changes.pairs[name])) for name in LISTS)
     return replace(metric, regressed=regressed, fixed=fixed, flaky=flaky, changed=changed, totals=changes.totals)
 
 
 def _fault_lines(verdict: Verdict) -> list[str]:
     """Return a line for each fault; the row's reason replaces general faults without a message of their own."""
-    # The codes `own` and `below_threshold` tell no more than that the row failed.
-    lines = (
-        verdict.reason or title("own") * (fault.code == "own")
-        if fault.code in ("own", "below_threshold") and fault.message is None
-        else sentence([fault])
-        for fault in verdict.faults[:_MOST_FAULTS]
-    )
+    lines = []
+    for fault in verdict.faults[:_MOST_FAULTS]:
+        # The codes `own` and `below_threshold` tell no more than that the row failed.
+        if fault.message is not None or fault.code not in ("own", "below_threshold"):
+            lines.append(sentence([fault]))
+        elif verdict.reason or fault.code == "own":
+            lines.append(verdict.reason or title("own"))
     return [line[:_LONGEST_REASON] for line in lines if line]

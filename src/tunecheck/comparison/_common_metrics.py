@@ -28,21 +28,14 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} in the first, "
             f"{_name_list(new)} in the second; add them with `tunecheck score RUN --evaluators NAME`"
         )
-    mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
+    mains = {name: _main_key(name, base, new) for name in shared}
+    mains = {name: key for name, key in mains.items() if key}
     if not mains:
-        raise ConfigurationError(
-            f"neither {base.info.id} nor {new.info.id} has a row with a score: score them with `tunecheck score RUN`"
-        )
-    tested = dict(_find_named(_declared_first(mains, base, new) if named is None else named, mains, base, new))
+        text = f"neither {base.info.id} nor {new.info.id} has a row with a score"
+        raise ConfigurationError(f"{text}: score them with `tunecheck score RUN`")
+    tested = dict(_look_up(_default_names(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_choose(name, key, base, new, tested=True) for name, key in tested.items()]
-    others = [
-        key
-        for name in shared
-        for key in base.evaluators[name].columns
-        if key in new.evaluators[name].columns
-        and not (base.columns[key].repeats and new.columns[key].repeats)  # numbers that only repeat the verdicts
-        and key not in tested.values()
-    ]
+    others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]
     for key in others[:MOST_SHOWN]:
         evaluator = (base.columns.get(key) or new.columns[key]).evaluator
         name = evaluator if mains.get(evaluator) == key else key
@@ -51,10 +44,22 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     return chosen, more if len(others) > MOST_SHOWN else []
 
 
-def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
-    """Return the evaluators, then the data's primary metric if both runs have it; each name once."""
+def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> Iterator[str]:
+    """Yield the keys of the columns that both runs have, without numbers that only repeat the verdicts."""
+    for name in evaluators:
+        for key in base.evaluators[name].columns:
+            repeats = base.columns[key].repeats and key in new.columns and new.columns[key].repeats
+            if key in new.evaluators[name].columns and not repeats:
+                yield key
+
+
+def _default_names(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
+    """Return the metrics that are tested if none is named: the evaluators, then the data's primary metric.
+
+    The primary metric is left out unless both runs have it. Each name occurs once.
+    """
     for primary in (base.opened.primary, new.opened.primary):
-        if primary and (primary in mains or _key(primary, base, new)):
+        if primary and (primary in mains or _shared_key(primary, base, new)):
             return [*dict.fromkeys([*mains, primary])]
     return [*mains]
 
@@ -62,7 +67,8 @@ def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> lis
 def _name_list(table: RunTable) -> str:
     """Return the first five evaluators of a run as text."""
     names = list(table.evaluators)
-    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none"
+    more = " …" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}" or "none"
 
 
 def _choose(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
@@ -77,8 +83,8 @@ def split_slice(name: str) -> tuple[str, str | None]:
     return (metric, where[:-1]) if bracket and where.endswith("]") else (name, None)
 
 
-def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
-    """Return a slice as `[column=value]`; for a value alone, the only column with this value is found.
+def _slice_text(where: str | None, base: RunTable, new: RunTable) -> str:
+    """Return a slice as `[column=value]`, "" for None; for a value alone, find the only column that has it.
 
     Raises:
         ConfigurationError: no column has this value, several have it, or there are no slices by this column.
@@ -98,55 +104,62 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
     raise ConfigurationError(f"[{where}]: no column gives this slice{hint}; --group-by adds slices by a column")
 
 
-def _main(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return an evaluator's main metric, or None; prefer a metric that both runs have and that a run declares."""
-    sides = [table.evaluators[name] for table in (new, base)]
-    mains = [each.main for each in (*(side for side in sides if side.declared), *sides) if each.main is not None]
-    return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))
+def _main_key(name: str, base: RunTable, new: RunTable) -> str:
+    """Return the key of an evaluator's main metric, or ""; prefer one that both runs have and that a run declares."""
+    sides = sorted((table.evaluators[name] for table in (new, base)), key=lambda side: not side.declared)
+    keys = [side.main for side in sides if side.main]
+    shared = [key for key in keys if key in base.columns and key in new.columns]
+    return next(iter(shared or keys), "")
 
 
-def _find_named(
-    names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and the column of each metric that the user names; a slice stays in both.
+def _look_up(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
+    """Yield the name and the key of each metric that the user names; a slice stays in both.
+
+    An evaluator's main metric gets the evaluator's name, other metrics their key.
 
     Raises:
         ConfigurationError: the runs have no such metric or slice in common.
     """
+    evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
     for given in names:
-        name, where = (given, None) if _key(given, base, new) else split_slice(given)
-        key, part = mains.get(name) or _key(name, base, new), _slice(where, base, new)
+        name, where = (given, None) if _shared_key(given, base, new) else split_slice(given)
+        key, slice_text = mains.get(name) or _shared_key(name, base, new), _slice_text(where, base, new)
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
             having = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
             only = f" in both runs, only in {having[0]}" if len(having) == 1 else ""
             raise ConfigurationError(f"there is no metric {name!r}{only}{did_you_mean(name, known)}")
-        yield next((own for own, main in mains.items() if main == key), key) + part, key + part
+        yield evaluator_of.get(key, key) + slice_text, key + slice_text
 
 
-def _key(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return the column of a metric that both runs have: its own, or a pass rate with the same verdicts; else None."""
-    for alike in (name, name.removesuffix("_score")):
-        if alike in base.columns and alike in new.columns:
-            return alike
-    evaluator, _, key = name.rpartition(".")
-    verdicts = f"{evaluator}.{PASS_RATE}"
-    for table in (base, new):
-        column = table.columns.get(verdicts)
-        if column is None or column.metric not in (key, key.removesuffix("_passed"), key.removesuffix("_score")):
-            return None
-    return verdicts
+def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
+    """Return the key of a column that both runs have for a metric: its own, else a pass rate with the same verdicts.
+
+    Return None if both runs have neither.
+    """
+    for key in (name, name.removesuffix("_score")):
+        if key in base.columns and key in new.columns:
+            return key
+    evaluator, _, metric = name.rpartition(".")
+    pass_rate = f"{evaluator}.{PASS_RATE}"
+    same_verdicts = (metric, metric.removesuffix("_passed"), metric.removesuffix("_score"))
+    columns = [table.columns.get(pass_rate) for table in (base, new)]
+    if all(column is not None and column.metric in same_verdicts for column in columns):
+        return pass_rate
+    return None
 
 
 def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
     """Return the metric that decides: the first that the user names, else the data's primary, else the default."""
-    tested = [each for each in chosen if each.tested]
-    declared = base.opened.primary or new.opened.primary
+    tested = [metric for metric in chosen if metric.tested]
     if named:
         return tested[0]
-    default = default_primary([each.name for each in tested], base, new)
-    found = [each for name in (declared, default) for each in tested if name in (each.name, each.key)]
-    return found[0]
+    default = default_primary([metric.name for metric in tested], base, new)
+    for name in (base.opened.primary or new.opened.primary, default):
+        for metric in tested:
+            if name in (metric.name, metric.key):
+                return metric
+    return tested[0]
 
 
 def default_primary(names: Sequence[str], *tables: RunTable) -> str:

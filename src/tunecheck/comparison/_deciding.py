@@ -64,7 +64,7 @@ class EarlyStopping:
         pairing = pair(base, new)
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
-        self._tests = _metric_tests(question, base, evaluators, new.opened.primary)
+        self._tests = _tests(question, base, evaluators, new.opened.primary)
 
     def begin(self, target: Target | None) -> RandomOrder:
         """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last."""
@@ -146,9 +146,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     return primary if primary in names else default_primary(names, base)
 
 
-def _metric_tests(
-    question: Question, base: RunTable, evaluators: Collection[str], primary: str | None
-) -> list[_MetricTest]:
+def _tests(question: Question, base: RunTable, evaluators: Collection[str], primary: str | None) -> list[_MetricTest]:
     """Return a test for each metric to decide by.
 
     Raises:

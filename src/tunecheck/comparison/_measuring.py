@@ -25,7 +25,7 @@ from tunecheck.statistics._sequential import ANY_STOPPING
 
 Mask = NDArray[numpy.bool_]
 
-_UNTESTED_RESAMPLES = 500
+_FEW_RESAMPLES = 500
 """Resamples for metrics that are shown without a test."""
 
 
@@ -203,7 +203,7 @@ def compare_pairs(
         bounds=sides.bounds,
         confidence=settings.confidence,
         seed=settings.seed,
-        resamples=most_draws or (RESAMPLES if tested else _UNTESTED_RESAMPLES),
+        resamples=most_draws or (RESAMPLES if tested else _FEW_RESAMPLES),
         flips=most_draws or (FLIPS if tested else 1),
     )
 
@@ -268,9 +268,7 @@ def estimate(values: Floats, sides: PairedValues, labels: Labels | None, setting
     """Return one run's figure over these rows."""
     if sides.verdicts:
         return estimate_proportion(values, labels, confidence=settings.confidence)
-    return estimate_mean(
-        values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_UNTESTED_RESAMPLES
-    )
+    return estimate_mean(values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_FEW_RESAMPLES)
 
 
 def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:

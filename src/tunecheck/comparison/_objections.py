@@ -73,15 +73,17 @@ def decide_pair(
 
     `parts` are the metric's slices and `causes` the changes of causes. `names` are the runs' names in sentences.
     """
-    weighed = _Weighed(pair, metric, parts, causes, names)
-    objections = sorted(weighed.objections(), key=lambda each: EFFECTS.index(each.effect))
+    evidence = _Evidence(pair, metric, parts, causes, names)
+    objections = sorted(evidence.objections(), key=lambda objection: EFFECTS.index(objection.effect))
     strongest = objections[0].effect if objections else "none"
-    choice: Choice = weighed.choice if strongest == "none" else strongest
-    # Runs that do not measure the same thing cannot be called better or worse.
-    said = [change_text(metric)] if choice == "invalid" else [headline(metric), margin_text(metric), weighed.assumed]
-    because = [f"{clean(metric.name, 60)}: {said[0]}", *filter(None, said[1:])]
+    choice: Choice = evidence.choice if strongest == "none" else strongest
+    if choice == "invalid":  # runs that do not measure the same thing cannot be called better or worse
+        because = [f"{clean(metric.name, 60)}: {change_text(metric)}"]
+    else:
+        because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
+        because += filter(None, [margin_text(metric), evidence.assumed])
     if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
-        size = size_text(metric.kind, weighed.relevant)
+        size = size_text(metric.kind, evidence.relevant)
         because.append(f"the whole interval lies within ±{size}, which is too small to matter")
     difference = metric.difference
     return Decision(
@@ -92,12 +94,12 @@ def decide_pair(
         difference=(difference.low, difference.value, difference.high),
         because=tuple(because),
         objections=tuple(objections),
-        next=weighed.next_step(choice, objections),
+        next=evidence.next_step(choice, objections),
     )
 
 
 @dataclass(frozen=True)
-class _Weighed:
+class _Evidence:
     """A pair of runs with the data for and against the new run."""
 
     pair: RunPair
@@ -152,27 +154,34 @@ class _Weighed:
         """Yield all objections to the new run."""
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
-        yield from self._evaluators()
-        yield from self._calls_read()
-        yield from self._worse()
+        yield from self._changed_evaluators()
+        yield from self._judges()
+        yield from self._call_reading()
+        yield from self._losses()
         yield from self._guards()
-        yield from self._unknown_rows()
+        yield from self._unknown_verdicts()
+        yield from self._serving_problems()
         yield from self._data()
         yield from self._cost_and_latency()
 
     # -- evaluators and judges
 
-    def _evaluators(self) -> Iterator[Objection]:
-        """Yield objections to evaluators and judges that differ between the runs, and to an uncalibrated judge."""
+    def _changed_evaluators(self) -> Iterator[Objection]:
+        """Yield objections to evaluators and judges that differ between the runs."""
         base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
-        changed = {name: how for name in base if name in new and (how := _change(base[name], new[name])) is not None}
-        if own in changed:
-            yield self._change_objection(changed.pop(own))
+        changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
+        own_change = changes.pop(own)
+        if own_change is not None:
+            yield self._change_objection(own_change)
         elif None in (base[own].fingerprint, new[own].fingerprint):
             yield Objection("evaluator_unknown", f"{clean(own, 60)}: a run does not record its evaluator")
-        if changed:
-            listed = ", ".join(f"{clean(name, 60)} ({clean(how.text, 200)})" for name, how in changed.items())
-            yield Objection("evaluator_changed", f"other evaluators are not the same in both runs: {listed}")
+        others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
+        if others:
+            text = f"other evaluators are not the same in both runs: {', '.join(others)}"
+            yield Objection("evaluator_changed", text)
+
+    def _judges(self) -> Iterator[Objection]:
+        """Yield objections to an uncalibrated judge, and to a judge that errs more often on one of the runs."""
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
         text, is_refuted = self._assumption
@@ -192,7 +201,7 @@ class _Weighed:
             return "", False
         return assumption_of(self.metric, self.pair.base, self.pair.new)
 
-    def _calls_read(self) -> Iterator[Objection]:
+    def _call_reading(self) -> Iterator[Objection]:
         """Yield objections to answers with calls that the server did not parse, or that only one run counts."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
         for name, calls in ((self._base, base), (self._new, new)):
@@ -202,30 +211,30 @@ class _Weighed:
             text = "calls in the text count in one run only: score both with tunecheck score RUN --calls strict"
             yield Objection("calls_reading_changed", text, "undecided")
 
-    def _change_objection(self, how: _Change) -> Objection:
+    def _change_objection(self, change: _EvaluatorChange) -> Objection:
         """Return the objection to a changed evaluator of the primary metric, with its effect."""
-        effect: Effect = "invalid" if how.code == "evaluator_changed" else "undecided"
-        if self.pair.settings.allow_changed_evaluator and how.code != "judge_changed":
+        effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
+        if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
             effect = "none"
         own = clean(self.metric.evaluator, 60)
-        text = f"{own} is not the same in both runs ({clean(how.text, 300)}): its verdicts are not comparable"
-        return Objection(how.code, text, effect)
+        text = f"{own} is not the same in both runs ({clean(change.text, 300)}): its verdicts are not comparable"
+        return Objection(change.code, text, effect)
 
     # -- metrics, slices and causes that got worse
 
-    def _worse(self) -> Iterator[Objection]:
+    def _losses(self) -> Iterator[Objection]:
         """Yield objections to other metrics and slices that got worse (corrected together), and to causes that grew."""
         pair, metric = self.pair, self.metric
-        others = [pair.measured(each) for each in self._secondary()]
+        others = [pair.measured(chosen) for chosen in self._secondary()]
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
-        tests = [(each.p_value, each.moved) for each in others]
-        adjusted = correct_by_holm([*tests, *((part.p_value, part.moved) for part in slices)])
-        for each, p_adjusted in zip(others, adjusted, strict=False):
-            if self._is_worse(each.difference, p_adjusted, up=each.higher_is_better):
-                text = difference_of(each.kind, each.base, each.new, each.difference)
-                yield Objection("metric_worse", f"{clean(each.name, 60)} is worse: {text}", "keep")
-        for part, p_adjusted in zip(slices, adjusted[len(others) :], strict=True):
-            if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
+        tested: list[MetricComparison | Part] = [*others, *slices]
+        adjusted = iter(correct_by_holm([(test.p_value, test.moved) for test in tested]))
+        for other in others:
+            if self._is_worse(other.difference, next(adjusted), up=other.higher_is_better):
+                text = difference_of(other.kind, other.base, other.new, other.difference)
+                yield Objection("metric_worse", f"{clean(other.name, 60)} is worse: {text}", "keep")
+        for part in slices:
+            if self._is_worse(part.difference, next(adjusted), up=metric.higher_is_better):
                 text = difference_of(metric.kind, part.base, part.new, part.difference)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
                 name = clean(split_slice(metric.name)[0], 60)
@@ -238,11 +247,12 @@ class _Weighed:
     def _secondary(self) -> list[Chosen]:
         """Return all other tested metrics: each evaluator's main metric, and those that are named."""
         pair = self.pair
-        found: dict[str, Chosen] = {}
+        by_key: dict[str, Chosen] = {}
         for names in (None, pair.settings.named):
-            chosen, _ = choose_metrics(pair.base, pair.new, names)
-            found |= {each.key: each for each in chosen if each.tested and each.key != self.metric.key}
-        return [*found.values()]
+            metrics, _ = choose_metrics(pair.base, pair.new, names)
+            by_key |= {metric.key: metric for metric in metrics if metric.tested}
+        by_key.pop(self.metric.key, None)
+        return [*by_key.values()]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
         """Return whether a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
@@ -252,11 +262,11 @@ class _Weighed:
 
     def _guards(self) -> Iterator[Objection]:
         """Yield objections to guards that are violated, or that these rows do not decide."""
-        for name, (metric, found) in self._guarded.items():
+        for name, (metric, result) in self._guarded.items():
             size = size_text(metric.kind, self.pair.settings.guards[name])
-            if found == "refuted":
+            if result == "refuted":
                 yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
-            elif found == "open":
+            elif result == "open":
                 figures = difference_of(metric.kind, metric.base, metric.new, metric.difference)
                 text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard): {figures}"
                 yield Objection("guard_open", text, "undecided")
@@ -264,41 +274,58 @@ class _Weighed:
     @cached_property
     def _guarded(self) -> Mapping[str, tuple[MetricComparison, str]]:
         """Each guard's metric, and whether the guard is shown to hold, refuted or open."""
-        found = {}
+        results = {}
         for name, margin in self.pair.settings.guards.items():
             metric = self.pair.measured(choose_metrics(self.pair.base, self.pair.new, [name])[0][0])
             up = metric.higher_is_better
-            found[name] = metric, margin_result(metric.difference, margin, higher_is_better=up)
-        return found
+            results[name] = metric, margin_result(metric.difference, margin, higher_is_better=up)
+        return results
 
     # -- rows with an unknown verdict
 
-    def _unknown_rows(self) -> Iterator[Objection]:
-        """Yield objections to rows without a verdict, and to rows that failed because of serving in one run only."""
-        sides, metric = self._sides, self.metric
-        inside = self.pair.inside(metric.key)
-        no_base, no_new = (numpy.isnan(side) & inside for side in (sides.base, sides.new))
-        # Without a number in either run, a row counts only if its evaluator failed; otherwise it does not apply.
-        failed = [self._errors(table, items) for table, items in self._items]
-        base, new = no_base & (~no_new | failed[0]), no_new & (~no_base | failed[1])
+    def _unknown_verdicts(self) -> Iterator[Objection]:
+        """Yield objections to rows without a verdict in one run, and to rows that failed in both."""
+        no_base, no_new = self._without_number
         lost, gained = int((no_new & ~no_base).sum()), int((no_base & ~no_new).sum())
-        neither = int((base & new).sum())
-        effect: Effect = "undecided" if (base | new).any() and self._can_change(base, new) else "none"
+        base, new = self._unknown
+        failed_in_both = int((base & new).sum())
+        effect = self._effect_of(base, new)
         if lost or gained:
             where = f"{lost:,} in {self._new}, {gained:,} in {self._base}"
-            text = f"rows without a verdict on {clean(metric.name, 60)}: {where}; {self._range_text(base, new)}"
+            text = f"rows without a verdict on {clean(self.metric.name, 60)}: {where}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
-        if neither:
-            yield Objection("errors", f"{plural(neither, 'row')} failed in both runs", effect)
-        served = self._serving_faults()
-        if served is not None:
-            # Rows that failed because of serving, and did not get the best score all the same.
-            _, best = self._ends
-            had, has = served[0] & (sides.base != best), served[1] & (sides.new != best)
-            if ((had ^ has) & sides.both).any():
-                effect = "undecided" if self._can_change(base | had & ~has, new | has & ~had) else "none"
-                counts = f"{has.sum():,} in {self._new}, {had.sum():,} in {self._base}"
-                yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
+        if failed_in_both:
+            yield Objection("errors", f"{plural(failed_in_both, 'row')} failed in both runs", effect)
+
+    def _serving_problems(self) -> Iterator[Objection]:
+        """Yield an objection if rows failed because of serving in one run only: their verdicts count as unknown."""
+        faults = self._serving_faults()
+        if faults is None:
+            return
+        _, best = self._worst_and_best
+        # A row that got the best score all the same did not fail.
+        base, new = faults[0] & (self._sides.base != best), faults[1] & (self._sides.new != best)
+        if ((base ^ new) & self._sides.both).any():
+            unknown_base, unknown_new = self._unknown
+            effect = self._effect_of(unknown_base | base & ~new, unknown_new | new & ~base)
+            counts = f"{new.sum():,} in {self._new}, {base.sum():,} in {self._base}"
+            yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
+
+    @cached_property
+    def _without_number(self) -> tuple[Mask, Mask]:
+        """A mask of the pairs without a number, for each run."""
+        inside = self.pair.inside(self.metric.key)
+        return numpy.isnan(self._sides.base) & inside, numpy.isnan(self._sides.new) & inside
+
+    @cached_property
+    def _unknown(self) -> tuple[Mask, Mask]:
+        """A mask of the pairs with an unknown verdict, for each run.
+
+        Without a number in either run, a row counts only if its evaluator failed; otherwise it does not apply.
+        """
+        base, new = self._without_number
+        base_failed, new_failed = (self._errors(table, items) for table, items in self._items)
+        return base & (~new | base_failed), new & (~base | new_failed)
 
     @property
     def _items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
@@ -317,19 +344,19 @@ class _Weighed:
 
     def _serving_faults(self) -> tuple[Mask, Mask] | None:
         """Return a mask of the pairs that failed because of serving, for each run; None if a run has no causes."""
-        found = []
+        masks = []
         for table, items in self._items:
-            if table.causes is None:
-                return None
             causes = table.causes
+            if causes is None:
+                return None
             codes = {code for own in {*causes.values()} for code in own if cause_named(code).side == "serving"}
             serving = numpy.zeros(len(table.items.ids), dtype=bool)
             serving[[item for item, own in causes.items() if not codes.isdisjoint(own)]] = True
-            found.append(serving[items])
-        return found[0], found[1]
+            masks.append(serving[items])
+        return masks[0], masks[1]
 
     @cached_property
-    def _ends(self) -> tuple[float, float]:
+    def _worst_and_best(self) -> tuple[float, float]:
         """The worst and the best value of the metric: by its declared range, else among the values of both runs."""
         values = numpy.concatenate([self._sides.base, self._sides.new])
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
@@ -337,22 +364,27 @@ class _Weighed:
 
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
         """Return the metric with the best or worst value on the masked pairs, in the new run's favour or against it."""
-        worst, best = self._ends
-        old, now = (worst, best) if favours_new else (best, worst)
+        worst, best = self._worst_and_best
+        of_base, of_new = (worst, best) if favours_new else (best, worst)
         sides = self._sides
-        return replace(sides, base=numpy.where(base, old, sides.base), new=numpy.where(new, now, sides.new))
+        return replace(sides, base=numpy.where(base, of_base, sides.base), new=numpy.where(new, of_new, sides.new))
 
-    def _can_change(self, base: Mask, new: Mask) -> bool:
-        """Return whether the best or the worst possible verdicts on these rows change the choice."""
+    def _effect_of(self, base: Mask, new: Mask) -> Effect:
+        """Return `undecided` if the best or worst possible verdicts on the masked rows change the choice, else `none`.
+
+        `base` and `new` mask the rows with an unknown verdict in each run.
+        """
+        if not (base | new).any():
+            return "none"
         metric = self.metric
-        known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
+        choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
             sides = self._fill(base, new, favours_new=favours_new)
-            found = compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
-            p_adjusted = None if found.p_value is None else min(1.0, self._correction * found.p_value)
-            if self._choice_of(found.difference, p_adjusted) != known:
-                return True
-        return False
+            filled = compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            p_adjusted = None if filled.p_value is None else min(1.0, self._correction * filled.p_value)
+            if self._choice_of(filled.difference, p_adjusted) != choice:
+                return "undecided"
+        return "none"
 
     def _range_text(self, base: Mask, new: Mask) -> str:
         """Say between which values the new run's figure lies, whatever the verdicts of the rows in the masks."""
@@ -401,66 +433,72 @@ class _Weighed:
             if "serving_changed" in codes:
                 return "mend how the endpoints are served (`tunecheck check ENDPOINT`), then evaluate again"
             return f"get a verdict for every row of {new}, then compare again"
-        for name, (metric, found) in self._guarded.items() if codes == {"guard_open"} else ():
-            if found == "open":
-                rows = rows_needed(metric, self.pair.settings.guards[name])
-                return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
+        if codes == {"guard_open"}:
+            name, metric = next((name, metric) for name, (metric, result) in self._guarded.items() if result == "open")
+            rows = rows_needed(metric, self.pair.settings.guards[name])
+            return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
         """Estimate how many rows would decide; None if no number of rows would.
 
-        Either they show the difference, or they show that it is too small to matter. If there is too little data for a
-        verdict, the result is at least the number of rows that a verdict needs.
+        If there is too little data for a verdict, the result is at least the number of rows that a verdict needs.
         """
-        margin, difference = self.pair.settings.margin, self.metric.difference
-        found = rows_needed(self.metric, margin or 0.0)
-        if found is not None and margin is None:  # the corrected test needs more rows
-            confidence = self.pair.settings.confidence
-            corrected_to = 1 - (1 - confidence) / self._correction
-            found = math.ceil(found * (normal_quantile(corrected_to) / normal_quantile(confidence)) ** 2)
-        rows = [found]
-        relevant = self.relevant
-        if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
-            # The whole interval must lie within ± the relevant size.
-            ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]
-            rows.append(None if None in ends else max(each for each in ends if each is not None))
-        needed = min((each for each in rows if each is not None), default=None)
+        estimates = (self._rows_to_show_difference(), self._rows_to_show_irrelevance())
+        needed = min((rows for rows in estimates if rows is not None), default=None)
         if self.metric.verdict == "too little data":
             return max(needed or 0, rows_for_verdict(self.metric, self._sides.bounds))
         return needed
+
+    def _rows_to_show_difference(self) -> int | None:
+        """Return about how many rows would show the difference, or decide the margin; None if no number would."""
+        margin, confidence = self.pair.settings.margin, self.pair.settings.confidence
+        rows = rows_needed(self.metric, margin or 0.0)
+        if rows is None or margin is not None:
+            return rows
+        # The correction for several runs makes the test stricter, so it needs more rows.
+        stricter = 1 - (1 - confidence) / self._correction
+        return math.ceil(rows * (normal_quantile(stricter) / normal_quantile(confidence)) ** 2)
+
+    def _rows_to_show_irrelevance(self) -> int | None:
+        """Return about how many rows would show that the difference is too small to matter; None if no number would."""
+        difference, relevant = self.metric.difference, self.relevant
+        if self.pair.settings.margin is not None or relevant is None or abs(difference.value or 0.0) >= relevant:
+            return None
+        # The whole interval must lie within ± the relevant size.
+        lower, upper = (rows_to_decide(difference, relevant, higher_is_better=up) for up in (True, False))
+        return None if lower is None or upper is None else max(lower, upper)
 
 
 def _cost(table: RunTable) -> tuple[float | None, object]:
     """Return the target's cost per row and the currency; None for both if the cost is unknown."""
     run = Run(Path(table.info.place))
-    if table.info.source != "run" or not run.metrics_file.is_file():
-        return None, None
-    usage = run.metrics().get("usage")
-    spent = usage.get("target") if isinstance(usage, dict) else None
-    cost = spent.get("cost") if isinstance(spent, dict) else None
-    if not isinstance(spent, dict) or not isinstance(cost, (int, float)):
-        return None, None
-    return cost / table.info.rows, spent.get("currency")
+    if table.info.source == "run" and run.metrics_file.is_file():
+        usage = run.metrics().get("usage")
+        of_target = usage.get("target") if isinstance(usage, dict) else None
+        cost = of_target.get("cost") if isinstance(of_target, dict) else None
+        if isinstance(of_target, dict) and isinstance(cost, (int, float)):
+            return cost / table.info.rows, of_target.get("currency")
+    return None, None
 
 
-class _Change(NamedTuple):
-    """How an evaluator differs between two runs."""
+class _EvaluatorChange(NamedTuple):
+    """A difference of an evaluator between two runs: the code of its objection, and what has changed."""
 
     code: str
     text: str
 
 
-def _change(before: EvaluatorColumns, after: EvaluatorColumns) -> _Change | None:
-    """Return how an evaluator differs between two runs: judge, settings or code; None if that is not known."""
+def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> _EvaluatorChange | None:
+    """Return how an evaluator differs between two runs: judge, settings or code; None if it does not, or is unknown."""
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:
-        return _Change("judge_changed", f"each run has a judge of its own; {text}" if text else "its judge")
+        return _EvaluatorChange("judge_changed", f"each run has a judge of its own; {text}" if text else "its judge")
     if None in (before.fingerprint, after.fingerprint):
         return None
     if [key for key, _, _ in settings] == ["format"]:
-        return _Change("calls_reading_changed", text)
+        return _EvaluatorChange("calls_reading_changed", text)
     if settings or before.fingerprint != after.fingerprint:
-        return _Change("evaluator_changed", text or "its code")
+        return _EvaluatorChange("evaluator_changed", text or "its code")
     return None

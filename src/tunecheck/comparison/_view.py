@@ -317,9 +317,8 @@ def _iteration(comparison: Comparison, history: History, number: int) -> Words:
 
 def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
     """Yield a line with the counts of changed rows, then the first `most` rows of each list."""
-    counts = ", ".join(
-        f"{metric.totals.get(name, 0):,} {name}" for name in _LISTS if name != "flaky" or metric.totals.get("flaky")
-    )
+    counted = [name for name in _LISTS if name != "flaky" or metric.totals.get("flaky")]
+    counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name in counted)
     yield Text([(_name(metric.name, "strong"), Words(f": {counts}", "strong"))])
     for name, style in _LISTS.items():
         rows: Sequence[RowChange] = getattr(metric, name)

@@ -237,9 +237,8 @@ class Dataset:
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
             where = f" in {sidecar_path(self.path).name}" if self.path else ""
-            self._source.refuse(
-                f"the column {column!r} holds no id, a text or a whole number (id: {column}{where}){hint}", number
-            )
+            text = f"the column {column!r} holds no id, a text or a whole number (id: {column}{where}){hint}"
+            self._source.refuse(text, number)
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.

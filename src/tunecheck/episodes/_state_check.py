@@ -220,9 +220,8 @@ class StateCheck:
         A conversation that was ended by force fails without being judged.
         """
         if given.episode.forced_quit:
-            return failed_verdict(
-                "multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1
-            )
+            text = "the conversation was ended by force"
+            return failed_verdict("multi_turn:force_terminated", text, len(given.turns) - 1)
         verdict = self._judge_by_truth(given)
         if verdict.valid is not False:
             return verdict

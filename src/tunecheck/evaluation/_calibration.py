@@ -214,10 +214,8 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
             shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
             if wanted is not None:
                 raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
-            choice = ", or every row ".join(_KINDS.values())
-            raise ConfigurationError(
-                f"row {row_id}: the label {shown} does not fit the others: give every row {choice}"
-            )
+            kinds = ", or every row ".join(_KINDS.values())
+            raise ConfigurationError(f"row {row_id}: the label {shown} does not fit the others: give every row {kinds}")
     return possible[0]
 
 

@@ -81,9 +81,8 @@ class EvaluationResult(dict[str, object]):
         self.notes = summary.notes
         self.reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
         self.decision = None if summary.decision is UNSET else summary.decision
-        self.aggregate_errors = {
-            name: {"type": error.type, "message": error.message} for name, error in summary.aggregate_errors.items()
-        }
+        errors = summary.aggregate_errors.items()
+        self.aggregate_errors = {name: {"type": error.type, "message": error.message} for name, error in errors}
 
     def _repr_html_(self) -> str:
         """Return the notebook's HTML: each evaluator's rate or mean with its interval, as a chart and a table."""

@@ -108,12 +108,10 @@ def prepare_run(
 _P = ParamSpec("_P")
 
 
-def result_or_unanswered(
-    run: Callable[_P, EvaluationResult], *args: _P.args, **arguments: _P.kwargs
-) -> EvaluationResult:
+def result_or_unanswered(run: Callable[_P, EvaluationResult], *args: _P.args, **kwargs: _P.kwargs) -> EvaluationResult:
     """Call `run` and return its result, also if it raises because the target failed on every row."""
     try:
-        return run(*args, **arguments)
+        return run(*args, **kwargs)
     except UnansweredError as error:
         return error.result
 
@@ -411,9 +409,8 @@ def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) 
     known = {parameter for choice in evaluator.signature.choices for parameter in choice}
     for parameter in own:
         if parameter not in known and not evaluator.signature.takes_any:
-            raise ConfigurationError(
-                f"evaluator {evaluator.name!r} has no parameter {parameter!r}{did_you_mean(parameter, known)}"
-            )
+            hint = did_you_mean(parameter, known)
+            raise ConfigurationError(f"evaluator {evaluator.name!r} has no parameter {parameter!r}{hint}")
 
 
 # -- drivers: targets that make several requests to an endpoint for each row

@@ -148,9 +148,8 @@ class Execution:
             ConfigurationError: A check failed; the text names the option.
         """
         if self.settings.on is not None and scan.rows is None:
-            raise ConfigurationError(
-                "--on reads the data more than once, and this data can be read once: write it to a file"
-            )
+            text = "--on reads the data more than once, and this data can be read once: write it to a file"
+            raise ConfigurationError(text)
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary

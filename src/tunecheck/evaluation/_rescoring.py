@@ -82,17 +82,13 @@ class _RecordedRows(Dataset):
 
     def scan(self) -> Scan:
         """Return the recorded facts about the data, with the columns of the recorded rows."""
-        columns = {
-            column.removeprefix(_INPUTS) for row in self._recorded for column in row if column.startswith(_INPUTS)
-        }
+        columns = {key.removeprefix(_INPUTS) for row in self._recorded for key in row if key.startswith(_INPUTS)}
         return Scan(len(self._recorded), self._described.sha256, frozenset(columns), True)
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows with their recorded inputs, ids and fingerprints."""
         for index, row in enumerate(self._recorded):
-            values = {
-                column.removeprefix(_INPUTS): value for column, value in row.items() if column.startswith(_INPUTS)
-            }
+            values = {key.removeprefix(_INPUTS): value for key, value in row.items() if key.startswith(_INPUTS)}
             yield Row(index, str(row["row_id"]), values, str(row["row_fingerprint"]))
 
 
@@ -122,10 +118,11 @@ class _RecordedAnswers(Target):
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
             error = self._rows[row.index].get("error.target")
-            known = error if isinstance(error, dict) else {}
-            said = f": {known.get('type')}: {known.get('message')}" if known else ""
-            failed = EndpointError(f"run {self._run_id} has no answer to this row{said}")
-            failed.cause = cause if isinstance(cause := known.get("cause"), str) else None
+            details = error if isinstance(error, dict) else {}
+            reason = f": {details.get('type')}: {details.get('message')}" if details else ""
+            failed = EndpointError(f"run {self._run_id} has no answer to this row{reason}")
+            cause = details.get("cause")
+            failed.cause = cause if isinstance(cause, str) else None
             raise failed
         return recorded
 
@@ -151,20 +148,19 @@ def rows_in_flight(
     Rows are answered in order. So these are the first `concurrency` rows without an answer (if `asked`: the run has a
     target), and answered rows without a verdict of some evaluator.
     """
-    with closing(
-        JournalReader(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)
-    ) as known:
-        indices = {*_indices(known, evaluators, concurrency, asked)}
+    names = frozenset(evaluators)
+    with closing(JournalReader(run.journal, by_row=True, evaluators=names, answers=True, since=0)) as journal:
+        indices = {*_indices(journal, evaluators, concurrency, asked)}
     return [row.id for row in dataset.rows() if row.index in indices]
 
 
-def _indices(known: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
+def _indices(journal: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
     """Yield the indices of rows that may have been in flight; see `rows_in_flight`."""
-    answered = {*known.answered()}
-    failed = {row for row in range(max(answered, default=0) + concurrency) if known.failure(row, "target")}
+    answered = {*journal.answered()}
+    failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
     done = answered | failed
     if asked:
         yield from (row for row in range(len(done) + concurrency) if row not in done)
     for row in answered:
-        if any(not known.is_new(row, name) and not known.failure(row, name) for name in evaluators):
+        if any(not journal.is_new(row, name) and not journal.failure(row, name) for name in evaluators):
             yield row

@@ -80,9 +80,7 @@ class Outcomes:
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
         results = "".join(ABSENT if at is None else self.results[at] for at in places)
-        scores = {
-            name: [math.nan if at is None else numbers[at] for at in places] for name, numbers in self.scores.items()
-        }
+        scores = {key: [math.nan if at is None else values[at] for at in places] for key, values in self.scores.items()}
         return Outcomes(results, scores)
 
 

@@ -1,4 +1,7 @@
-"""Read a run for a report: its evaluators, and the role of each column of a row."""
+"""Read a run for a report: its evaluators, and the role of each column of a row.
+
+`report._writing` calls `read_run` for each run of the page, and a `ShapeReader` for each row's columns.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +19,7 @@ from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
 
-_VERDICT = (
-    "", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties", "_differences",
-)  # fmt: skip
+_VERDICT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties", "_differences")
 """The suffixes of a verdict's keys."""
 
 _POLICIES = frozenset(MatchPolicy().options())
@@ -71,11 +72,10 @@ class ReportedRun:
             rows = self.folder.rows()
             yield from rows if positions is None else rows.only(positions)
             return
-        named = zip(self.table.row_ids, self.table.opened.rows.records(), strict=False)
-        found: list[ResultRow] = [
-            {**{key: value for key, value in row.items() if value is not None}, "row_id": name} for name, row in named
-        ]
-        yield from found if positions is None else (found[at] for at in positions)
+        rows_read: list[ResultRow] = []
+        for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
+            rows_read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
+        yield from rows_read if positions is None else map(rows_read.__getitem__, positions)
 
     @cached_property
     def ground_truth(self) -> ValueReader:
@@ -102,18 +102,15 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
     """
     info = table.info
     if folder is None:
-        manifest = RunFile(
-            dataset=DatasetEntry(path=info.place),
-            group_by=list(table.groups),
-            simulated=info.simulated,
-            created=info.created,
-        )
+        data = DatasetEntry(path=info.place)
+        groups = list(table.groups)
+        manifest = RunFile(dataset=data, group_by=groups, simulated=info.simulated, created=info.created)
         return ReportedRun(info.id, manifest, {}, list_evaluators(table, manifest), table, notes=info.notes)
-    manifest, measured = folder.manifest(), folder.metrics()
-    noted = measured.get("notes")
-    notes = [*info.notes, *map(str, noted if isinstance(noted, list) else ())]
+    manifest, metrics = folder.manifest(), folder.metrics()
+    run_notes = metrics.get("notes")
+    notes = [*info.notes, *map(str, run_notes if isinstance(run_notes, list) else ())]
     evaluators = list_evaluators(table, manifest)
-    return ReportedRun(folder.id, manifest, measured, evaluators, table, folder, notes)
+    return ReportedRun(folder.id, manifest, metrics, evaluators, table, folder, notes)
 
 
 def facts_of(run: ReportedRun) -> Iterator[JSON]:
@@ -130,48 +127,54 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
         yield ["state", f"not finished ({status}): the rows are those of before"]
     if manifest.tags:
         yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
-    if version := manifest.versions.get("tunecheck"):
+    version = manifest.versions.get("tunecheck")
+    if version:
         yield ["tunecheck", version]
 
 
 def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
     """Return a run's evaluators, the primary one first: charts and lists of rows begin with it."""
-    declared = manifest.evaluators
-    own = {name: each for name, each in table.evaluators.items() if not declared or name not in table.opened.derived}
-    names = order_evaluators(own, manifest.dataset.primary, table.groups.get("row_kind"))
-    return [_describe_evaluator(own[name], table, declared.get(name)) for name in names]
+    entries = manifest.evaluators
+    derived = table.opened.derived if entries else ()
+    judged = {name: columns for name, columns in table.evaluators.items() if name not in derived}
+    names = order_evaluators(judged, manifest.dataset.primary, table.groups.get("row_kind"))
+    return [_describe_evaluator(judged[name], table, entries.get(name)) for name in names]
 
 
-def _describe_evaluator(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
-    """Describe an evaluator by its declaration, else by its columns."""
-    options, name = own.arguments, own.name
-    # Only evaluators that match calls have all the options of MatchPolicy.
-    kind, has_policies = ((entry and entry.type) or "").rpartition(".")[2], options.keys() >= _POLICIES
+def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
+    """Describe an evaluator by its `entry` in the manifest, else by its columns."""
+    options, name = columns.arguments, columns.name
+    kind = "" if entry is None or entry.type is None else entry.type.rpartition(".")[2]
+    matches_calls = options.keys() >= _POLICIES  # no other evaluators have all the options of MatchPolicy
     compares: Literal["arguments", "functions"] | None = None
-    if has_policies or kind == "CallCheckEvaluator":
+    if matches_calls or kind == "CallCheckEvaluator":
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
-    verdict, main = table.columns.get(f"{name}.{PASS_RATE}"), table.columns.get(own.main or "")
-    metrics = (entry and entry.metrics) or [*_found_metrics(own, table)]
-    primary = entry.primary if entry is not None else main.metric if main is not None else None
-    shown = verdict.metric if verdict is not None else primary or (metrics[0].name if metrics else name)
-    accepted = options.get("alternatives") is True if has_policies else None
-    return Evaluated(name, primary, metrics, VerdictReader(name, shown), compares, accepted)
+    main = table.columns.get(columns.main or "")
+    primary = None if main is None else main.metric
+    metrics = [*_undeclared_metrics(columns, table)]
+    if entry is not None:
+        primary, metrics = entry.primary, entry.metrics or metrics
+    pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
+    shown = primary or (metrics[0].name if metrics else name)
+    verdicts = VerdictReader(name, shown if pass_rate is None else pass_rate.metric)
+    alternatives = options.get("alternatives") is True if matches_calls else None
+    return Evaluated(name, primary, metrics, verdicts, compares, alternatives)
 
 
-def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]:
+def _undeclared_metrics(columns: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]:
     """Yield the metrics of an evaluator without a declaration, from the numbers that it returned."""
-    for column in (table.columns[name] for name in own.columns):
+    for column in (table.columns[name] for name in columns.columns):
         if column.passes != column.name:
             bounds: list[float | None] | None = [*column.bounds] if column.bounds else None
-            yield MetricEntry(column.name.removeprefix(f"{own.name}."), "score", bounds, column.higher_is_better)
+            yield MetricEntry(column.name.removeprefix(f"{columns.name}."), "score", bounds, column.higher_is_better)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorKeys:
     """One evaluator's keys in a row.
 
-    `differences` is the key of a judge's list of differences. `others` has name and key of values that are not part of
-    the verdict. `any` is True if the row has a key of the evaluator.
+    `differences` is the key of a judge's list of differences, `properties` that of further values. `others` has name
+    and key of values that are not part of the verdict. `any` is True if the row has a key of the evaluator.
     """
 
     verdicts: VerdictReader
@@ -213,8 +216,8 @@ class ShapeReader:
     def _columns(self, shape: Sequence[str]) -> Columns:
         """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
         columns = Columns()
-        own: dict[str, list[tuple[str, str]]] = {each.name: [] for each in self._evaluators}
-        longest_first = sorted(own, key=len, reverse=True)
+        keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in self._evaluators}
+        longest_first = sorted(keys_of, key=len, reverse=True)
         for key in shape:
             kind, _, name = key.partition(".")
             if kind == "inputs":
@@ -222,13 +225,19 @@ class ShapeReader:
             elif kind == "error":
                 columns.errors.append((name, key))
             elif kind == "outputs":
-                evaluator = next((each for each in longest_first if name.startswith(f"{each}.")), None)
-                place = columns.target if evaluator is None else own[evaluator]
-                place.append((name if evaluator is None else name[len(evaluator) + 1 :], key))
-        for each in self._evaluators:
-            main, keys = each.verdicts.metric, own[each.name]
-            start, known = f"outputs.{each.name}.{main}", {f"{main}{ending}" for ending in _VERDICT}
-            others = [(name, key) for name, key in keys if name not in known]
-            known_keys = (f"{start}_differences", f"{start}_properties")
-            columns.evaluators.append(EvaluatorKeys(each.verdicts, *known_keys, others, bool(keys)))
+                owner = next((evaluator for evaluator in longest_first if name.startswith(f"{evaluator}.")), None)
+                if owner is None:
+                    columns.target.append((name, key))
+                else:
+                    keys_of[owner].append((name.removeprefix(f"{owner}."), key))
+        columns.evaluators = [_evaluator_keys(evaluator, keys_of[evaluator.name]) for evaluator in self._evaluators]
         return columns
+
+
+def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> EvaluatorKeys:
+    """Return the roles of an evaluator's keys in a row, given as pairs of the name in its output and the key."""
+    metric = evaluator.verdicts.metric
+    start = f"outputs.{evaluator.name}.{metric}"
+    of_verdict = {f"{metric}{suffix}" for suffix in _VERDICT}
+    others = [(name, key) for name, key in keys if name not in of_verdict]
+    return EvaluatorKeys(evaluator.verdicts, f"{start}_differences", f"{start}_properties", others, bool(keys))

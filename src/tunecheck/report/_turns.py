@@ -1,4 +1,8 @@
-"""Show a conversation turn by turn: messages, calls, answers and state changes."""
+"""Show a conversation turn by turn: messages, calls, answers and state changes.
+
+`report._details` calls `shown_turns` for a conversation and `shown_messages` for other rows. Both return JSON for the
+page, with limited lengths.
+"""
 
 from __future__ import annotations
 
@@ -70,33 +74,30 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
 
 def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
     """Return the turns of a row for the page: messages, steps, expected calls and state changes, as far as known."""
-    asked, logs = (value if isinstance(value, list) else [] for value in (turns, log))
-    entries = [entry for entry in logs if isinstance(entry, dict)]
-    states = [entry for entry in logs if isinstance(entry, list)]
-    made_by_turn = Episode.read({"inference_log": log}).columns()["calls_made"]
-    count = max(len(asked), len(entries), len(result) if is_conversation(result) else 0)
+    entries = log if isinstance(log, list) else []
+    logged_turns = [entry for entry in entries if isinstance(entry, dict)]
+    logged_states = [entry for entry in entries if isinstance(entry, list)]
+    executed = Episode.read({"inference_log": log}).columns()["calls_made"]
+    asked_count = len(turns) if isinstance(turns, list) else 0
+    count = max(asked_count, len(logged_turns), len(result) if is_conversation(result) else 0)
     shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
-        logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
-        # The log, if the row has one, has the messages as they were sent.
-        messages = logged if isinstance(logged, list) else _item(turns, at)
-        turn: dict[str, JSON] = {"user": shown_messages(messages)}
-        made = _item(made_by_turn, at)
         called: set[str] = set()
-        recorded = _item(result, at)
-        if at < len(entries):
-            listed = [each for key, each in entries[at].items() if key.startswith("step_") and isinstance(each, list)]
-            steps = [_logged_step(each, _item(made, number), called) for number, each in enumerate(listed)]
+        if at < len(logged_turns):
+            sent = logged_turns[at].get("begin_of_turn_query")
+            messages = sent if isinstance(sent, list) else _item(turns, at)
+            steps = _logged_steps(logged_turns[at], _item(executed, at), called)
         else:
+            messages, recorded = _item(turns, at), _item(result, at)
             steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
-        turn["steps"] = steps[:_MOST_STEPS]
+        turn: dict[str, JSON] = {"user": shown_messages(messages), "steps": [*steps[:_MOST_STEPS]]}
         if len(steps) > _MOST_STEPS:
             turn["left_out"] = len(steps) - _MOST_STEPS
         expected = _item(ground_truth, at)
         if isinstance(expected, list):
             turn["expected"] = _expected_calls(expected, called)
-        if at + 1 < len(states):
-            turn["changes"] = [*_shown_changes(_states(states[at]), _states(states[at + 1]))]
+        if at + 1 < len(logged_states):
+            turn["changes"] = [*_shown_changes(_states(logged_states[at]), _states(logged_states[at + 1]))]
         shown.append(turn)
     return shown
 
@@ -106,32 +107,42 @@ def _item(values: JSON, at: int) -> JSON:
     return values[at] if isinstance(values, list) and at < len(values) else None
 
 
-def _logged_step(logged: Sequence[JSON], made: JSON, called: set[str]) -> JSON:
+def _logged_steps(turn: Mapping[str, JSON], executed: JSON, called: set[str]) -> list[dict[str, JSON]]:
+    """Return the steps of a turn in a conversation's log; `executed` are the calls of each step.
+
+    The canonical texts of the calls are added to `called`.
+    """
+    logged = [entries for key, entries in turn.items() if key.startswith("step_") and isinstance(entries, list)]
+    return [_logged_step(entries, _item(executed, at), called) for at, entries in enumerate(logged)]
+
+
+def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> dict[str, JSON]:
     """Return a step of a conversation's log: the answer, its reasoning, results of calls, and decoding problems."""
-    items = [item for item in logged if isinstance(item, dict)]
-    said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
-    step = _answer(said.get("content"), made, called)
-    if thought := said.get("reasoning_content"):
-        step["reasoning"] = as_text(thought)
-    answers = (as_text(item.get("content")) for item in items if item.get("role") == "tool")
-    results: list[JSON] = [cut(answer, _MOST_RESULT) for answer in answers]
-    notes: list[JSON] = [
-        as_text(item.get("content"))[:400]
-        for item in items
-        if item.get("role") == "handler_log" and item.get("event") not in ("decode_success", None)
-    ]
-    return {**step, "results": results[:_MOST_ITEMS], "notes": notes[:5]}
+    messages = [entry for entry in entries if isinstance(entry, dict)]
+    answer: Mapping[str, JSON] = next((message for message in messages if message.get("role") == "assistant"), {})
+    step = _answer(answer.get("content"), executed, called)
+    if answer.get("reasoning_content"):
+        step["reasoning"] = as_text(answer["reasoning_content"])
+    results: list[JSON] = []
+    problems: list[JSON] = []
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        if role == "tool":
+            results.append(cut(as_text(content), _MOST_RESULT))
+        elif role == "handler_log" and message.get("event") not in ("decode_success", None):
+            problems.append(as_text(content)[:400])
+    return {**step, "results": results[:_MOST_ITEMS], "notes": problems[:5]}
 
 
-def _answer(content: JSON, made: JSON, called: set[str]) -> dict[str, JSON]:
+def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
     """Return the model's output in a step: calls, as in BFCL's result files, and text.
 
-    `made` are the calls that were executed in this step, if the log has them; then nothing else is read as a call. The
+    `executed` are the calls that were made in this step, if the log has them; then nothing else is read as a call. The
     canonical texts of the calls are added to `called`.
     """
     reading = read_calls(content)
-    if isinstance(made, list):
-        calls = tuple(call for each in made for call in _written_call(each).calls)
+    if isinstance(executed, list):
+        calls = tuple(call for item in executed for call in _written_call(item).calls)
         reading = replace(reading, calls=calls, text=reading.text if calls and reading.calls else as_text(content))
     if not reading.calls:
         return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
@@ -171,12 +182,12 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
     """Yield `[path, before, after]` for each path at which two states differ."""
     for change in islice(changes(before, after), _MOST_CHANGES):
-        old, new = changed_part(_plain(change.before), _plain(change.after), _MOST_VALUE)
+        old, new = changed_part(_state_text(change.before), _state_text(change.after), _MOST_VALUE)
         yield [path_text(change.path, 400), old, new]
 
 
-def _plain(value: object) -> str:
-    """Return a state's value as text."""
+def _state_text(value: object) -> str:
+    """Return a value of a state as text."""
     if value is ABSENT:
         return _ABSENT
     return value if isinstance(value, str) else as_json(value)  # type: ignore[arg-type]  # states of a log are JSON

@@ -69,11 +69,9 @@ def as_outcomes(values: Numbers) -> Floats:
 
 def as_codes(labels: Iterable[Hashable]) -> Codes:
     """Return a number for each row; rows with equal labels get equal numbers, a row labelled None gets its own."""
-    numbers: dict[Hashable, int] = {}
+    known: dict[Hashable, int] = {}
     alone = object()
-    codes = [
-        numbers.setdefault((alone, row) if label is None else label, len(numbers)) for row, label in enumerate(labels)
-    ]
+    codes = [known.setdefault((alone, row) if label is None else label, len(known)) for row, label in enumerate(labels)]
     return numpy.asarray(codes, dtype=numpy.int64)
 
 

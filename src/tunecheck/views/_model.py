@@ -1,4 +1,8 @@
-"""The parts of a page of results, independent of the output format, and the writer for terminals."""
+"""The parts of a page of results, independent of the output format, and the writer for terminals.
+
+Commands build a `View` of `Text`, `Table` and `Chart` parts. `print_view` writes it to a terminal, and `views._files`
+to other formats.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +129,11 @@ _STYLES: Mapping[Style, str] = {
     "bad": "bold red",
     "warn": "bold yellow",
 }
-_BETWEEN, _INDENT, _LEAST = 2, 6, 8
+_BETWEEN = 2
+"""Spaces between two columns."""
+
+_INDENT = 6
+_NARROWEST = 8
 _NARROW = 32
 """Columns of text may become this narrow before a table is split or an identifier is cut."""
 
@@ -147,19 +155,20 @@ def print_view(view: View, console: Console) -> None:
 
     Sentences are wrapped to the width of the terminal, or to COLUMNS; in files and logs each stays on one line.
     """
-    whole = not console.is_terminal and "COLUMNS" not in os.environ
+    on_one_line = not console.is_terminal and "COLUMNS" not in os.environ
     for part in view.parts:
-        if isinstance(part, Chart):
-            continue
-        console.print()
-        is_table = isinstance(part, Table)
-        shown = _tables(part, console.width) if isinstance(part, Table) else map(_line, part.lines)
-        for each in shown:
-            console.print(each, soft_wrap=whole and not is_table)
+        if isinstance(part, Table):
+            console.print()
+            for block in _table_blocks(part, console.width):
+                console.print(block)
+        elif isinstance(part, Text):
+            console.print()
+            for sentence in part.lines:
+                console.print(_line(sentence), soft_wrap=on_one_line)
     if view.notes:
         console.print()
     for note in view.notes:
-        console.print(_line(f"note: {note}"), soft_wrap=whole)
+        console.print(_line(f"note: {note}"), soft_wrap=on_one_line)
 
 
 def _line(sentence: Sentence) -> Line:
@@ -169,28 +178,32 @@ def _line(sentence: Sentence) -> Line:
     return Text.assemble(*((printable(piece.text), _STYLES[piece.style]) for piece in words_of(sentence)))
 
 
-def _tables(table: Table, width: int) -> Iterator[RenderableType]:
+def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     """Yield what a terminal shows of a table: its title, the table in one or several pieces, the text below."""
-    from rich.padding import Padding
-
     if table.title:
         yield _line(table.title)
     sizes = _sizes(table)
-    every = [*range(len(sizes))]
-    least = sum(min(size, _NARROW) for size in _word_sizes(table, every, sizes)) + _BETWEEN * (len(sizes) - 1)
-    if all(_is_number_column(table, at) for at in every[1:]) or (least > width and any(map(text_of, table.heads))):
-        groups = [*_columns_that_fit(sizes, width)]
+    columns = [*range(len(sizes))]
+    narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
+    has_only_numbers = all(_is_number_column(table, column) for column in columns[1:])
+    if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
+        for group in _columns_that_fit(sizes, width):
+            yield _grid(table, group, sizes, width)
     elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
-        groups = []
-        for first, *others in table.rows:  # a column of these would leave too little room: put the rest below them
-            yield _cut(first, width)
-            yield Padding(_line(tuple(words for cell in others for words in words_of(cell))), (0, 0, 0, _INDENT))
+        yield from _stacked_rows(table, width)
     else:
-        groups = [every]
-    for columns in groups:
         yield _grid(table, columns, sizes, width)
     if table.below:
         yield _line(table.below)
+
+
+def _stacked_rows(table: Table, width: int) -> Iterator[RenderableType]:
+    """Yield each row's first cell with its other cells indented below, where columns would be too narrow."""
+    from rich.padding import Padding
+
+    for first, *others in table.rows:
+        yield _cut(first, width)
+        yield Padding(_line(tuple(words for cell in others for words in words_of(cell))), (0, 0, 0, _INDENT))
 
 
 def _sizes(table: Table) -> list[int]:
@@ -199,8 +212,8 @@ def _sizes(table: Table) -> list[int]:
 
     sizes = [_BETWEEN] * max(map(len, [table.heads, *table.rows]))
     for cells in (table.heads, *table.rows):
-        for at, cell in enumerate(cells):
-            sizes[at] = max(sizes[at], cell_len(text_of(cell)) + _BETWEEN)
+        for column, cell in enumerate(cells):
+            sizes[column] = max(sizes[column], cell_len(text_of(cell)) + _BETWEEN)
     return sizes
 
 
@@ -212,14 +225,14 @@ def _is_list_of_identifiers(table: Table) -> bool:
 def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
     """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit."""
     first = min(sizes[0], max(min(_NARROW, width // 2), width + _BETWEEN - sum(sizes[1:])))
-    shown, used = [0], first
-    for at in range(1, len(sizes)):
-        if used + sizes[at] > width + _BETWEEN and len(shown) > 1:
-            yield shown
-            shown, used = [0], first
-        shown.append(at)
-        used += sizes[at]
-    yield shown
+    piece, used = [0], first
+    for column in range(1, len(sizes)):
+        if used + sizes[column] > width + _BETWEEN and len(piece) > 1:
+            yield piece
+            piece, used = [0], first
+        piece.append(column)
+        used += sizes[column]
+    yield piece
 
 
 def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> Grid:
@@ -228,47 +241,47 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
 
     grid = Grid.grid(padding=(0, _BETWEEN))
     widths = _widths(table, columns, sizes, width)
-    for at, room in zip(columns, widths, strict=True):
-        grid.add_column(justify=table.alignment(at), overflow="fold", width=room)
+    for column, column_width in zip(columns, widths, strict=True):
+        grid.add_column(justify=table.alignment(column), overflow="fold", width=column_width)
     if any(map(text_of, table.heads)):
-        grid.add_row(*(_line(table.heads[at]) for at in columns), style="bold")
-    for cells in table.rows:
-        shown = (cells[at] if at < len(cells) else "" for at in columns)
-        grid.add_row(*(_cut(cell, room) for cell, room in zip(shown, widths, strict=True)))
+        grid.add_row(*(_line(table.heads[column]) for column in columns), style="bold")
+    for row in table.rows:
+        cells = (row[column] if column < len(row) else "" for column in columns)
+        grid.add_row(*(_cut(cell, column_width) for cell, column_width in zip(cells, widths, strict=True)))
     return grid
 
 
 def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
-    """Return widths that fit the terminal: text columns shrink to their longest word, then any column to _LEAST."""
-    widths = [sizes[at] - _BETWEEN for at in columns]
+    """Return widths that fit the terminal: text columns shrink to their longest word, then all to _NARROWEST."""
+    widths = [sizes[column] - _BETWEEN for column in columns]
     words = _word_sizes(table, columns, sizes)
-    for least in (words, [_LEAST] * len(words)):
+    for limits in (words, [_NARROWEST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
-            spare = [has - needs for has, needs in zip(widths, least, strict=True)]
-            room, place = max((room, place) for place, room in enumerate(spare))
-            if room <= 0:
+            spare = [current - limit for current, limit in zip(widths, limits, strict=True)]
+            if max(spare) <= 0:
                 break
-            widths[place] -= 1
+            widest = max(range(len(spare)), key=lambda position: (spare[position], position))
+            widths[widest] -= 1
     return widths
 
 
 def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """Return the least width of each column without a broken number or word; words keep their line's indent."""
-
-    def longest(text: str) -> int:
-        return len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0)
-
     return [
-        sizes[at] - _BETWEEN
-        if at and _is_number_column(table, at)
-        else max(longest(text_of(row[at])) for row in (table.heads, *table.rows) if at < len(row))
-        for at in columns
+        sizes[column] - _BETWEEN if column and _is_number_column(table, column) else _longest_word(table, column)
+        for column in columns
     ]
 
 
-def _is_number_column(table: Table, at: int) -> bool:
+def _longest_word(table: Table, column: int) -> int:
+    """Return the length of a column's longest word, together with the indent of its line."""
+    texts = [text_of(row[column]) for row in (table.heads, *table.rows) if column < len(row)]
+    return max(len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0) for text in texts)
+
+
+def _is_number_column(table: Table, column: int) -> bool:
     """Return whether the column with this index is right-aligned, as numbers are."""
-    return table.alignment(at) == "right"
+    return table.alignment(column) == "right"
 
 
 def _cut(cell: Sentence, most: int) -> Line:
