@@ -207,7 +207,7 @@ async def test_a_row_that_describes_no_conversation_says_why(columns: Values, co
 
 
 async def test_a_simulator_that_is_not_there_is_named() -> None:
-    with pytest.raises(PluginError, match=r"no plug-in 'Shelv' among the simulators.*did you mean 'Shelf'"):
+    with pytest.raises(PluginError, match=r"no 'Shelv' among the simulators.*did you mean 'Shelf'"):
         await had([], shelf_row(involved_classes=["Shelv"], tools=[]))
 
 

@@ -34,7 +34,7 @@ BOTH: dict[str, str] = {row["family"]: row["text"] for row in CASES if "family" 
 
 
 def test_a_family_of_an_unknown_name_is_named_with_what_was_meant() -> None:
-    with pytest.raises(PluginError, match="there is no plug-in 'hermess' among the formats; did you mean 'hermes'"):
+    with pytest.raises(PluginError, match="there is no 'hermess' among the formats; did you mean 'hermes'"):
         read_calls("x", format="hermess")
 
 

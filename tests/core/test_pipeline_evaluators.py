@@ -156,7 +156,7 @@ class CannotBeMade(NeedsArguments):
         (None, "'e' is a NoneType"),
         (positional, "'response' is positional-only"),
         (dict, "its parameters cannot be read|is a dict; expected a function or a class"),
-        ("no_such_one", "no plug-in 'no_such_one' among the evaluators"),
+        ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],
 )
 def test_what_cannot_be_an_evaluator_is_said_before_the_first_row(tmp_path: Path, evaluator: Any, said: str) -> None:

@@ -206,7 +206,7 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
     assert ("acme", "the package acme_pack is not installed") in [
         (each.name, each.problem) for each in absent_plugins()
     ]
-    with pytest.raises(PluginError, match=r"no plug-in 'acme_length' .* not installed: acme \(acme_pack\)"):
+    with pytest.raises(PluginError, match=r"no 'acme_length' .* not installed: acme \(acme_pack\)"):
         find(GROUP, "acme_length")
 
 

@@ -400,7 +400,8 @@ class _Evidence:
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == "too little data":
-            yield Objection("few_rows", f"{plural(units, what)} are too few for a verdict", "undecided")
+            verb = "is" if units == 1 else "are"
+            yield Objection("few_rows", f"{plural(units, what)} {verb} too few for a verdict", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:

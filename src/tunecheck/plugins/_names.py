@@ -185,7 +185,7 @@ def find(
         hint = did_you_mean(Path(name).name, (each.name for each in candidates)) + absence_hint()
         if name.endswith(".py") and "did you mean" not in hint:
             hint += f"; a file in {kind}/ is given by its name, without .py"
-        raise PluginError(f"there is no plug-in {name!r} among the {kind}{hint}")
+        raise PluginError(f"there is no {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
             f"two {kind} have the name {name!r}: {named[0].origin} and {named[1].origin}; rename or remove one"
