@@ -150,10 +150,16 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
 
 
 def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | None:
-    """Return an evaluator's own reason or an error if it explains more rows than the first of these causes."""
+    """Return an evaluator's own reason or an error if it explains more rows than the first of these causes.
+
+    Without causes, reasons and errors, return the scores below a threshold, or None if no row failed.
+    """
     groups = [*failures.reasons.values()]
     for stage, errors_of in failures.errors.items():
         groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
+    if not groups and not causes:  # a score below its threshold is neither a cause nor a reason
+        for name, below in failures.faults.items():
+            groups += [replace(each, title=f"{name}: {each.title}") for each in below.values()]
     found = max(groups, key=lambda each: each.rows, default=None)
     return found if found is not None and (not causes or found.rows > failures.causes[causes[0]].rows) else None
 
