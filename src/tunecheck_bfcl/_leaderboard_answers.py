@@ -18,15 +18,9 @@ from tunecheck_bfcl._source_values import TYPES, declared_value
 from tunecheck_bfcl._summary import failed_row
 
 _PYTHON_TYPES: dict[str, type] = {
-    "string": str,
-    "integer": int,
-    "float": float,
-    "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
+    "string": str, "integer": int, "float": float, "boolean": bool, "array": list, "tuple": list, "dict": dict,
     "any": str,
-}
+}  # fmt: skip
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
@@ -123,26 +117,26 @@ class LeaderboardRules:
             return failed_row(
                 "simple_function_checker:wrong_func_name", f"called {value_text(called)}; expected {name}"
             )
-        given = call[name]
-        if not isinstance(given, Mapping):
+        arguments = call[name]
+        if not isinstance(arguments, Mapping):
             raise UnusableAnswerError("the arguments are not an object")
-        return given
+        return arguments
 
     def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
         """Return the verdict on a call that differs from the expected call, or None if it is right."""
-        given = self.arguments(call, answer)
-        if isinstance(given, RowVerdict):
-            return given
+        arguments = self.arguments(call, answer)
+        if isinstance(arguments, RowVerdict):
+            return arguments
         for name in signature.required_names():
-            if name not in given:
+            if name not in arguments:
                 text = f"the required argument {value_text(name)} is missing"
                 return failed_row("simple_function_checker:missing_required", text)
-        for name, value in given.items():
+        for name, value in arguments.items():
             failure = self._argument_failure(name, value, answer, signature)
             if failure is not None:
                 return failure
         for name, value in answer.arguments.items():
-            if name not in given and "" not in _options(value):
+            if name not in arguments and "" not in _options(value):
                 text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(value))}"
                 return failed_row("simple_function_checker:missing_optional", text)
         return None
@@ -314,12 +308,12 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
         raise UnusableAnswerError(f"{value!r:.60} is compared with objects but is not an object")
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the possible answer {answer!r:.60} for an object is not an object")
-    if any(key not in value and "" not in _elements(each) for key, each in answer.items()):
+    if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
         return "value_error:dict_key"
     for key, item in value.items():
         if key not in answer:
             return "value_error:dict_key"
-        if _comparable(item) not in [_comparable(each) for each in _elements(answer[key])]:
+        if _comparable(item) not in [_comparable(element) for element in _elements(answer[key])]:
             return "value_error:dict_value"
     return None
 
@@ -339,7 +333,7 @@ def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
     expected = _elements(answer)
     if len(value) != len(expected):
         return "value_error:list_dict_count"
-    faults = (_mapping_fault(item, [each]) for item, each in zip(value, expected, strict=True))
+    faults = (_mapping_fault(item, [wanted]) for item, wanted in zip(value, expected, strict=True))
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -361,6 +355,7 @@ def _options(value: object) -> Sequence[object]:
 def _alternatives(options: Sequence[object]) -> str:
     """Return up to three possible values for a message, joined by "or". The value `""` is left out."""
     values = [option for option in options if option != ""]
-    return (
-        " or ".join(value_text(value, 80) for value in values[:3]) + (" or …" if len(values) > 3 else "") or "nothing"
-    )
+    texts = [value_text(value, 80) for value in values[:3]]
+    if len(values) > 3:
+        texts.append("…")
+    return " or ".join(texts) or "nothing"

@@ -224,28 +224,17 @@ def _js_element(text: str, element_type: str | None) -> object:
 TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
     "java": {
         **dict.fromkeys(("byte", "short", "integer"), (int, _integer)),
-        "float": (float, _java_float),
-        "double": (float, _java_double),
-        "long": (int, _java_long),
+        "long": (int, _java_long), "float": (float, _java_float), "double": (float, _java_double),
         "boolean": (bool, _boolean),
         **dict.fromkeys(("char", "String", "any"), (str, _keep_text)),
-        "Array": (list, _java_array),
-        "ArrayList": (list, _java_list),
-        "HashMap": (dict, _java_map),
+        "Array": (list, _java_array), "ArrayList": (list, _java_list), "HashMap": (dict, _java_map),
         # The leaderboard knows these types but cannot read them: its checker crashes on a row with such a type.
-        "Set": (set, None),
-        "Hashtable": (dict, None),
-        **dict.fromkeys(("Queue", "Stack"), (list, None)),
+        "Set": (set, None), "Hashtable": (dict, None), "Queue": (list, None), "Stack": (list, None),
     },
     "javascript": {
-        "String": (str, _js_text),
-        "integer": (int, _integer),
-        "float": (float, _js_float),
-        "Bigint": (int, _js_bigint),
-        "Boolean": (bool, _boolean),
-        "dict": (dict, _js_object),
-        "array": (list, _js_array),
-        "any": (str, _keep_text),
+        "integer": (int, _integer), "Bigint": (int, _js_bigint), "float": (float, _js_float),
+        "Boolean": (bool, _boolean), "String": (str, _js_text), "any": (str, _keep_text),
+        "array": (list, _js_array), "dict": (dict, _js_object),
     },
-}
+}  # fmt: skip
 """For each language and type of the data's definitions: the Python type for comparisons, and the reader."""

@@ -22,15 +22,10 @@ from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
 _COPIED = (
-    "evaluators/asks_back.py",
-    "prompty/tone.prompty",
-    "endpoints/azure_ml.yaml",
-    "endpoints/azure_openai.yaml",
-    "endpoints/openai.yaml",
-    "endpoints/simulated.yaml",
-    "datasets/val.jsonl",
-    "datasets/val.yaml",
-)
+    "evaluators/asks_back.py", "prompty/tone.prompty",
+    "endpoints/azure_ml.yaml", "endpoints/azure_openai.yaml", "endpoints/openai.yaml", "endpoints/simulated.yaml",
+    "datasets/val.jsonl", "datasets/val.yaml",
+)  # fmt: skip
 """The example files that the wheel includes."""
 
 _IGNORED = b"eval_results/\n__pycache__/\n"

@@ -244,7 +244,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if not models or self._model is None or self._model in models:
             return ""
         names = [self._redactor.line(name, 100) for name in models]
-        more = f" and {len(names) - _MOST_MODELS:,} more" * (len(names) > _MOST_MODELS)
+        more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
         return f"the server offers {', '.join(names[:_MOST_MODELS])}{more}{suggest_names(self._model, names)}"
 
     def reply_headers(self) -> Mapping[str, str]:
@@ -402,12 +402,12 @@ def cut_off_thinking(completion: Completion) -> bool:
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
     """Change the role of system messages; for `user`, put their text before the user's first message."""
     if role == "developer":
-        return [{**each, "role": role} if each.get("role") == "system" else each for each in messages]
-    system = [each for each in messages if each.get("role") in ("system", "developer")]
-    others = [each for each in messages if each.get("role") not in ("system", "developer")]
-    first = next((place for place, each in enumerate(others) if each.get("role") == "user"), None)
+        return [{**message, "role": role} if message.get("role") == "system" else message for message in messages]
+    system = [message for message in messages if message.get("role") in ("system", "developer")]
+    others = [message for message in messages if message.get("role") not in ("system", "developer")]
+    first = next((index for index, message in enumerate(others) if message.get("role") == "user"), None)
     if first is None:
-        return [{**each, "role": "user"} for each in system] + others
+        return [{**message, "role": "user"} for message in system] + others
     others[first] = {**others[first], "content": _joined_content([*system, others[first]])}
     return others
 
@@ -430,12 +430,13 @@ def time_header(sent_at: datetime | None) -> dict[str, str]:
 
 def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> dict[str, str]:
     """Return the fixed headers of all requests; the definition's override the defaults. Refuse two Authorizations."""
-    given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
-    names = {name.lower() for name in given}
+    written = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
+    names = {name.lower() for name in written}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
         raise place.at("Authorization").error("is also sent by auth: leave one of them out")
-    ours = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": f"tunecheck/{__version__}"}
-    return {**{name: value for name, value in ours.items() if name.lower() not in names}, **given}
+    agent = f"tunecheck/{__version__}"
+    defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}
+    return {**{name: value for name, value in defaults.items() if name.lower() not in names}, **written}
 
 
 def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) -> str:

@@ -73,7 +73,7 @@ def checked_url(
     if parts.scheme == "http" and not is_loopback(host):
         private, shown = is_private(host), redactor.text(host)
         if not allow_http:
-            hint = ", or add allow_http: true for a private network" * private
+            hint = ", or add allow_http: true for a private network" if private else ""
             raise place.error(f"plain http goes to this machine only, not to {shown}: use https{hint}")
         if sends_secrets and not private:
             raise place.error(f"allow_http sends no key to a public host, {shown}: use https")
@@ -116,8 +116,8 @@ def proxy_for(url: str) -> Proxy | None:
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
         return None
-    known = urllib.request.getproxies()
-    text = known.get(target.scheme) or known.get("all")
+    proxies = urllib.request.getproxies()
+    text = proxies.get(target.scheme) or proxies.get("all")
     if not text:
         return None
     try:
@@ -402,31 +402,33 @@ def error_failure(
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
     if not _FILTER_CODES.isdisjoint(codes):
-        text = redactor.line(_filter_reason(body))
-        return CallFailure(
-            ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False
-        )
+        reason = f"{who} declined the content: {redactor.line(_filter_reason(body))}"
+        return CallFailure(ContentFilterError(reason, status=status, request_id=id_), retry=False)
     spent = not _SPENT_CODES.isdisjoint(codes)
     kind, advice = _KINDS.get(402 if spent else status, (ReplyError if status < 300 else EndpointError, ""))
-    said = _error_text(body, reply)
+    text = _error_text(body, reply)
     if 300 <= status < 400:
         # The query of a redirect may carry a token.
-        said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
+        text = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = "redirects are not followed: write the final url"
-    no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(said) is not None)
-    message = f"{who} answered {_status_name(reply.status)}{' with an error' * (reply.status < 300)}"
-    message += f" (the model's own status: {_status_name(status)})" * (status != reply.status)
-    message += f": {redactor.line(said)}" if said else ""
-    # The client names the models that the service offers.
-    message += f" ({advice})" if advice and not no_model else ""
+    no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(text) is not None)
+    message = f"{who} answered {_status_name(reply.status)}"
+    if reply.status < 300:
+        message += " with an error"
+    if status != reply.status:
+        message += f" (the model's own status: {_status_name(status)})"
+    if text:
+        message += f": {redactor.line(text)}"
+    if advice and not no_model:  # for an unknown model, the client names the models that the service offers
+        message += f" ({advice})"
     error = kind(message, status=status, request_id=id_)
-    error.said = redactor.line(said, _MOST_SAID)
+    error.said = redactor.line(text, _MOST_SAID)
     error.code, error.param = (
-        next((redactor.line(told) for told in _error_values(body, key) if isinstance(told, str)), None)
+        next((redactor.line(value) for value in _error_values(body, key) if isinstance(value, str)), None)
         for key in ("code", "param")
     )
     error.cause = "unknown_model" if no_model else None
-    for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
+    for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
     return CallFailure(
         error,
         retry=not for_good and (status < 300 or is_passing(status)),
@@ -439,12 +441,12 @@ def error_failure(
 
 def _own_status(reply: Reply, body: JSON) -> int:
     """Return the status of the model behind the service, from Azure ML's header or a 2xx body; else the reply's own."""
-    told, known = list[JSON](), "[45][0-9]{2}"
+    values, pattern = list[JSON](), "[45][0-9]{2}"
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
-        told, known = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"
+        values, pattern = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"
     elif reply.status < 300:
-        told = _error_values(body, "code", "status")
-    return next((int(str(value)) for value in told if re.fullmatch(known, str(value))), reply.status)
+        values = _error_values(body, "code", "status")
+    return next((int(str(value)) for value in values if re.fullmatch(pattern, str(value))), reply.status)
 
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
@@ -457,8 +459,8 @@ def _error_values(body: JSON, *keys: str) -> list[JSON]:
 
 def _codes(body: JSON) -> set[str]:
     """Return all error codes in the body of an error reply."""
-    told = [*_error_values(body, "code", "type", "error"), *(inner.get("code") for inner in _inner_errors(body))]
-    return {code for code in told if isinstance(code, str)}
+    values = [*_error_values(body, "code", "type", "error"), *(inner.get("code") for inner in _inner_errors(body))]
+    return {code for code in values if isinstance(code, str)}
 
 
 def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
@@ -475,15 +477,17 @@ def _status_name(status: int) -> str:
 
 def _error_text(body: JSON, reply: Reply) -> str:
     """Return the message of an error reply: from its JSON, the title of a web page, or the whole text."""
-    words = _error_values(body, "message", "detail", "error", "title", "error_description")
-    behind = [held.get("raw") for held in _error_values(body, "metadata") if isinstance(held, dict)]  # OpenRouter
-    if text := next((word for word in words if isinstance(word, str)), None):
-        return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
+    values = _error_values(body, "message", "detail", "error", "title", "error_description")
+    message = next((value for value in values if isinstance(value, str)), "")
+    if message:
+        # OpenRouter adds the message of the provider behind it.
+        details = [data.get("raw") for data in _error_values(body, "metadata") if isinstance(data, dict)]
+        return ": ".join([message, *(detail for detail in details if isinstance(detail, str))])
     # Much more than is shown, because a secret that is cut off would not be masked.
     text = reply.body[: 1 << 16].decode("utf-8", "replace")
     if is_page(reply):
         title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
-        return f"a web page titled {title.group(1).strip()!r}" if title else "a web page"
+        return f"a web page titled {title[1].strip()!r}" if title else "a web page"
     return text
 
 
@@ -495,10 +499,10 @@ def is_page(reply: Reply) -> bool:
 
 def _filter_reason(body: JSON) -> str:
     """Return the names of the content filters that stopped the answer, else the error's message."""
-    inner = (each.get("content_filter_result") for each in _inner_errors(body))
-    results = [*inner, *_error_values(body, "content_filter_result")]
-    for verdicts in results:
-        named = verdicts.items() if isinstance(verdicts, dict) else ()
-        if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:
+    inner = (error.get("content_filter_result") for error in _inner_errors(body))
+    for result in (*inner, *_error_values(body, "content_filter_result")):
+        filters = result.items() if isinstance(result, dict) else ()
+        names = [name for name, verdict in filters if isinstance(verdict, dict) and verdict.get("filtered") is True]
+        if names:
             return ", ".join(names)
     return next((text for text in _error_values(body, "message") if isinstance(text, str)), "content filter")

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +40,7 @@ class Extension:
     def load(self) -> object:
         """Import the module and return the attribute."""
         module, _, attribute = self.loader.partition(":")
-        loaded: object = reduce(getattr, attribute.split("."), import_module(module))
-        return loaded
+        return cast("object", reduce(getattr, attribute.split("."), import_module(module)))
 
 
 Extensions: TypeAlias = Mapping[str, Extension]
@@ -134,8 +133,7 @@ class Plugin(_Brought):
 
     def brings(self, kind: str) -> Extensions:
         """Return the plug-in's extensions of this kind by name; empty if it has none."""
-        extensions: Extensions = getattr(self, kind) if kind in CORE_KINDS else self.own_kinds.get(kind, {})
-        return extensions
+        return cast("Extensions", getattr(self, kind)) if kind in CORE_KINDS else self.own_kinds.get(kind, {})
 
 
 CORE_KINDS = tuple(_Brought.__dataclass_fields__)

@@ -25,15 +25,10 @@ DATA_SHA256 = "b4a4a860f6ea0555e5cc77623657ca11a65908df90eeaa680a25cb6286b813a4"
 """The digest of that release's data (see `BfclFiles.digest`)."""
 
 FUNCTION_DOCS = {
-    "GorillaFileSystem": "gorilla_file_system.json",
-    "MathAPI": "math_api.json",
-    "MessageAPI": "message_api.json",
-    "TicketAPI": "ticket_api.json",
-    "TradingBot": "trading_bot.json",
-    "TravelAPI": "travel_booking.json",
-    "TwitterAPI": "posting_api.json",
-    "VehicleControlAPI": "vehicle_control.json",
-}
+    "GorillaFileSystem": "gorilla_file_system.json", "MathAPI": "math_api.json", "MessageAPI": "message_api.json",
+    "TicketAPI": "ticket_api.json", "TradingBot": "trading_bot.json", "TravelAPI": "travel_booking.json",
+    "TwitterAPI": "posting_api.json", "VehicleControlAPI": "vehicle_control.json",
+}  # fmt: skip
 """The file of function documents of each simulator, in `data/multi_turn_func_doc`."""
 
 LONG_CONTEXT = Path("eval_checker", "multi_turn_eval", "func_source_code", "long_context.py")

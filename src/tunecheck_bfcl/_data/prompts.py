@@ -89,8 +89,7 @@ def _value(node: ast.expr, known: Mapping[str, object]) -> object:
         _NoLiteralError: the expression contains anything else.
     """
     try:
-        literal: object = ast.literal_eval(node)
-        return literal
+        return cast("object", ast.literal_eval(node))
     except (ValueError, TypeError):  # not a literal: it may refer to constants assigned before
         pass
     match node:
