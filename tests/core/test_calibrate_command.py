@@ -1,7 +1,5 @@
 """`tunecheck judge calibrate`: what it prints and writes, its exit codes, and a killed run that goes on."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

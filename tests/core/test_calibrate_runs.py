@@ -1,7 +1,5 @@
 """`tunecheck.calibrate()`: an evaluator over labelled rows, what is compared, what is left out, and going on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls in values and texts are read; what is no call has no problem, and a broken call has one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

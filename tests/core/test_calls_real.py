@@ -1,7 +1,5 @@
 """Calls that real models and data sets hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model's text stays data: nothing raises, and nothing of it runs."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """Work that the evaluators of one row share: calls are read once, and nothing outlives the run or hides a change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

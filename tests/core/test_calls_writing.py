@@ -1,7 +1,5 @@
 """Written calls are read back equal, in every format; and readers agree with Python's own where theirs apply."""
 
-from __future__ import annotations
-
 import ast
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Each failed row says in one code why it failed; what holds by the answer comes before what evaluators found."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reasons of failures on the terminal, in files for a pipeline and in gates; changes of serving come first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

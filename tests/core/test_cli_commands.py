@@ -1,7 +1,5 @@
 """The smaller commands: runs, plugins, init, datasets convert, check, endpoints, serve."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

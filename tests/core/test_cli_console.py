@@ -1,7 +1,5 @@
 """Model output on its way to a terminal, and the progress of a run."""
 
-from __future__ import annotations
-
 import io
 import os
 import shlex

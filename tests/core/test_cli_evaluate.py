@@ -1,7 +1,5 @@
 """`tunecheck evaluate` as a process: what it prints, what it leaves, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

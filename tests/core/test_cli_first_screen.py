@@ -1,7 +1,5 @@
 """The end of a run's output: three sentences and one table, the same as on the first screen of its report."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

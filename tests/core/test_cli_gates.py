@@ -1,7 +1,5 @@
 """Gates: how they are written, and what meets them."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

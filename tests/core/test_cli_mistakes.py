@@ -1,7 +1,5 @@
 """Wrong use of the command line: one clear line, and the exit code 2."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

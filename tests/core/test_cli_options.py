@@ -1,7 +1,5 @@
 """Options of a command: described once, given on the command line, in a file or by a recorded run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

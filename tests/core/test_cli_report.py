@@ -1,7 +1,5 @@
 """The report of a run on a terminal: figures, reasons counted by the codes of their faults, gates and notes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from typing import Any

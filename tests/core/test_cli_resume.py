@@ -1,7 +1,5 @@
 """Runs that are cut off and taken up again, made anew from others, and judged by others."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The pages for people who come from another tool: their files make a workspace in which their commands run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command `compare`, and the page on comparing."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

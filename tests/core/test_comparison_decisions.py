@@ -1,7 +1,5 @@
 """One decision from the comparison: ship, keep, undecided or invalid, the same in every output, with its exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

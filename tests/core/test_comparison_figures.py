@@ -1,7 +1,5 @@
 """The figures of a comparison are those of the rows: counted by hand, or those of published formulas."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which row is which: by id and content, by content, never by id alone unless asked; nothing is dropped unsaid."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

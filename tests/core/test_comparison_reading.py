@@ -1,7 +1,5 @@
 """Comparable runs and files: our runs by any of their names, Azure's results, BFCL's scores; and the others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

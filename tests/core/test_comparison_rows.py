@@ -1,7 +1,5 @@
 """Rows of compared runs: changed sides, causes, clusters, and several iterations."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

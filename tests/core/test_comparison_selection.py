@@ -1,7 +1,5 @@
 """`tunecheck select`: which of several runs to ship, how sure the ranking is, and what speaks against it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

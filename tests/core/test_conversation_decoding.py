@@ -1,7 +1,5 @@
 """One answer decoded into calls: call text, tool calls as a result file holds them, and rubbish."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

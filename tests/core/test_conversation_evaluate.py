@@ -1,7 +1,5 @@
 """Conversations as the target of an evaluation: given in Python, and declared by a data set."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

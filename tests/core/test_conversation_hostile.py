@@ -1,7 +1,5 @@
 """After any output of a model or its server, a conversation goes on or ends: nothing crashes, hangs or is run."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """The inference log of a conversation, in the fields of BFCL's result files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reasoning in conversations: kept in results and logs, sent back within the turn, dropped at the next one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

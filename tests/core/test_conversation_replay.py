@@ -1,7 +1,5 @@
 """Recorded conversations: BFCL's result files as an endpoint, and made-up result files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that is killed in the middle of conversations goes on without asking anything twice that it has journaled."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Conversations with prompting endpoints: functions in the system prompt, calls and results as text."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

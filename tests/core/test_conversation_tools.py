@@ -1,7 +1,5 @@
 """Conversations with function-calling endpoints: turns, steps, calls against simulators, and what the model sees."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

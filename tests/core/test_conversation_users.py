@@ -1,7 +1,5 @@
 """The speaker for the user: the data set's turns, or a simulated user in their place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of rows in JSON Lines, JSON and CSV: what is read exactly, and what is refused with file, line and column."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

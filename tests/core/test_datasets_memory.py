@@ -1,7 +1,5 @@
 """Rows in memory: lists, DataFrames and iterables; ids and fingerprints of rows."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

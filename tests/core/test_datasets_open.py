@@ -1,7 +1,5 @@
 """Data sets are found by name or path, and declare defaults in a YAML file beside them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Parquet: Arrow's types as JSON, or a refusal that names the column."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 from decimal import Decimal

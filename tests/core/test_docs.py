@@ -1,7 +1,5 @@
 """The documentation names what is public, all of it and nothing else."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The answer in a reply: every shape that services give, and no shape that breaks anything."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

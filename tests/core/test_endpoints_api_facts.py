@@ -1,7 +1,5 @@
 """A limit of an API is learned from one refused call; other ways of asking are keys of the definition."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

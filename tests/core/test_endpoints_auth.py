@@ -1,7 +1,5 @@
 """Signing in with Microsoft Entra: a token fetched once, renewed in time, never shown."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Chat completions: addresses, headers and bodies of OpenAI, its look-alikes and Azure OpenAI."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Definitions of endpoints, their request templates and paths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trying an endpoint out: one request, the checks of how it is served, and the lines to put into its definition."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """Proxies and certificates from the environment."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import ssl

@@ -1,7 +1,5 @@
 """A definition's `format`: calls in an endpoint's text are its tool calls; `tools: text` puts tools into the prompt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls over HTTP against a server that fails in every way: what is tried again, and what each failure becomes."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

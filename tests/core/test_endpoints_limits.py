@@ -1,7 +1,5 @@
 """Tokens and requests per minute, waits, and a concurrency that backs off and recovers; the clock is turned by hand."""
 
-from __future__ import annotations
-
 import asyncio
 import bisect
 import dataclasses

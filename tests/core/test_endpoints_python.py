@@ -1,7 +1,5 @@
 """Endpoints in a user's own code: functions and kinds of one's own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """A model's reasoning is part of its answer, in any field of the API, and no part of its text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.conversation_parts import serving

@@ -1,7 +1,5 @@
 """Replies that look like answers and are none, and refusals that no retry changes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

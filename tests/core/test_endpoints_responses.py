@@ -1,7 +1,5 @@
 """A definition with `api: responses` uses the Responses API; its answers equal those of others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

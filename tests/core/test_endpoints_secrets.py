@@ -1,7 +1,5 @@
 """Secrets: from the environment only, and never in a file, a message, a repr or an answer."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import traceback

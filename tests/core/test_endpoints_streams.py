@@ -1,7 +1,5 @@
 """Streamed answers: the same as whole ones, with the time to the first token, whatever comes over the wire."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """An endpoint as a target: the columns that it reads, and the inputs that answers depend on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

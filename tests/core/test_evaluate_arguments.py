@@ -1,7 +1,5 @@
 """Arguments and results of `evaluate`, and where Azure AI Evaluation goes wrong."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import json

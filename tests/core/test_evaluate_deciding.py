@@ -1,7 +1,5 @@
 """`until_decided`: rows in random order until the run is decided, and the remark on the rows left out."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Data and model output that mean harm, or merely are strange: nothing crashes, every file stays strict."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`repeat`: each row gets several trials, and the metrics report how often at least one, or every one, passes."""
 
-from __future__ import annotations
-
 from math import comb
 from pathlib import Path
 from typing import Any

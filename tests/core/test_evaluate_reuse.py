@@ -1,7 +1,5 @@
 """Reusing an earlier run: exactly what depends on a change is done again, and nothing else."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`argument_match`: every call has its partner, and their arguments match."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared behaviour of the evaluators of calls and of texts, for a row and over a run."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from concurrent.futures import ThreadPoolExecutor

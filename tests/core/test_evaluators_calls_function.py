@@ -1,7 +1,5 @@
 """`function_call_match`: the right functions were called, whatever their arguments."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`match`: calls by function and arguments, answers by their wording."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
