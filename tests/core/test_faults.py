@@ -1,7 +1,5 @@
 """Faults as data: what is stored, what is read back, and the sentences and titles made from them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

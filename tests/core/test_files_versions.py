@@ -1,7 +1,5 @@
 """A run that a later version wrote is refused by every command that takes one, and nothing in it is touched."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

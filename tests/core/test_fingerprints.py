@@ -1,7 +1,5 @@
 """Equal things have equal fingerprints, changed ones do not, and unknowable ones have None."""
 
-from __future__ import annotations
-
 import functools
 import math
 import operator

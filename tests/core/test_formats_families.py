@@ -1,7 +1,5 @@
 """Raw output of model families that no server parsed, read as calls by their marks and the row's tools."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

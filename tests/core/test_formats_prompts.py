@@ -1,7 +1,5 @@
 """How families are shown tools and write calls: what is written is read back by the same profile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

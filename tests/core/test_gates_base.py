@@ -1,7 +1,5 @@
 """`--no-worse-than RUN --margin M`: a run is compared with another one, row by row."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

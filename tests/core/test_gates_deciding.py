@@ -1,7 +1,5 @@
 """`--better-than RUN` and `--until-decided`: what the command says of a run that stops early, and how it goes on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gates in pytest and in the pages on them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--junit` and `--markdown`: what a pipeline reads of a run, whole and harmless whatever the texts hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """eval_results.csv: safe to open in a spreadsheet, whatever the model said, and nothing of it lost."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from pathlib import Path

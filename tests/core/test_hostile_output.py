@@ -1,7 +1,5 @@
 """Texts from data and models, in the files and on the terminal: no control characters, no commands of CI systems."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import Path

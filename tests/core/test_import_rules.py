@@ -1,7 +1,5 @@
 """Which package may import which, in ways that import-linter does not see: by string, for types, and from plug-ins."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Rates corrected for judges' errors by a calibration next to the runs, in gates and comparisons, too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page about judges does what it shows: its files are written, its commands run, and their output is the page's."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

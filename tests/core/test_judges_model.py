@@ -1,7 +1,5 @@
 """Which model a judge asks: an endpoint, its definition, or a model configuration of Azure AI Evaluation."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

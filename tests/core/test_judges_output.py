@@ -1,7 +1,5 @@
 """A judge's reply becomes a metric: how it is read, what it is worth, and how samples are combined."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

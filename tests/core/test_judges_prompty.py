@@ -1,7 +1,5 @@
 """A judge asks a model over HTTP and makes a verdict of the reply, however the server behaves."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Judges when things go wrong: odd inputs, hostile replies, calls that fail or are given up, secrets."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Judges in a run: through its journal, its cache and its budget, from Python and from the command line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The judges that come with the package: what they ask, when they need no model, and what they return."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Column mapping: which value each parameter of an evaluator or a target gets."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Properties of all calls, of any size: the same in any order, optimal, typed, and matched in bounded work."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

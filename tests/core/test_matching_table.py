@@ -1,7 +1,5 @@
 """Calls that match by the table, with kinds of differences and reasons, and tool definitions to compare them with."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import socket

@@ -1,7 +1,5 @@
 """How results look in a notebook (a real kernel: `checks/test_notebook.py`)."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From rows to metrics: what is counted, averaged, and left out; over all rows and by group."""
 
-from __future__ import annotations
-
 import math
 import random
 import threading

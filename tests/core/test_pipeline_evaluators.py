@@ -1,7 +1,5 @@
 """Evaluators of every shape: what they may be, what they may return, and what their mistakes cost."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import functools

@@ -1,7 +1,5 @@
 """Evaluators that are files of the workspace, on the command line: each in a process of its own, whatever it does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The journal: what is in it is never lost and never doubled, whatever breaks off or is damaged."""
 
-from __future__ import annotations
-
 import errno
 import multiprocessing
 import os

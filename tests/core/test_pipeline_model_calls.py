@@ -1,7 +1,5 @@
 """Evaluators that ask models: each call is bought once, journaled before it counts, and kept within a budget."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """Stopping in order, from every place it may come from, and never hanging."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import gc

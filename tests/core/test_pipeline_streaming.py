@@ -1,7 +1,5 @@
 """Rows stream through the pipeline: in order, side by side and in threads, and none waits for another."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

@@ -1,7 +1,5 @@
 """Evaluators and targets that hang, crash, fork or get in each other's way: what each costs, and that others go on."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Functions and Targets that answer rows: their inputs, their answers and their errors."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import threading

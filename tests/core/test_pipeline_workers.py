@@ -1,7 +1,5 @@
 """Worker processes: the same results as in threads, whatever the evaluators do to them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Plug-ins are found by name: in entry points, in the workspace's folders, and in a distribution of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

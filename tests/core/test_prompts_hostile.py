@@ -1,7 +1,5 @@
 """Rendered prompts: roles, names, images and errors of one row, and hostile templates and values in bounded work."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Reading a `.prompty` file: its contents, the model that it configures, and the errors for a broken one."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The README's path from an own data set to a comparison, step by step."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

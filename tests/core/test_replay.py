@@ -1,7 +1,5 @@
 """The replay endpoint: recorded answers by row id or by content, and a file's mistakes told with their lines."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path

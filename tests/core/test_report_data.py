@@ -1,7 +1,5 @@
 """Contents of a report and its command: figures, charts, how rows are compared, and where the file goes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs with damaged files: `tunecheck runs --verify` and resuming report it, and no broken record becomes a result."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Runs in hostile surroundings: folders of other people, and folders that are taken away or locked during a run."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """Run folders: their names, how they are found, and what run.json says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The schemas in docs/ are those of the code, and what a run writes fits them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values from the environment in whole runs: in no file, however a server repeats them; and the run says so."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

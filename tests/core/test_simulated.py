@@ -1,7 +1,5 @@
 """The simulated endpoint: ground truth plus seeded mistakes, and what each mistake changes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

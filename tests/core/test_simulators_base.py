@@ -1,7 +1,5 @@
 """User-written backends and simulators: how calls are bound, what goes wrong quietly, what a state is."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """Figures that were published or can be worked out by hand, and rates corrected by how often a judge errs."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import subprocess

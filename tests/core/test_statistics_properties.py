@@ -1,7 +1,5 @@
 """Properties of every comparison, and comparisons of too little: what is not defined is None and says why."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """Deciding early: bets that cannot win on average, the complete run's verdict, no pair taken in vain."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

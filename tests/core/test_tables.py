@@ -1,7 +1,5 @@
 """The tables of cases: every line belongs to a test, and its id is one of its table's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The text metrics: their verdicts as evaluators, and tokens and scores that are those of nltk and rouge_score."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Only names that the user typed may act: each test is an attack, with real files and a server without calls."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The shipped sample `datasets/val.jsonl` keeps its promises."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

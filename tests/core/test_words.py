@@ -1,7 +1,5 @@
 """The glossary of CONTRIBUTING.md: words that it retired stand in no docstring and no comment."""
 
-from __future__ import annotations
-
 import re
 
 from scripts.measure_sentences import files_of, sentences

@@ -1,7 +1,5 @@
 """YAML as plain data, and values that fit their description: what is read, and the place of a fault."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 
