@@ -80,11 +80,8 @@ def _other_reason(passes: str, runs: RunPair) -> Mask:
 
 def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) -> dict[str, MetricComparison]:
     """Add the lists of changed rows to the tested metrics; both runs are read again for the reasons."""
-    changes = {
-        name: changes_of(runs.sides(metric.key), runs, runs.settings.rows)
-        for name, metric in metrics.items()
-        if metric.tested
-    }
+    tested = {name: metric for name, metric in metrics.items() if metric.tested}
+    changes = {name: changes_of(runs.sides(metric.key), runs, runs.settings.rows) for name, metric in tested.items()}
     base = _read_verdicts(runs.base, runs.pairing.base, changes)
     new = _read_verdicts(runs.new, runs.pairing.new, changes)
     with_rows = {name: _with_rows(metrics[name], changes[name], runs, base[name], new[name]) for name in changes}

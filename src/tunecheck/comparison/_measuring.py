@@ -132,11 +132,8 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
 
 def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
     """Return whether the column is that of a run whose evaluator declares its metrics."""
-    return any(
-        table.evaluators[column.evaluator].declared and table.columns.get(column.name) is column
-        for table in (base, new)
-        if column.evaluator in table.evaluators
-    )
+    tables = [table for table in (base, new) if table.columns.get(column.name) is column]
+    return any(column.evaluator in table.evaluators and table.evaluators[column.evaluator].declared for table in tables)
 
 
 def measure(

@@ -67,18 +67,9 @@ def part_of(
     """
     # A difference of 0 without spread: no row changed.
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
-    return Part(
-        column,
-        value,
-        found.base,
-        found.new,
-        found.difference,
-        found.p_value,
-        moved=moved,
-        smallest_difference=None if title else smallest_difference(found),
-        title=title,
-        named=named,
-    )
+    smallest = None if title else smallest_difference(found)
+    figures = (found.base, found.new, found.difference, found.p_value)
+    return Part(column, value, *figures, moved=moved, smallest_difference=smallest, title=title, named=named)
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:

@@ -83,12 +83,10 @@ class TurnComparison:
         self._record_wanted(truth.turns[: self.turn])
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
-        self.early = [
-            (number, self._by_name(called))
-            for number, turn in enumerate(earlier, 1)
-            for called in turn.calls
-            if called.changes
+        changed = [
+            (number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls if called.changes
         ]
+        self.early = [(number, self._by_name(called)) for number, called in changed]
         self.made = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(made.result.text for made in self.made)]

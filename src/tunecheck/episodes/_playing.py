@@ -51,14 +51,9 @@ class GroundTruth:
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
             raise ValueError("ground_truth must be a list of turns, each a list of calls")
-        return cls(
-            str(row.get("id") or ""),
-            turns,
-            simulators_of(row),
-            configuration_of(row),
-            row.get("long_context") is True,
-            Judging.read(row, len(turns)),
-        )
+        simulators, config = simulators_of(row), configuration_of(row)
+        judging = Judging.read(row, len(turns))
+        return cls(str(row.get("id") or ""), turns, simulators, config, row.get("long_context") is True, judging)
 
 
 @dataclass(eq=False, repr=False)
@@ -151,12 +146,12 @@ class Attempt:
 
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
-    return any(
-        _holds_unwritable(leaf.arguments)
-        if isinstance(leaf, FunctionCall)
-        else isinstance(leaf, float) and not math.isfinite(leaf)
-        for leaf in leaves(value)
-    )
+    for leaf in leaves(value):
+        if isinstance(leaf, FunctionCall) and _holds_unwritable(leaf.arguments):
+            return True
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            return True
+    return False
 
 
 class Player:

@@ -62,11 +62,8 @@ class RowVerdict:
     def scored(self, metric: str) -> Verdict:
         """Return the verdict as an evaluator's result for this metric."""
         differences: list[JSON] = [[*difference] for difference in self.differences]
-        properties: dict[str, JSON] = {
-            "error_type": self.error_type,
-            "turn": self.turn,
-            "state_differences": differences or None,
-        }
+        properties: dict[str, JSON] = {"error_type": self.error_type, "turn": self.turn}
+        properties["state_differences"] = differences or None
         return verdict(
             metric,
             score=None if self.valid is None else float(self.valid),
@@ -245,7 +242,7 @@ class StateCheck:
                 unused.update(made_results(model, turn))
                 wanted = [result for result in expected if not result.error]
                 if not given.truth.judging.final_state_only:
-                    failure = _turn_failure(turn, items, truth, model, given.truth.judging)
+                    failure = _failure(turn, items, truth, model, given.truth.judging)
                     if failure is None and items:
                         failure = missing_result(wanted, unused)
                 elif number == len(given.turns) - 1:
@@ -300,9 +297,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     return failed_verdict("multi_turn:inference_error", text, unreadable)
 
 
-def _turn_failure(
-    turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging
-) -> RowVerdict | None:
+def _failure(turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging) -> RowVerdict | None:
     """Return the failure after a turn's calls: no call, a call that is not allowed, or a wrong state; else None.
 
     `items` are the turn's expected calls. In a turn without any, `judging` allows some calls or none.

@@ -331,13 +331,9 @@ class _LabelledRun:
             )
             for each in self._compared
         ]
+        name, run, created = self._evaluator, self._run.id, self._run.manifest().created or ""
         kept = JudgeCalibration(
-            judge=judge,
-            evaluator=self._evaluator,
-            run=self._run.id,
-            created=self._run.manifest().created or "",
-            simulated=simulated,
-            labels=labels,
+            judge=judge, evaluator=name, run=run, created=created, simulated=simulated, labels=labels
         )
         return save_calibration(self._run.folder.parent, kept)
 

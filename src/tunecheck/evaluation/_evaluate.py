@@ -395,9 +395,8 @@ def _check_names(evaluators: object) -> None:
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:
-            raise ConfigurationError(
-                f"evaluators {name!r} and {longer!r} would share result columns; rename one of them"
-            )
+            names = f"{name!r} and {longer!r}"
+            raise ConfigurationError(f"evaluators {names} would share result columns; rename one of them")
 
 
 def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:

@@ -309,13 +309,9 @@ def recorded_results(
     before = source.manifest()
     holds = reusable(before, now)
     notes += holds.notes
+    least = before.records or 0
     recorded = JournalReader(
-        source.journal,
-        by_row=by_row,
-        evaluators=holds.evaluators,
-        answers=holds.answers,
-        at_least=before.records or 0,
-        since=since,
+        source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers, at_least=least, since=since
     )
     loss = recorded.told_loss(before.row_count or 0)
     if loss is not None:

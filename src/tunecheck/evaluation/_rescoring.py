@@ -140,9 +140,7 @@ class _RecordedAnswers(Target):
         self._answers.close()
 
 
-def rows_in_flight(
-    run: Run, dataset: Dataset, evaluators: Collection[str], concurrency: int, *, asked: bool
-) -> list[str]:
+def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurrency: int, *, asked: bool) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
     Rows are answered in order. So these are the first `concurrency` rows without an answer (if `asked`: the run has a
@@ -151,7 +149,7 @@ def rows_in_flight(
     names = frozenset(evaluators)
     with closing(JournalReader(run.journal, by_row=True, evaluators=names, answers=True, since=0)) as journal:
         indices = {*_indices(journal, evaluators, concurrency, asked)}
-    return [row.id for row in dataset.rows() if row.index in indices]
+    return [row.id for row in data.rows() if row.index in indices]
 
 
 def _indices(journal: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:

@@ -172,11 +172,8 @@ def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
 
 def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
     """Return the states in a log's entry by simulator."""
-    return {
-        str(item.get("class_name")): item.get("content")
-        for item in entry
-        if isinstance(item, dict) and item.get("role") == "state_info"
-    }
+    states = [item for item in entry if isinstance(item, dict) and item.get("role") == "state_info"]
+    return {str(item.get("class_name")): item.get("content") for item in states}
 
 
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:

@@ -37,8 +37,9 @@ _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp",
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that results may depend on."""
-    installed = {package: found for package in _SHOWN_VERSIONS if (found := _version(package))}
-    return {"python": platform.python_version(), **installed}
+    installed = {package: _version(package) for package in _SHOWN_VERSIONS}
+    known = {package: number for package, number in installed.items() if number}
+    return {"python": platform.python_version(), **known}
 
 
 @cache  # because each call parses the package's whole description
@@ -138,8 +139,9 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     Verdicts are valid if the evaluator's fingerprint is the same; answers if the target's is, or if neither has one and
     their settings are equal.
     """
-    known = {name: entry.fingerprint for name, entry in before.evaluators.items() if entry.fingerprint is not None}
-    evaluators = frozenset(name for name, entry in now.evaluators.items() if entry.fingerprint == known.get(name, ""))
+    common = before.evaluators.keys() & now.evaluators.keys()
+    fingerprints = {name: (before.evaluators[name].fingerprint, now.evaluators[name].fingerprint) for name in common}
+    evaluators = frozenset(name for name, (old, new) in fingerprints.items() if old is not None and old == new)
     old, new = before.target, now.target
     if old is None or new is None:
         return Reusable(evaluators, answers=False)
@@ -166,9 +168,8 @@ def resume_manifest(
     changed = _changes(before, now)
     if changed:
         new = f"a new run that reuses what still holds: --reuse {run_id}" if reuses_answers else "a new run"
-        raise ConfigurationError(
-            f"run {run_id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
-        )
+        text = f"run {run_id} cannot be finished as it was begun: {'; '.join(changed)}"
+        raise ConfigurationError(f"{text}. Undo that, or start {new}")
     return structs.replace(before, format_version=now.format_version, status="running")
 
 
@@ -244,13 +245,21 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
     The value is None if the row has none.
     """
     mapped = next(_mapped_values(manifest, parameter), None)
-    if mapped is None:
-        return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
     if isinstance(mapped, Constant):
-        value = mapped.value
-        return lambda data, target: value
-    reference = mapped
-    return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
+        constant = mapped.value
+        return lambda data, target: constant
+    if mapped is not None:
+        reference = mapped
+        return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
+
+    def first_value(data: Mapping[str, JSON], target: Mapping[str, JSON]) -> JSON:
+        for column in columns:
+            for row in (target, data):
+                if column in row:
+                    return row[column]
+        return None
+
+    return first_value
 
 
 def _mapped_values(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
@@ -296,12 +305,12 @@ def verify(run: Run) -> Verified:
     if status == "running":
         unchecked.append("another process is writing it now")
     try:
-        recorded = _read_journal(run, manifest)
-        with contextlib.closing(recorded):
-            loss = recorded.told_loss(manifest.row_count or 0)
-            damage += [f"journal.jsonl: {loss}"] if loss is not None else []
+        with contextlib.closing(_read_journal(run, manifest)) as journal:
+            loss = journal.told_loss(manifest.row_count or 0)
+            if loss is not None:
+                damage.append(f"journal.jsonl: {loss}")
             if status == "finished":
-                damage += [*_damaged_results(run, manifest, recorded)]
+                damage += [*_damaged_results(run, manifest, journal)]
     except (ConfigurationError, RunError) as error:
         damage.append(str(error))
     if UNSET in (manifest.sha256, manifest.digest) and status == "finished":
@@ -323,34 +332,31 @@ def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
     """Open the run's journal for reading: its answers, and the verdicts of its evaluators."""
     from tunecheck.pipeline._journal_reader import JournalReader
 
-    return JournalReader(
-        run.journal,
-        by_row=True,
-        evaluators=frozenset(manifest.evaluators),
-        answers=bool(manifest.target),
-        at_least=manifest.records or 0,
-    )
+    names, answers = frozenset(manifest.evaluators), bool(manifest.target)
+    return JournalReader(run.journal, by_row=True, evaluators=names, answers=answers, at_least=manifest.records or 0)
 
 
-def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> Iterator[str]:
+def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Iterator[str]:
     """Yield the damage in a finished run's files: changes since the run wrote them, and contradictions."""
-    changed = [_change_of_file(path, manifest) for path in (run.results, run.table, run.metrics_file)]
-    yield from (each for each in changed if each is not None)
+    for path in (run.results, run.table, run.metrics_file):
+        change = _change_of_file(path, manifest)
+        if change is not None:
+            yield change
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json covers {run.metrics().get('rows')} rows, but the run has {manifest.row_count}"
-    others: list[str] = []
+    differing: list[str] = []
     rows = run.rows()
     count = len(rows)
-    for index, row in zip(recorded.indices(count), rows, strict=True):
+    for index, row in zip(journal.indices(count), rows, strict=True):
         if manifest.target and "error.target" not in row and "error.results" not in row:
-            answer = recorded.answer(index, recorded.answer_hash(index))
+            answer = journal.answer(index, journal.answer_hash(index))
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
-                others.append(str(row.get("row_id")))
+                differing.append(str(row.get("row_id")))
     if count != manifest.row_count:
         yield f"eval_results.jsonl has {plural(count, 'row')}, but the run has {manifest.row_count}"
-    if others:
-        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
-        named = f"{', '.join(others[:_MOST_NAMES])}{more}"
+    if differing:
+        more = f" and {len(differing) - _MOST_NAMES} more" if len(differing) > _MOST_NAMES else ""
+        named = f"{', '.join(differing[:_MOST_NAMES])}{more}"
         yield f"eval_results.jsonl and journal.jsonl differ in the answers to rows {named}"
 
 

@@ -42,10 +42,13 @@ if TYPE_CHECKING:
 Manifest = dict[str, JSON]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+"""Characters that a file system may refuse in the name of a run's folder."""
+
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
 """The beginning of file names that Windows treats as devices."""
-_NAMED = re.compile(r"-(\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
 
+_TIME_AND_DIGITS = re.compile(r"-(?P<second>\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
+"""The end of a run's id, after the run's name."""
 
 _SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
 """The values that resume, reuse and score depend on."""
@@ -138,18 +141,17 @@ class Run:
         """
         from tunecheck.pipeline._finished_rows import RowsView  # slow to import, and listing runs needs no rows
 
-        finished = False
+        is_finished = False
         try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
-            finished = self.status() == "finished"
+            is_finished = self.status() == "finished"
         except NewerFileError:
             raise
         except ConfigurationError:
             pass
         if not self.results.is_file():
-            if finished:
-                raise ConfigurationError(
-                    f"run {self.id} is finished, but {self.results.name} is missing: put it back, or evaluate again"
-                )
+            if is_finished:
+                missing = f"run {self.id} is finished, but {self.results.name} is missing"
+                raise ConfigurationError(f"{missing}: put it back, or evaluate again")
             raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
         with raise_as(ConfigurationError, self.results):
             return RowsView(self.results)
@@ -226,11 +228,11 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
         return {}
-    found: dict[str, list[Path]] = {}
+    folders: dict[str, list[Path]] = {}
     for name in names:
-        second = _NAMED.search(name)  # the run's name before it may hold hyphens
-        found.setdefault(second[1] if second else "", []).append(results_dir / name)
-    return found
+        ending = _TIME_AND_DIGITS.search(name)
+        folders.setdefault(ending["second"] if ending else "", []).append(results_dir / name)
+    return folders
 
 
 def _creation_time(folder: Path) -> tuple[int, str]:
@@ -270,28 +272,30 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
     if os.path.lexists(path / "run.json"):
         return Run(path)
-    runs = list(list_runs(results_dir))
+    runs = {known.id: known for known in list_runs(results_dir)}
     if name == "last" and runs:
-        return runs[-1]
-    by_id = [known for known in runs if known.id == name]
-    if by_name := by_id or [known for known in runs if given_name(known.id) == name]:
-        return by_name[-1]
-    matching = [known for known in runs if known.id.startswith(name)]
+        return [*runs.values()][-1]
+    if name in runs:
+        return runs[name]
+    same_name = [known for known in runs.values() if given_name(known.id) == name]
+    if same_name:
+        return same_name[-1]
+    matching = [run_id for run_id in runs if run_id.startswith(name)]
     if len(matching) == 1:
-        return matching[0]
+        return runs[matching[0]]
     if matching:
-        listed = ", ".join(known.id for known in matching[:5]) + (", …" if len(matching) > 5 else "")
+        listed = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
-    is_whole = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
-    hint = did_you_mean(name, [known.id if is_whole else given_name(known.id) for known in runs])
+    is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
+    hint = did_you_mean(name, runs if is_id else map(given_name, runs))
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
 
 def given_name(run_id: str) -> str:
     """Return the name in a run's id, without the time and the hex digits at its end."""
-    return _NAMED.sub("", run_id)
+    return _TIME_AND_DIGITS.sub("", run_id)
 
 
 def damage_error(run: Run, what: str) -> RunError:
@@ -328,10 +332,10 @@ def _outcome_text(decision: EarlyStop) -> str:
 
     The margin is in points for pass rates, else in the metric's unit.
     """
-    rates = all(metric.kind == "binary" for metric in decision.metrics)
-    margin = (
-        "" if decision.margin is None else f"{100 * decision.margin:g} points " if rates else f"{decision.margin:g} "
-    )
+    margin = ""
+    if decision.margin is not None:
+        are_rates = all(metric.kind == "binary" for metric in decision.metrics)
+        margin = f"{100 * decision.margin:g} points " if are_rates else f"{decision.margin:g} "
     match decision.outcome:
         case "better":
             return f"better than {decision.against}"

@@ -122,13 +122,8 @@ class View:
 
 
 _STYLES: Mapping[Style, str] = {
-    "": "",
-    "strong": "bold",
-    "dim": "dim",
-    "good": "green",
-    "bad": "bold red",
-    "warn": "bold yellow",
-}
+    "": "", "strong": "bold", "dim": "dim", "good": "green", "bad": "bold red", "warn": "bold yellow",
+}  # fmt: skip
 _BETWEEN = 2
 """Spaces between two columns."""
 
