@@ -203,7 +203,7 @@ class _ChunkEngine(Engine):
                 portion.answered += 1
         super()._evaluate(state)
 
-    def _add(self, state: RowState) -> None:
+    def _add_result(self, state: RowState) -> None:
         """Tell the driver that a row is finished; the driver builds its result and counts it."""
         with self._outbox.adding() as portion:
             portion.finished.append(state.row.index)

@@ -2,12 +2,12 @@
 
     rows ──feeder──► answering (target, many at once) ──► queues (evaluators) ──► result row, counted and written
 
-Rows are read on demand. A row is finished when its last evaluator is done; rows finish in any order.
+Rows are read on demand. A row is finished when its last evaluator is done; rows finish in any order. The caller
+makes one `Engine` for a plan, awaits `run`, and reads the `tally`. Results go to the row writer and the aggregator.
 """
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
@@ -20,25 +20,16 @@ from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
 from tunecheck._records import Journal, JournaledParts
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
-from tunecheck._version import is_shipped
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._answer_queue import AnswerQueue
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._model_calls import CachedResults, RunCalls
+from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
 from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget, Partial, failure, is_our_own, private_copies
-from tunecheck.pipeline._worker_queues import (
-    LATE,
-    Arguments,
-    AsyncExecutor,
-    Executor,
-    Job,
-    ThreadExecutor,
-    Work,
-    WorkerQueue,
-)
+from tunecheck.pipeline._worker_queues import LATE, AsyncExecutor, Executor, Job, ThreadExecutor, Work, WorkerQueue
 
 _WINDOW = 1_024
 """Limit of rows in progress, or four per concurrent call if that is more: queues stay full, memory constant."""
@@ -46,10 +37,8 @@ _WINDOW = 1_024
 _GROUPED_WINDOW = 65_536
 """The same limit if rows wait for the previous row of their group."""
 
-_BURST = 256
-_TURN_S = 0.01
+_BURST, _TURN_S = 256, 0.01
 """Rows fed, and seconds spent on feeding, before other tasks of the loop run: reading may be slow."""
-
 
 _LOOK_AHEAD = 2
 """Units in progress per concurrent call in a run that may stop early; one slow unit must not block the others."""
@@ -67,57 +56,6 @@ class RowWriter(Protocol):
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write a row; return a failure if a value has no JSON form."""
         ...
-
-
-class AnswerQueue:
-    """Hands out rows for the target; the next row of a group follows after the previous one is answered."""
-
-    def __init__(self) -> None:
-        self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
-        self._behind: dict[str, deque[RowState]] = {}
-        """The waiting rows of each group that has started."""
-
-    def put(self, state: RowState) -> None:
-        """Queue a row for the target; hold it back while an earlier row of its group is unanswered."""
-        if state.group in self._behind:
-            self._behind[state.group].append(state)
-            return
-        if state.group is not None:
-            self._behind[state.group] = deque()
-        self._ready.put_nowait(state)
-
-    async def next(self) -> RowState | None:
-        """Wait for the next row that can be answered and return it; return None once the queue is closed and empty.
-
-        Each None puts the end marker back, so that every waiting task sees it.
-        """
-        state = await self._ready.get()
-        if state is None:
-            self.close()
-        return state
-
-    def next_of_group(self, state: RowState) -> RowState | None:
-        """Return the group's next waiting row after this one was answered; None without a group or waiting row."""
-        if state.group is None:
-            return None
-        behind = self._behind[state.group]
-        if behind:
-            return behind.popleft()
-        del self._behind[state.group]
-        return None
-
-    def close(self) -> None:
-        """Add the end marker: no more rows will be added."""
-        self._ready.put_nowait(None)
-
-    def clear(self) -> int:
-        """Remove all waiting rows and close the queue; return the number of removed rows."""
-        ready = [self._ready.get_nowait() for _ in range(self._ready.qsize())]
-        waiting = len(ready) - ready.count(None) + sum(map(len, self._behind.values()))
-        for behind in self._behind.values():
-            behind.clear()
-        self.close()
-        return waiting
 
 
 class Engine:
@@ -146,15 +84,15 @@ class Engine:
         self._reuses = bool(cached)
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
-        self._queues: list[WorkerQueue] = []
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Runs coroutines of user code."""
-        self._ready = asyncio.Event()
-        """Set when the worker queues are open."""
-        self._queue = AnswerQueue()
-        self._under_way = 0
+        self._answer_queue = AnswerQueue()
+        self._worker_queues: list[WorkerQueue] = []
+        self._worker_queues_open = asyncio.Event()
+        self._rows_in_progress = 0
         self._changed = asyncio.Event()
-        self._stop: BaseException | None = None
+        """Set when a row has ended, or the run stops."""
+        self._stop_reason: BaseException | None = None
 
     # -- the run
 
@@ -173,29 +111,29 @@ class Engine:
                     group.create_task(self._answer_rows())
                 await group.create_task(self._feed())
                 await opening
-                for queue in self._queues:
+                for queue in self._worker_queues:
                     queue.close()
         finally:
-            await asyncio.gather(self._user_loop.close(), *(queue.executor.close() for queue in self._queues))
-            alone = [queue.evaluators[0].name for queue in self._queues if queue.one_at_a_time]
+            await asyncio.gather(self._user_loop.close(), *(queue.executor.close() for queue in self._worker_queues))
+            alone = [queue.evaluators[0].name for queue in self._worker_queues if queue.one_at_a_time]
             self.tally.notes += [
                 f"evaluator {name!r} fails in several threads at once: its rows ran one at a time" for name in alone
             ]
-        if self._stop not in (None, _ENOUGH):
-            raise self._stop
+        if self._stop_reason not in (None, _ENOUGH):
+            raise self._stop_reason
 
     def stop(self, reason: BaseException) -> None:
         """Stop the run: drop waiting rows, finish calls in flight, tell the target. Later calls of `stop` do nothing.
 
         `run` raises `reason` at its end. Dropped rows have no result; a resumed run processes them.
         """
-        if self._stop is not None:
+        if self._stop_reason is not None:
             return
-        self._stop = reason
-        self._under_way -= self._queue.clear()
-        for queue in self._queues:
+        self._stop_reason = reason
+        self._rows_in_progress -= self._answer_queue.clear()
+        for queue in self._worker_queues:
             for job in queue.take_all():
-                self._count_down(job.state, abandon=True)
+                self._abandon(job.state)
         try:
             if self.plan.target is not None:
                 self.plan.target.stop()
@@ -210,26 +148,29 @@ class Engine:
     async def _open_queues(self, group: asyncio.TaskGroup) -> None:
         """Open the worker queues and start serving them, while the target already answers rows.
 
-        An error stops the run. `_ready` is set in any case, because answered rows wait for it.
+        An error stops the run. `_worker_queues_open` is set in any case, because answered rows wait for it.
         """
         try:
             opened = _open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
-                self._queues.append(WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed))
+                self._worker_queues.append(WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
-        for queue in self._queues:
+        for queue in self._worker_queues:
             group.create_task(queue.serve())
-        self._ready.set()
+        self._worker_queues_open.set()
 
     def waiting_for(self) -> str:
         """Return a remark for the progress line on the longest evaluator call, or "" if all took at most 3 seconds."""
-        slow = min((queue for queue in self._queues if queue.begun), key=lambda queue: min(queue.begun), default=None)
-        took = 0 if slow is None else time.monotonic() - min(slow.begun)
-        if slow is None or took <= _LONG_S:
+        running = [queue for queue in self._worker_queues if queue.begun]
+        if not running:
             return ""
-        names = ", ".join(evaluator.name for evaluator in slow.evaluators)
-        return f"waiting for evaluator {names!r} for {took:.0f} s"
+        slowest = min(running, key=lambda queue: min(queue.begun))
+        took_s = time.monotonic() - min(slowest.begun)
+        if took_s <= _LONG_S:
+            return ""
+        names = ", ".join(evaluator.name for evaluator in slowest.evaluators)
+        return f"waiting for evaluator {names!r} for {took_s:.0f} s"
 
     # -- reading
 
@@ -237,49 +178,48 @@ class Engine:
         """Read all rows, start their work, and wait until each has finished or the stopped run has dropped it."""
         try:
             if self.plan.target is None:
-                await self._ready.wait()
+                await self._worker_queues_open.wait()
             await self._feed_rows()
         except Exception as error:  # noqa: BLE001 - reading the data failed half-way: stop in order
             self.stop(error)
-        self._queue.close()
-        await self._until(lambda: self._under_way == 0)
+        self._answer_queue.close()
+        await self._until(lambda: self._rows_in_progress == 0)
 
     async def _feed_rows(self) -> None:
         """Start each row, and pause while too many rows are in progress; return early if the run stops."""
-        limit, order = max(_WINDOW, 4 * self.plan.concurrency), self.plan.order
-        turn = time.monotonic()
+        order = self.plan.order
+        most_units = _LOOK_AHEAD * self.plan.concurrency
+        most_rows = max(_WINDOW, 4 * self.plan.concurrency)
+        turn_began = time.monotonic()
         for row in self.plan.rows() if order is None else order.rows():
             if order is not None:
-                most = _LOOK_AHEAD * self.plan.concurrency
-                await self._until(lambda: order.ahead <= most or self._stop is not None)  # noqa: B023
-            if self._stop is not None:
+                await self._until(lambda: order.ahead <= most_units or self._stop_reason is not None)
+            if self._stop_reason is not None:
                 return
-            if self._start(row):  # rows that wait for the previous one of their group must not fill the window
-                limit = _GROUPED_WINDOW
-            if self.tally.read % _BURST == 0 or time.monotonic() - turn > _TURN_S:
+            state = self._start_row(row)
+            if state.group is not None:  # rows that wait for the previous one of their group must not fill the window
+                most_rows = _GROUPED_WINDOW
+            if self.tally.read % _BURST == 0 or time.monotonic() - turn_began > _TURN_S:
                 await asyncio.sleep(0)
-                if self._under_way >= limit:
-                    room = limit - _BURST
-                    await self._until(lambda: self._under_way < room or self._stop is not None)  # noqa: B023
-                turn = time.monotonic()
+                if self._rows_in_progress >= most_rows:
+                    room = most_rows - _BURST
+                    await self._until(lambda: self._rows_in_progress < room or self._stop_reason is not None)  # noqa: B023
+                turn_began = time.monotonic()
 
-    def _start(self, row: Row) -> bool:
-        """Start work on a row: queue it for the target, or evaluate it at once without a target.
-
-        Return True if the row belongs to a group; rows of a group are answered in order.
-        """
+    def _start_row(self, row: Row) -> RowState:
+        """Queue a row for the target, or evaluate it at once without a target; return its state."""
         target = self.plan.target
         state = RowState(row, group=group_of(row, target, self.plan.group_column))
         self.tally.read += 1
-        self._under_way += 1
+        self._rows_in_progress += 1
         if target is None:
             self._evaluate(state)
         else:
-            self._queue.put(state)
-        return state.group is not None
+            self._answer_queue.put(state)
+        return state
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition is true; it is checked again whenever a row leaves or the run stops."""
+        """Wait until the condition is true; it is checked again whenever a row has ended or the run stops."""
         while not condition():
             self._changed.clear()
             await self._changed.wait()
@@ -288,10 +228,10 @@ class Engine:
 
     async def _answer_rows(self) -> None:
         """Answer queued rows until there are no more; a group's rows are answered one after another by one task."""
-        while (state := await self._queue.next()) is not None:
+        while (state := await self._answer_queue.next()) is not None:
             while state is not None:
                 await self._answer(state)
-                state = self._queue.next_of_group(state)
+                state = self._answer_queue.next_of_group(state)
 
     async def _answer(self, state: RowState) -> None:
         """Get the target's answer to a row, or its recorded failure, store it in the state, and start the evaluators.
@@ -302,12 +242,13 @@ class Engine:
         assert target is not None
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
-        if (known := self._cached.failure(state.row.index, "target")) is not None:
-            state.errors["target"] = known
+        recorded_failure = self._cached.failure(state.row.index, "target")
+        if recorded_failure is not None:
+            state.errors["target"] = recorded_failure
             await self._handle_answer(state)
             return
         try:
-            columns = await self._recall_or_ask(target, state.row)
+            columns = await self._answer_of(target, state.row)
             check_columns(columns, self._names)
             state.target = columns
             self.tally.masked += columns.get("masked") is True
@@ -323,31 +264,17 @@ class Engine:
     async def _handle_answer(self, state: RowState) -> None:
         """Count a row as answered, also if the target failed, and evaluate it once the worker queues are open."""
         self.tally.answered += 1
-        await self._ready.wait()
+        await self._worker_queues_open.wait()
         self._evaluate(state)
 
-    async def _recall_or_ask(self, target: Target, row: Row) -> dict[str, JSON]:
-        """Return a row's answer: the recorded one, else a new one from the target, which is journaled and charged.
-
-        An answer recorded by the parent run only is copied into this run's journal.
-        """
+    async def _answer_of(self, target: Target, row: Row) -> dict[str, JSON]:
+        """Return a row's answer as columns: the recorded one, else a new one from the target."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:
-            parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
-            context = CallContext(
-                self.plan.run_id, row.id, input_hash or row.fingerprint, parts, self.plan.folder, self._calls
-            )
-            values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
-            asked = replace(row, values=values)
-            async with self._calls.of_target(target, row) as spend:
-                answer = plain(dict(await target.answer(asked, context)), path="answer")
-                assert isinstance(answer, dict)
-                self._journal.answer(row.index, row.id, input_hash, answer)
-                spend(answer)
-            return answer
+            return await self._ask(target, row, input_hash)
         self.tally.reused += recorded.reused
-        if recorded.again:
+        if recorded.is_inherited:
             self._journal.answer(row.index, row.id, input_hash, recorded.value)
         if not recorded.paid_elsewhere:
             self._calls.count_target(target, row, recorded.value)
@@ -355,61 +282,79 @@ class Engine:
             await asyncio.sleep(0)
         return recorded.value
 
+    async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
+        """Return the target's new answer to a row as columns; it is journaled and charged first."""
+        parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
+        call_hash = input_hash or row.fingerprint
+        context = CallContext(self.plan.run_id, row.id, call_hash, parts, self.plan.folder, self._calls)
+        values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
+        async with self._calls.of_target(target, row) as charge:
+            answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")
+            assert isinstance(answer, dict)
+            self._journal.answer(row.index, row.id, input_hash, answer)
+            charge(answer)
+        return answer
+
     # -- evaluating
 
     def _evaluate(self, state: RowState) -> None:
-        """Give a row to the worker queues; finish it at once if none has work. If the run is stopping, drop it."""
-        if self._stop is not None:  # the answer is recorded; a resumed run evaluates it
-            self._leave()
+        """Give a row to the worker queues with work on it; finish it at once if none has. Drop it in a stopped run."""
+        if self._stop_reason is not None:  # the answer is recorded; a resumed run evaluates it
+            self._end_row()
             return
         try:
-            jobs = [(queue, job) for queue in self._queues if (job := self._job(queue, state)) is not None]
+            jobs = [(queue, self._make_job(queue, state)) for queue in self._worker_queues]
         except Exception as error:  # noqa: BLE001 - the journal has become unreadable: the run stops in order
             self.stop(error)
-            self._leave()
+            self._end_row()
             return
-        state.waiting = len(jobs)
-        if not jobs:
-            self._finish(state)
-        for queue, job in jobs:
+        with_work = [(queue, job) for queue, job in jobs if job is not None]
+        state.waiting = len(with_work)
+        if not with_work:
+            self._finish_row(state)
+        for queue, job in with_work:
             queue.feed(job)
 
-    def _job(self, queue: WorkerQueue, state: RowState) -> Job | None:
-        """Return a row's work in a worker queue, without evaluators that have a recorded verdict to reuse.
+    def _make_job(self, queue: WorkerQueue, state: RowState) -> Job | None:
+        """Return a row's work in a worker queue, or None if none of the queue's evaluators is called on the row.
 
-        None if no call is left. Reused verdicts are stored in `state`, and journaled again if only the parent run has
-        them.
+        An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
+        be bound. Verdicts that only the parent run has are journaled again.
         """
-        bound: list[Arguments] = []
-        row = RowCache(bound) if queue.evaluators[0].pure else None
-        job = Job(state, Work(bound, row))
-        again: RowVerdicts = {}
+        arguments_of: list[dict[str, object] | None] = []
+        readings = RowCache(arguments_of) if queue.evaluators[0].pure else None
+        job = Job(state, Work(arguments_of, readings))
+        inherited: RowVerdicts = {}
         for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
             # An earlier evaluator with the same parameters has the same arguments.
-            if first < len(bound) and bound[first] is not None:
-                arguments, input_hash = bound[first], job.hashes[first]
+            if first < len(arguments_of) and arguments_of[first] is not None:
+                arguments, input_hash = arguments_of[first], job.hashes[first]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
             if arguments is not None and self._reuses:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
-                    output = recorded.value
-                    self.tally.reused_verdicts += recorded.reused
-                    state.outputs[evaluator.name] = output
-                    self.tally.simulated |= evaluator.asks_models and any(
-                        isinstance(value, dict) and value.get("simulated") is True for value in output.values()
-                    )
-                    if recorded.again:
-                        again[evaluator.name] = (input_hash, output)
+                    self._reuse(evaluator, state, recorded)
+                    if recorded.is_inherited:
+                        inherited[evaluator.name] = (input_hash, recorded.value)
                     arguments = None
-            bound.append(arguments)
+            arguments_of.append(arguments)
             job.hashes.append(input_hash)
-        if again:
-            self._record_verdicts([(state.row.index, again)])
-        if bound.count(None) == len(bound):
+        if inherited:
+            self._record_verdicts([(state.row.index, inherited)])
+        if arguments_of.count(None) == len(arguments_of):
             return None
-        state.readings = row or state.readings
+        if readings is not None:
+            state.readings = readings
         return job
+
+    def _reuse(self, evaluator: BoundEvaluator, state: RowState, recorded: ReusableResult[dict[str, JSON]]) -> None:
+        """Store an evaluator's recorded output in the row's state, and count it as reused."""
+        state.outputs[evaluator.name] = recorded.value
+        self.tally.reused_verdicts += recorded.reused
+        if evaluator.asks_models:
+            for value in recorded.value.values():
+                self.tally.simulated |= isinstance(value, dict) and value.get("simulated") is True
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """Return an evaluator's arguments and their hash; None for both if the evaluator is not called on this row.
@@ -420,8 +365,9 @@ class Engine:
         """
         if "target" in state.errors and evaluator.needs_target:
             return None, None
-        if (known := self._cached.failure(state.row.index, evaluator.name)) is not None:
-            state.errors[evaluator.name] = known
+        recorded_failure = self._cached.failure(state.row.index, evaluator.name)
+        if recorded_failure is not None:
+            state.errors[evaluator.name] = recorded_failure
             return None, None
         try:
             arguments = evaluator.bind(state.row.values, state.target)
@@ -432,12 +378,13 @@ class Engine:
         if is_strict(self.plan.calls, arguments, state):
             state.unread = True
             arguments["response"] = UnreadText(arguments["response"])
-            input_hash = input_hash and content_hash([input_hash, UnreadText.__name__])
+            if input_hash is not None:
+                input_hash = content_hash([input_hash, UnreadText.__name__])
         return arguments, input_hash
 
     def _batch_finished(self, queue: WorkerQueue, batch: list[Job]) -> None:
         """Store and journal the outcomes of a batch; finish each row that no other queue still works on."""
-        self._record_verdicts([(job.state.row.index, self._sort_out(queue, job)) for job in batch])
+        self._record_verdicts([(job.state.row.index, self._store_outcomes(queue, job)) for job in batch])
         for job in batch:
             self._count_down(job.state)
 
@@ -445,7 +392,7 @@ class Engine:
         """Stop the run because a batch could not run, and drop the batch's rows."""
         self.stop(error)
         for job in batch:
-            self._count_down(job.state, abandon=True)
+            self._abandon(job.state)
 
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
         """Journal verdicts by row index; stop the run if the journal cannot be written."""
@@ -454,38 +401,39 @@ class Engine:
         except RunError as error:
             self.stop(error)
 
-    def _count_down(self, state: RowState, *, abandon: bool = False) -> None:
-        """Note that one worker queue is done with a row; after the last queue, finish the row.
-
-        `abandon`: the queue has dropped the row because the run is stopping. Such a row gets no result.
-        """
-        state.abandoned |= abandon
+    def _count_down(self, state: RowState) -> None:
+        """Note that one more worker queue is done with a row; after the last one, finish the row, or drop it."""
         state.waiting -= 1
-        if state.waiting == 0:
-            if state.abandoned:
-                self._leave()
-            else:
-                self._finish(state)
+        if state.waiting > 0:
+            return
+        if state.abandoned:
+            self._end_row()
+        else:
+            self._finish_row(state)
 
-    def _sort_out(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
+    def _abandon(self, state: RowState) -> None:
+        """Note that a worker queue has dropped a row because the run is stopping; the row gets no result."""
+        state.abandoned = True
+        self._count_down(state)
+
+    def _store_outcomes(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
         """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
 
         An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again.
         """
+        state = job.state
         verdicts: RowVerdicts = {}
         for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                if outcome.failure is not None:  # no verdict is recorded, so a resumed run tries again
-                    job.state.outputs[evaluator.name], outcome = outcome.output, outcome.failure
-                else:
-                    outcome = outcome.output
+                state.outputs[evaluator.name] = outcome.output
+                outcome = outcome.output if outcome.failure is None else outcome.failure
             if isinstance(outcome, Failure):
                 if outcome.type == LATE:
                     self.tally.remarks.late[evaluator.name] += 1
-                self._note_error(job.state, evaluator.name, outcome)
+                self._note_error(state, evaluator.name, outcome)
             elif outcome is not None:
-                job.state.outputs[evaluator.name] = outcome
+                state.outputs[evaluator.name] = outcome
                 verdicts[evaluator.name] = (input_hash, outcome)
         return verdicts
 
@@ -507,29 +455,26 @@ class Engine:
 
     # -- finishing
 
-    def _finish(self, state: RowState) -> None:
-        """Settle a row; a run with a random order settles it, and rows that waited for it, in that order.
+    def _finish_row(self, state: RowState) -> None:
+        """Add a row to the results, and stop the run if a result cannot be written.
 
-        Stop the run if the settled rows decide the comparison, or if a result cannot be written.
+        In a run with a random order, the row waits for its turn, and rows that waited for it are added after it. The
+        run stops as soon as the added rows decide the comparison.
         """
         order = self.plan.order
         try:
-            for each in [state] if order is None else order.settle(state):
-                self._settle(each)
+            for finished in [state] if order is None else order.settle(state):
+                self._add_result(finished)
+                self.tally.finished += 1
+                self.tally.failed += bool(finished.errors)
+                self.tally.unanswered += "target" in finished.errors
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
         if order is not None and order.decided:
             self.stop(_ENOUGH)
-        self._leave()
+        self._end_row()
 
-    def _settle(self, state: RowState) -> None:
-        """Write a row's result, add it to the metrics, and count it as finished."""
-        self._add(state)
-        self.tally.finished += 1
-        self.tally.failed += bool(state.errors)
-        self.tally.unanswered += "target" in state.errors
-
-    def _add(self, state: RowState) -> None:
+    def _add_result(self, state: RowState) -> None:
         """Determine a row's kind and the cause of its failure, write its result row, and add it to the metrics.
 
         Values without a JSON form are an error of the row. Calls that the server did not parse are counted, too.
@@ -542,14 +487,14 @@ class Engine:
             state.cause = decide_cause(state, self.plan.evaluators)
         begin_row(None)
         self.tally.read_calls.add(state, self.plan.evaluators)
-        refused = self._results.write(state.row.index, result_row(state, self._names))
-        if refused is not None:
-            state.errors["results"] = refused
+        write_failure = self._results.write(state.row.index, result_row(state, self._names))
+        if write_failure is not None:
+            state.errors["results"] = write_failure
         self._aggregator.add(state)
 
-    def _leave(self) -> None:
-        """Count a row as no longer in progress, finished or dropped, and wake the tasks that wait for that."""
-        self._under_way -= 1
+    def _end_row(self) -> None:
+        """Count a row, finished or dropped, as no longer in progress, and wake the tasks that wait for that."""
+        self._rows_in_progress -= 1
         self._changed.set()
 
 
@@ -558,22 +503,22 @@ async def _open_executors(
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
     """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
     limit_s = plan.evaluator_timeout
-    sent: set[str] = set()
-    if plan.workers or (plan.isolates_files and not all(is_shipped(e.module) for e in plan.evaluators)):
+    in_processes: set[str] = set()
+    if plan.may_need_processes:
         from tunecheck.pipeline._workers import start_processes
 
         for process in await start_processes(plan, tally, aggregator):
-            sent |= {evaluator.name for evaluator in process.evaluators}
+            in_processes.update(evaluator.name for evaluator in process.evaluators)
             yield process.evaluators, process
-    here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
-    together = [e for e in here if e.pure]
-    if together:
-        yield together, ThreadExecutor(together, 1, limit_s)
+    here = [evaluator for evaluator in plan.evaluators if evaluator.name not in in_processes]
+    computing = [evaluator for evaluator in here if evaluator.pure and not evaluator.asynchronous]
+    if computing:
+        yield computing, ThreadExecutor(computing, 1, limit_s)
     for evaluator in here:
-        if not evaluator.pure:
+        if not evaluator.pure and not evaluator.asynchronous:
             yield [evaluator], ThreadExecutor([evaluator], plan.concurrency, limit_s)
-    for evaluator in plan.evaluators:
-        if evaluator.asynchronous and evaluator.name not in sent:
-            asked = calls.of(evaluator.name) if evaluator.asks_models else None
+    for evaluator in here:
+        if evaluator.asynchronous:
+            model_calls = calls.of(evaluator.name) if evaluator.asks_models else None
             slots = evaluator.concurrency or plan.concurrency
-            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, asked)
+            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, model_calls)

@@ -59,19 +59,19 @@ Found = TypeVar("Found")
 class ReusableResult(NamedTuple, Generic[Found]):
     """A recorded result.
 
-    `again`: only the parent's journal has it, so it must be recorded again. `paid_elsewhere`: the parent run paid for
-    it. `reused`: an earlier session made it.
+    `is_inherited`: only the parent run's journal has it, so this run must record it, too. `paid_elsewhere`: the parent
+    run paid for it. `reused`: an earlier session made it.
     """
 
     value: Found
-    again: bool
+    is_inherited: bool
     paid_elsewhere: bool
     reused: bool
 
 
 def _of_parent(value: Found | None) -> ReusableResult[Found] | None:
     """Return a result that only the parent run has; None if it has none, either."""
-    return None if value is None else ReusableResult(value, again=True, paid_elsewhere=True, reused=True)
+    return None if value is None else ReusableResult(value, is_inherited=True, paid_elsewhere=True, reused=True)
 
 
 class CachedResults:
@@ -87,11 +87,13 @@ class CachedResults:
     def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a row with these inputs: this run's, else the parent run's, or None."""
         # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
-        elsewhere = self._parent.answer(index, input_hash) if self._parent else None
-        if self._own is None or (value := self._own.answer(index, input_hash)) is None:
-            return _of_parent(elsewhere)
-        shared = elsewhere is not None  # this run has copied the parent's answer
-        return ReusableResult(value, False, paid_elsewhere=shared, reused=shared or not self._own.is_new(index))
+        of_parent = self._parent.answer(index, input_hash) if self._parent else None
+        own = self._own.answer(index, input_hash) if self._own else None
+        if self._own is None or own is None:
+            return _of_parent(of_parent)
+        is_copy = of_parent is not None
+        is_reused = is_copy or not self._own.is_new(index)
+        return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_reused)
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return this session's earlier failure of a stage on a row, or None."""
@@ -109,16 +111,18 @@ class CachedResults:
         """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
-        elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
+        of_parent = None
+        if self._parent is not None and (own is None or is_new):
+            of_parent = self._parent.verdict(name, index, input_hash)
         if own is None:
-            return _of_parent(elsewhere)
-        shared = elsewhere is not None  # this run has copied the parent's verdict
-        return ReusableResult(own, False, paid_elsewhere=shared, reused=shared or not is_new)
+            return _of_parent(of_parent)
+        is_copy = of_parent is not None
+        return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_copy or not is_new)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
         if self._own is not None and (own := self._own.call(key)) is not None:
-            return ReusableResult(own, again=False, paid_elsewhere=False, reused=True)
+            return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
         return _of_parent(self._parent.call(key) if self._parent else None)
 
     def answered(self) -> Iterator[int]:
@@ -221,8 +225,10 @@ class RunCalls:
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         """Return the answer that this run, another run or task has recorded; else make the call and share it."""
         recorded = self._cached.call(key)
+        if recorded is not None and recorded.is_inherited:
+            return self._record_answer(key, recorded.value)
         if recorded is not None:
-            return self._record_answer(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
+            return Completion.of_columns(recorded.value)
         if self._shared is None:
             return await self._buy(evaluator, key, endpoint, request)
         bought = await self._shared.answer(key)

@@ -14,6 +14,7 @@ from tunecheck._files import CallsRead
 from tunecheck._json import JSON
 from tunecheck._messages import plural
 from tunecheck._targets import Row, Target
+from tunecheck._version import is_shipped
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.endpoints._base import COMPLETE, UNPARSED
 from tunecheck.formats._reading import UnreadText, read_calls, tools_of
@@ -58,12 +59,8 @@ class ReadCallsCount:
         self.unparsed += 1
         for evaluator in evaluators:
             output = state.outputs.get(evaluator.name)
-            if (
-                output is None
-                or not (evaluator.pure and evaluator.primary)
-                or evaluator.asynchronous
-                or evaluator.awaited
-            ):
+            judges_again = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
+            if output is None or not judges_again:
                 continue
             arguments = evaluator.bind(state.row.values, state.target)
             if not state.unread:
@@ -198,6 +195,13 @@ class Plan:
     """`lenient` if calls in an answer's text count; by default only calls that the API returned do."""
     order: RandomOrder | None = None
     """The row order of a run that may stop before all rows are asked."""
+
+    @property
+    def may_need_processes(self) -> bool:
+        """True if worker processes are set, or if an evaluator that is not Tunecheck's own must not crash the run."""
+        if self.workers:
+            return True
+        return self.isolates_files and not all(is_shipped(evaluator.module) for evaluator in self.evaluators)
 
 
 @dataclass(frozen=True, slots=True)

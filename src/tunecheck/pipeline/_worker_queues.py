@@ -163,21 +163,18 @@ class ThreadExecutor:
         `outcomes` are those of the calls before it.
         """
         if not outcomes:  # no call had started: every call fails
-            failures = [late(evaluator.name, error) for evaluator in self._evaluators]
-            outcomes = [
-                [
-                    None if arguments is None else failure
-                    for arguments, failure in zip(work.arguments, failures, strict=True)
-                ]
-                for work in batch
-            ]
-            return QueueReply(outcomes)
+            return QueueReply([self._all_late(work, error) for work in batch])
         # `done` counts the calls on the last row so far, with the late one.
         work, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
         outcomes[-1].append(late(self._evaluators[done - 1].name, error))
         rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
         first, *others = (await self.run(rest)).outcomes
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
+
+    def _all_late(self, work: Work, error: LateError) -> list[Outcome]:
+        """Return the timeout as the outcome of each of a row's calls."""
+        calls = zip(self._evaluators, work.arguments, strict=True)
+        return [None if arguments is None else late(evaluator.name, error) for evaluator, arguments in calls]
 
     async def close(self) -> None:
         """Shut the threads down."""

@@ -23,15 +23,7 @@ from tunecheck._worker_process import ProcessEndedError, WorkerProcess
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import Loadable, Setup
-from tunecheck.pipeline._worker_queues import (
-    CRASHED,
-    DEFAULT_TIMEOUT_S,
-    Arguments,
-    QueueReply,
-    ThreadExecutor,
-    Work,
-    late,
-)
+from tunecheck.pipeline._worker_queues import CRASHED, DEFAULT_TIMEOUT_S, QueueReply, ThreadExecutor, Work, late
 from tunecheck.plugins import WORKSPACE_MODULES
 
 if TYPE_CHECKING:
@@ -47,29 +39,41 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     Notes in the tally name evaluators that stay in this process: those that cannot be loaded, and those that would end
     the run if they crash.
     """
-    # `apart`: a crash of a workspace's evaluator must harm no other, so each gets a process of its own.
-    isolate = plan.isolates_files
-    shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
-    apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
-    stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
+    shared = [evaluator for evaluator in plan.evaluators if _may_share(evaluator, plan)]
+    isolated = [evaluator for evaluator in plan.evaluators if evaluator not in shared and _is_isolated(evaluator, plan)]
+    refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
     limit_s = plan.evaluator_timeout
-    executors = [
-        ProcessExecutor([e], limit_s, workers=1, threads=plan.concurrency) for e in apart if e.name not in stay
-    ]
-    if together := [e for e in shared if e.name not in stay]:
-        executors.insert(0, ProcessExecutor(together, limit_s, workers=plan.workers))
-    stay += [name for names in await asyncio.gather(*(e.start() for e in executors)) for name in names]
-    if stay:
-        tally.notes.append(f"evaluators in this process, as a worker process cannot import them: {', '.join(stay)}")
-    aggregator.isolate(e for executor in executors for e in executor.evaluators if e in apart)
-    known = {e.name for executor in executors for e in executor.evaluators} | {*stay}
-    risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
-    if risky and isolate:
+    executors = []
+    sharing = [evaluator for evaluator in shared if evaluator.name not in refused]
+    if sharing:
+        executors.append(ProcessExecutor(sharing, limit_s, workers=plan.workers))
+    for evaluator in isolated:
+        if evaluator.name not in refused:
+            executors.append(ProcessExecutor([evaluator], limit_s, workers=1, threads=plan.concurrency))
+    for names in await asyncio.gather(*(executor.start() for executor in executors)):
+        refused += names
+    if refused:
+        tally.notes.append(f"evaluators in this process, as a worker process cannot import them: {', '.join(refused)}")
+    sent = [evaluator for executor in executors for evaluator in executor.evaluators]
+    aggregator.isolate(evaluator for evaluator in sent if evaluator in isolated)
+    named = {*refused, *(evaluator.name for evaluator in sent)}
+    risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in named]
+    if risky and plan.isolates_files:
         tally.notes.append(
             f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
             "--workers N (workers=N) runs those that can be pickled in worker processes"
         )
     return [executor for executor in executors if executor.evaluators]
+
+
+def _may_share(evaluator: BoundEvaluator, plan: Plan) -> bool:
+    """Return True if an evaluator belongs in the worker processes that several evaluators share."""
+    return plan.workers > 0 and not evaluator.asynchronous and (evaluator.pure or not plan.isolates_files)
+
+
+def _is_isolated(evaluator: BoundEvaluator, plan: Plan) -> bool:
+    """Return True if an evaluator needs a worker process of its own, so that its crash harms no other evaluator."""
+    return plan.isolates_files and is_of_workspace(evaluator) and not evaluator.asks_models
 
 
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:
@@ -99,12 +103,12 @@ def _pickle(evaluator: Scorer) -> bytes:
 def _loadable(evaluator: BoundEvaluator) -> Loadable:
     """Return what a worker process needs to load an evaluator: its pickle and the workspace files it comes from."""
     pickled = _pickle(evaluator)
-    files = [
-        (name, file)
-        for name, module in sys.modules.items()
-        if name.startswith(f"{WORKSPACE_MODULES}.") and (file := getattr(module, "__file__", None))
-    ]
-    return Loadable(pickled, [(name, file) for name, file in files if name.encode() in pickled])
+    files: list[tuple[str, str]] = []
+    for name, module in sys.modules.items():
+        file = getattr(module, "__file__", None)
+        if file and name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled:
+            files.append((name, file))
+    return Loadable(pickled, files)
 
 
 def _refuse(failure: Failure, **arguments: object) -> Failure:
@@ -115,8 +119,8 @@ def _refuse(failure: Failure, **arguments: object) -> Failure:
 class _NotLoadedError(RunError):
     """A worker process cannot load an evaluator, or ended while loading it."""
 
-    def __init__(self, evaluator: BoundEvaluator, said: str, *, ended: bool) -> None:
-        super().__init__(f"evaluator {evaluator.name!r} {said}")
+    def __init__(self, evaluator: BoundEvaluator, problem: str, *, ended: bool) -> None:
+        super().__init__(f"evaluator {evaluator.name!r} {problem}")
         self.evaluator, self.ended = evaluator, ended
 
 
@@ -132,8 +136,9 @@ class ProcessExecutor:
         self._threads = threads
         self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
         """The last worker makes calls one by one."""
-        self._starting, self._one = asyncio.Lock(), asyncio.Lock()
-        self._here: ThreadExecutor | None = None
+        self._starting, self._single_call = asyncio.Lock(), asyncio.Lock()
+        self._in_threads: ThreadExecutor | None = None
+        """Runs the batches that cannot be pickled."""
         self.slots = threads if threads > 1 else workers * _AHEAD
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 
@@ -222,15 +227,15 @@ class ProcessExecutor:
         try:
             body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # noqa: BLE001 - a row may hold any object, and pickling may raise anything
-            self._here = self._here or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
-            return await self._here.run(batch)
+            self._in_threads = self._in_threads or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
+            return await self._in_threads.run(batch)
         async with self._starting:
             workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
         try:
             # Twice the limit of a call, because the batch may wait for another one.
             return await self._ask(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
         except ProcessEndedError:
-            return QueueReply([await self._one_by_one(work) for work in batch])
+            return QueueReply([await self._call_one_by_one(work) for work in batch])
 
     async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
         """Send a pickled batch to a worker and return its reply; kill the worker at the time limit.
@@ -244,25 +249,24 @@ class ProcessExecutor:
         finally:
             killer.cancel()
 
-    async def _one_by_one(self, work: Work) -> list[Outcome]:
+    async def _call_one_by_one(self, work: Work) -> list[Outcome]:
         """Return the outcomes of one row's calls, each made alone in a worker process."""
-        outcomes = []
+        outcomes: list[Outcome] = []
         for position, arguments in enumerate(work.arguments):
-            only: list[Arguments] = [None] * len(work.arguments)
-            only[position] = arguments
-            outcomes.append(None if arguments is None else await self._call_alone(position, only))
+            outcomes.append(None if arguments is None else await self._call_alone(position, work))
         return outcomes
 
-    async def _call_alone(self, position: int, only: list[Arguments]) -> Outcome:
+    async def _call_alone(self, position: int, work: Work) -> Outcome:
         """Make one row's call of the evaluator at `position` in a worker process that runs nothing else.
 
-        `only` has its arguments at that position, None elsewhere. A crash or timeout becomes a Failure.
+        A crash or timeout becomes a Failure.
         """
         name = self.evaluators[position].name
-        async with self._one:
+        arguments = [given if place == position else None for place, given in enumerate(work.arguments)]
+        async with self._single_call:
             worker, begun = await self._worker(-1), time.monotonic()
             try:
-                return (await self._ask(worker, pickle.dumps([only]), self._limit_s)).outcomes[0][position]
+                return (await self._ask(worker, pickle.dumps([arguments]), self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
                     return late(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
@@ -272,5 +276,5 @@ class ProcessExecutor:
     async def close(self) -> None:
         """End all processes."""
         await asyncio.gather(*(worker.close() for worker in self._workers if worker is not None))
-        if self._here is not None:
-            await self._here.close()
+        if self._in_threads is not None:
+            await self._in_threads.close()

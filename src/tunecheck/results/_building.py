@@ -18,15 +18,7 @@ from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, check_utf8, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
-from tunecheck.results._columns import (
-    Cell,
-    Cells,
-    Columns,
-    EvaluatorPart,
-    choose_main_metric,
-    evaluator_names,
-    number_of,
-)
+from tunecheck.results._columns import Cell, Cells, Columns, EvaluatorPart, choose_main_metric, key_splitter, number_of
 from tunecheck.results._table import (
     NONE,
     Clusters,
@@ -72,7 +64,7 @@ class TableBuilder:
         # In results of Azure AI Evaluation ids may be repeated, and null values mean that an evaluator failed.
         self._is_foreign = opened.info.source in ("azure", "rows")
         self._declared = opened.declared or {}
-        self._split = evaluator_names(opened.declared)
+        self._split = key_splitter(opened.declared)
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
         self._keys: dict[str, None] = {}

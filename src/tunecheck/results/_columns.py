@@ -34,7 +34,7 @@ Columns: TypeAlias = Mapping[str, Cells]
 NameOf = Callable[[str], "tuple[str, str] | None"]
 
 
-def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
+def key_splitter(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
     """Return a function that splits `<evaluator>.<key>` into both parts, or returns None if it cannot.
 
     It splits at the declared names, which may contain dots; if there are none, at the first dot.
