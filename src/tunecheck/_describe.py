@@ -26,7 +26,9 @@ T = TypeVar("T")
 Where: TypeAlias = "str | Callable[..., str]"
 """Beginning of an error: a name, or a function from the path of a value to its place (`Document.where`)."""
 
-_PLACE = re.compile(r" - at (?:`key` in )?`\$(.*)`$", re.DOTALL)
+_PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
+"""Matches the end of msgspec's message: the path of the value, or of the mapping whose key is wrong."""
+
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`", re.DOTALL)
 _INVALID = re.compile(r"Invalid enum value '(.*?)'( - at|$)", re.DOTALL)
@@ -54,25 +56,25 @@ def read_as(
     except msgspec.ValidationError as mistake:
         problem = str(mistake)
     place = _PLACE.search(problem)
-    inner = place[1] if place else ""
+    text = problem if place is None else problem[: place.start()]
+    inner = "" if place is None else place["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
     unknown = _UNKNOWN.match(problem)
     named = [] if unknown is None else [unknown[1]]
     around = above.split(".") if above else []
-    said = problem[: place.start()] if place else problem
     path = "$" + "".join(f".{step}" for step in around) + inner
-    key = "`key` in " if place and "`key`" in place[0] else ""
-    shown = f" - at {key}`{path}`" if path != "$" else ""
+    of_key = "" if place is None else place["of_key"] or ""
+    end = f" - at {of_key}`{path}`" if path != "$" else ""
     begin = where if isinstance(where, str) else where(*around, *steps, *named)
-    raise error(f"{begin}: {_without_secret(said, path)}{shown}{_hint(problem, kind, steps)}") from None
+    raise error(f"{begin}: {_without_secret(text, path)}{end}{_hint(problem, kind, steps)}") from None
 
 
-def _without_secret(said: str, path: str) -> str:
+def _without_secret(text: str, path: str) -> str:
     """Return msgspec's message without a long value; below `auth`, also without a short one, which may be a secret."""
-    invalid = _INVALID.match(said)
+    invalid = _INVALID.match(text)
     most = _MOST_OF_A_WORD if ".auth" in path else _MOST_SHOWN
     if invalid is None or len(invalid[1]) <= most:
-        return said
+        return text
     return f"Invalid enum value of {len(invalid[1])} characters"
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from tunecheck._json import JSON, convert_value, dumps, plain
-from tunecheck._messages import clean
+from tunecheck._messages import clean, common_beginning
 from tunecheck.plugins import Code, codes
 
 MAX_FAULTS = 20
@@ -205,9 +205,8 @@ def _words(fault: Fault) -> str:
             expected, actual = _around_difference(fault.expected, fault.actual)
         else:
             expected, actual = _expected_text(fault), shown_value(fault.actual)
-        return (
-            f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{f' ({kind})' if kind else ''}"
-        )
+        end = f" ({kind})" if kind else ""
+        return f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{end}"
     return _plain_words(fault)
 
 
@@ -295,16 +294,10 @@ def _around_difference(expected: str, actual: str) -> tuple[str, str]:
     """Return both texts as JSON for a message; long ones begin shortly before their first difference."""
     if max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
-    start = _common_beginning(expected, actual) - _BEFORE_DIFFERENCE
+    start = common_beginning(expected, actual) - _BEFORE_DIFFERENCE
     if start <= 0:
         return shown_value(expected), shown_value(actual)
     return shown_value("…" + expected[start:]), shown_value("…" + actual[start:])
-
-
-def _common_beginning(one: str, other: str) -> int:
-    """Return how many characters the two texts have in common at their beginnings."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 # -- verdicts

@@ -190,9 +190,8 @@ def _source(thing: FunctionType | type) -> str:
 def _hash_without_comments(source: bytes) -> str:
     """Return a hash of source code that ignores comments, layout and docstrings."""
     tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
-            node
-        ):
+        if isinstance(node, documented) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
     return content_hash(ast.dump(tree))

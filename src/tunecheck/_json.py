@@ -123,7 +123,7 @@ def _loads_slowly(text: bytes | str) -> JSON:
     """
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
-        value: JSON = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value: JSON = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     except RecursionError:
@@ -134,10 +134,6 @@ def _loads_slowly(text: bytes | str) -> JSON:
 def _finite(text: str) -> float | None:
     number = float(text)
     return number if math.isfinite(number) else None
-
-
-def _no_constant(_: str) -> None:
-    return None
 
 
 def dumps(value: object) -> bytes:

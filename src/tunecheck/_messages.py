@@ -104,14 +104,18 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
     """
     if max(len(first), len(second)) <= most:
         return first, second
-    letters = enumerate(zip(first, second, strict=False))
-    alike = next((at for at, (one, other) in letters if one != other), min(len(first), len(second)))
-    start = max(0, alike - _LETTERS_BEFORE)
+    start = max(0, common_beginning(first, second) - _LETTERS_BEFORE)
 
     def cut(text: str) -> str:
         return cut_middle(("…" if start else "") + text[start:], most)
 
     return cut(first), cut(second)
+
+
+def common_beginning(first: str, second: str) -> int:
+    """Return how many characters two texts have in common at their beginnings."""
+    shorter = min(len(first), len(second))
+    return next((at for at in range(shorter) if first[at] != second[at]), shorter)
 
 
 def command_line(words: Iterable[str]) -> str:

@@ -190,7 +190,9 @@ def rate_text(rate: float | None) -> str:
     """Return the rate as text, such as `12 rows/s`; empty if unknown."""
     if not rate:
         return ""
-    return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s" if rate >= 0.1 else f"{rate * 60:.1f} rows/min"
+    if rate < 0.1:
+        return f"{rate * 60:.1f} rows/min"
+    return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s"
 
 
 def _errors_text(rows: int) -> str:

@@ -98,41 +98,32 @@ class RecordFile:
             RunError: the record cannot be written.
             TypeError: the record has no JSON form.
         """
-        with self._appending:
-            return self._append(dumps(record))
+        return self.append_encoded(dumps(record))
 
-    def _append(self, record: bytes) -> int:
-        """Write a record, given as JSON, with number and checksum; the lock must be held. Return its offset.
+    def append_encoded(self, record: bytes) -> int:
+        """Write a record that is already JSON, with number and checksum, from any thread; return its offset.
 
         Raises:
             RunError: it cannot be written; a part that was written is cut off.
         """
-        line = memoryview(seal_record(record, self.count))
-        if len(line) >= MOST_IN_A_LINE:
-            raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB; return less for a row")
-        written = 0
-        try:
-            if self._problem is not None:
-                raise OSError(None, self._problem)
-            while written < len(line):  # a write to a full or remote disk may be partial
-                written += os.write(self._file.fileno(), line[written:])
-        except OSError as error:
-            self._take_back(written)
-            losses = "its earlier content is lost" if self._removed else "nothing recorded before is lost"
-            raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
-        self.count += 1
-        self._dirty.set()
-        begin, self._size = self._size, self._size + written
-        return begin
-
-    def append_encoded(self, record: bytes) -> int:
-        """Write a record that is already JSON, from any thread; return its offset.
-
-        Raises:
-            RunError: the record cannot be written.
-        """
         with self._appending:
-            return self._append(record)
+            line = memoryview(seal_record(record, self.count))
+            if len(line) >= MOST_IN_A_LINE:
+                raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB; return less for a row")
+            written = 0
+            try:
+                if self._problem is not None:
+                    raise OSError(None, self._problem)
+                while written < len(line):  # a write to a full or remote disk may be partial
+                    written += os.write(self._file.fileno(), line[written:])
+            except OSError as error:
+                self._take_back(written)
+                losses = "its earlier content is lost" if self._removed else "nothing recorded before is lost"
+                raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
+            self.count += 1
+            self._dirty.set()
+            begin, self._size = self._size, self._size + written
+            return begin
 
     def _take_back(self, written: int) -> None:
         """Cut off the written part of a record, so that the next record begins a line.

@@ -42,11 +42,9 @@ class Parts(Protocol):
 
     def recall(self, part: str) -> JSON:
         """Return the value recorded for this part, or None."""
-        ...
 
     def record(self, part: str, value: JSON) -> None:
         """Record the value of a part; when this returns, the value is saved."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +82,9 @@ class CostTracker(Protocol):
         Raises:
             StopRunError: the budget is spent.
         """
-        ...
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made before the run was interrupted."""
-        ...
 
 
 class CostTracking(Protocol):
@@ -99,7 +95,6 @@ class CostTracking(Protocol):
 
         The calls are counted under `name`, which is `target` for the target's answers.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
-from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
+from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._callable_target import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
@@ -33,7 +34,7 @@ from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_r
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
-from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget
+from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._manifest import (
     describe_evaluators,
     describe_mapping,
@@ -473,6 +474,7 @@ class _Work:
         metrics, by_group = aggregator.metrics(rows)
         if self.settings.repeat > 1:
             from tunecheck.datasets._reading import SOURCE_ID
+            from tunecheck.pipeline._trials import trial_metrics
 
             metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
         errors, read = aggregator.errors, tally.read_calls.result(metrics)

@@ -11,6 +11,7 @@ from .._files import (
 from .._records import Journal as Journal
 from .._targets import Load as Load, group_of as group_of
 from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
+from ._callable_target import CallableTarget as CallableTarget
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
 from ._costs import (
     Budget as Budget,
@@ -59,7 +60,6 @@ from ._results import (
 )
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,
-    CallableTarget as CallableTarget,
     Outcome as Outcome,
     Output as Output,
     Partial as Partial,

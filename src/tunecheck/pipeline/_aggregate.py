@@ -20,16 +20,7 @@ from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck.pipeline._costs import ExactSum
-from tunecheck.pipeline._finished_rows import (
-    PASS_RATE,
-    RESULT,
-    WORDS,
-    ResultRow,
-    RowsView,
-    VerdictReader,
-    counted_metric,
-    counted_metrics,
-)
+from tunecheck.pipeline._finished_rows import PASS_RATE, RESULT, WORDS, RowsView, counted_metric
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, has_no_mean
 from tunecheck.pipeline._worker_queues import CRASHED, LATE, Executor, ThreadExecutor, Work
@@ -76,12 +67,10 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._kept: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
+        """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
         if self._kept is not None:
-            return iter(self._kept)
-        return self._read()
-
-    def _read(self) -> Iterator[EvaluatorRow]:
-        """Yield the evaluator's output of each row from the file, without rows on which it failed or gave nothing."""
+            yield from self._kept
+            return
         for row in self._rows.read(self._columns):
             if self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
@@ -176,7 +165,7 @@ class OwnAggregates:
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts of one evaluator in one group; `results` counts pass and fail by metric."""
+    """The counts of one evaluator in one cell; `results` counts pass, fail and not applicable by metric."""
 
     scored: int = 0
     errors: int = 0
@@ -201,8 +190,8 @@ class _Tally:
             elif isinstance(value, (int, float)) and key not in without_mean:
                 try:
                     self.numbers[key].append(value)
-                except OverflowError:
-                    self.numbers[key].append(_as_float(value))
+                except OverflowError:  # an integer outside the range of a float: the mean becomes None
+                    self.numbers[key].append(math.inf)
 
 
 @dataclass(slots=True)
@@ -252,7 +241,7 @@ class Aggregator:
         self.failed_rows += bool(state.errors)
         index = state.row.index
         group = tuple([_group_value(state, column) for column in self._columns])
-        cell = self._cells.get(group) or self._new_cell(index, group)
+        cell = self._cells.get(group) or self._add_cell(index, group)
         cell.first = min(cell.first, index)
         cell.count += 1
         if state.cause is not None:
@@ -267,21 +256,11 @@ class Aggregator:
             if output is not None:
                 tally.add(index, output)
 
-    def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
-        """Make, store and return an empty cell for this combination of values of the grouping columns.
+    def _add_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
+        """Add an empty cell for this combination of values of the grouping columns, and return it.
 
         Raises:
-            ConfigurationError: there are too many groups.
-        """
-        self._check_groups(group)
-        cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
-        return cell
-
-    def _check_groups(self, group: tuple[str | None, ...]) -> None:
-        """Note the group's value of each grouping column, and limit the number of values and combinations.
-
-        Raises:
-            ConfigurationError: there are too many; the text names the column.
+            ConfigurationError: there are too many values or combinations; the text names the columns.
         """
         for column, values, value in zip(self._columns, self._values, group, strict=True):
             values.add(value)
@@ -293,6 +272,8 @@ class Aggregator:
             raise ConfigurationError(
                 f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: group by fewer"
             )
+        cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
+        return cell
 
     def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
         """Return the metrics over all rows, and by grouping column and value (as text): `{column: {value: metrics}}`.
@@ -319,16 +300,15 @@ class Aggregator:
             value = group[position]
             if value is not None:
                 by_value.setdefault(value, []).append(cell)
-        counts = {value: sum(cell.count for cell in cells) for value, cells in by_value.items()}
-        return {
-            value: (overall if counts[value] == self.rows else self._group_metrics(cells, rows, counted))
-            | {"row_count": counts[value]}
-            for value, cells in by_value.items()
-        }
-
-    def _group_metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
-        """Return the metrics over the rows of these cells; `rows` are all rows of the run."""
-        return self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
+        metrics: dict[str, Metrics] = {}
+        for value, cells in by_value.items():
+            count = sum(cell.count for cell in cells)
+            if count == self.rows:
+                metrics[value] = overall | {"row_count": count}
+            else:
+                indices = sorted(chain.from_iterable(cell.rows for cell in cells))
+                metrics[value] = self._metrics(cells, rows.only(indices), counted) | {"row_count": count}
+        return metrics
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
@@ -367,30 +347,22 @@ def _group_value(state: RowState, column: str) -> str | None:
         return f"a {type(value).__name__}"
 
 
-def _as_float(value: float) -> float:
-    """Return a number as a float; infinity for an integer outside the range of a float."""
-    try:
-        return float(value)
-    except OverflowError:  # an integer outside the range of a float: the mean is None
-        return math.inf
-
-
 def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
     """Return an evaluator's means, pass rate and counts; `counted` is the metric that decides pass or fail."""
     metrics: Metrics = {
         f"{name}.{key}": _mean(tallies, key) for key in _keys(tallies) if any(key in tally.numbers for tally in tallies)
     }
-    said: Counter[str] = Counter()
+    results: Counter[str] = Counter()
     if counted is not None:
         for tally in tallies:
-            said.update(tally.results.get(counted, ()))
-    if said:
-        judged = said["pass"] + said["fail"]
-        metrics[f"{name}.{PASS_RATE}"] = said["pass"] / judged if judged else None
+            results.update(tally.results.get(counted, ()))
+    if results:
+        judged = results["pass"] + results["fail"]
+        metrics[f"{name}.{PASS_RATE}"] = results["pass"] / judged if judged else None
     scored = sum(tally.scored for tally in tallies)
     return metrics | {
-        f"{name}.scored_count": scored - said["not_applicable"],
-        f"{name}.not_applicable_count": said["not_applicable"],
+        f"{name}.scored_count": scored - results["not_applicable"],
+        f"{name}.not_applicable_count": results["not_applicable"],
         f"{name}.error_count": sum(tally.errors for tally in tallies),
     }
 
@@ -410,43 +382,9 @@ def _keys(tallies: Iterable[_Tally]) -> list[str]:
 
 def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
     """Return the mean of a key's numbers over all tallies; None if it is not a finite number."""
-    columns = [tally.numbers[key] for tally in tallies if key in tally.numbers]
+    sums = [tally.numbers[key] for tally in tallies if key in tally.numbers]
     try:
-        mean = math.fsum(chain.from_iterable(each.numbers for each in columns)) / sum(each.count for each in columns)
+        mean = math.fsum(chain.from_iterable(each.numbers for each in sums)) / sum(each.count for each in sums)
     except (OverflowError, ValueError):  # the sum leaves the range of a float
         return None
     return mean if math.isfinite(mean) else None
-
-
-_MOST_POWERS = 5
-
-
-def trial_metrics(
-    rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator], times: int, source_column: str
-) -> Metrics:
-    """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
-
-    A row is one trial; `source_column` identifies its item, and `times` is the number of trials of each item. Items
-    with fewer than k judged trials are excluded from the figures for k; without any item the figures are null.
-    """
-    from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
-
-    counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
-    readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
-    passes: dict[str, dict[JSON, list[int]]] = {reader.name: {} for reader in readers}
-    for row in rows:
-        item = row.get(source_column)
-        for reader in readers:
-            word = reader.word(row)
-            if word in ("pass", "fail"):
-                counts = passes[reader.name].setdefault(str(item), [0, 0])
-                counts[0] += word == "pass"
-                counts[1] += 1
-    metrics: Metrics = {}
-    for name, items in passes.items():
-        trials = [(passed, judged) for passed, judged in items.values()]
-        powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
-        for k in [*powers, times] if trials else ():
-            metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
-            metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)
-    return metrics

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -295,16 +295,9 @@ class ChunkRunner:
         """Run a chunk in the event loop and yield its portions; then raise the error that ended it, if any."""
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
-        running = self._loop.submit(self._run_and_end(outbox, self._run(plan, chunk.known, outbox)))
+        running = self._loop.submit(self._run(plan, chunk.known, outbox))
         yield from outbox.portions()
         running.result()
-
-    async def _run_and_end(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
-        """Await the work; end the outbox in any case, so that its reader does not wait forever."""
-        try:
-            await work
-        finally:
-            outbox.end()
 
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
         """Run an engine on the chunk with a temporary journal, until it is done or the run stops.
@@ -312,6 +305,7 @@ class ChunkRunner:
         The last portion gets the engine's notes and remarks, and the facts learned about endpoints.
         """
         with contextlib.ExitStack() as opened:
+            opened.callback(outbox.end)  # in any case, because its reader waits for the end
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
             cached = self._cached(journal, known)

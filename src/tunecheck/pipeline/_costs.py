@@ -103,19 +103,16 @@ class Spending:
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
-        counted, estimated = (
-            math.fsum(costs.numbers) if currency and (costs := self.costs.get((currency, known))) else 0.0
-            for known in (True, False)
-        )
-        apart: dict[str, JSON] = {"counted_cost": counted, "estimated_cost": estimated}
+        sums = {counted: math.fsum(costs.numbers) for (_, counted), costs in self.costs.items()}
+        separate: dict[str, JSON] = {"counted_cost": sums.get(True, 0.0), "estimated_cost": sums.get(False, 0.0)}
         return {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "uncounted_calls": self.uncounted,
-            "cost": None if currency is None or self.uncounted else counted,
+            "cost": None if currency is None or self.uncounted else sums.get(True, 0.0),
             "currency": currency,
-            **(apart if currency is not None and self.uncounted else {}),
+            **(separate if currency is not None and self.uncounted else {}),
         }
 
 
@@ -310,13 +307,14 @@ class ReportedUsage:
 
         Counts that `made` does not report stay None.
         """
-        before = [*map(max, self._by_call, self._by_answer)]
-        told = [getattr(made, name) for name in _COUNTS]
-        for at, more in enumerate(told):
-            side[at] += more or 0
-        new = [max(pair) - known for *pair, known in zip(self._by_call, self._by_answer, before, strict=True)]
-        counted = zip(_COUNTS, told, new, strict=True)
-        return CallsMade(**{name: count for name, given, count in counted if given is not None})
+        new: dict[str, int] = {}
+        for at, name in enumerate(_COUNTS):
+            count = getattr(made, name)
+            if count is not None:
+                before = max(self._by_call[at], self._by_answer[at])
+                side[at] += count
+                new[name] = max(self._by_call[at], self._by_answer[at]) - before
+        return CallsMade(**new)
 
 
 # -- exact sums in constant memory (Shewchuk 1997)

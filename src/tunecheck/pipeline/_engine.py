@@ -24,11 +24,12 @@ from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._answer_queue import AnswerQueue
+from tunecheck.pipeline._callable_target import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
 from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
-from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget, Partial, failure, is_our_own, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
 from tunecheck.pipeline._worker_queues import LATE, AsyncExecutor, Executor, Job, ThreadExecutor, Work, WorkerQueue
 
 _WINDOW = 1_024
@@ -55,7 +56,6 @@ class RowWriter(Protocol):
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write a row; return a failure if a value has no JSON form."""
-        ...
 
 
 class Engine:
@@ -256,9 +256,9 @@ class Engine:
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; a cancellation of this task goes on
-            if is_our_own(error):
+            if cancels_this_task(error):
                 raise
-            self._note_error(state, "target", failure(error))
+            self._note_error(state, "target", as_failure(error))
         await self._handle_answer(state)
 
     async def _handle_answer(self, state: RowState) -> None:
@@ -372,7 +372,7 @@ class Engine:
         try:
             arguments = evaluator.bind(state.row.values, state.target)
         except Exception as error:  # noqa: BLE001 - a row may hold any object, and its methods may raise anything
-            self._note_error(state, evaluator.name, failure(error))
+            self._note_error(state, evaluator.name, as_failure(error))
             return None, None
         input_hash = evaluator.input_hash(arguments)
         if is_strict(self.plan.calls, arguments, state):

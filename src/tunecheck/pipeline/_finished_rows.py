@@ -405,8 +405,5 @@ def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_i
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
         key, heading = _OWN_WORDS, "other reasons"
-    known = groups.get(key)
-    if known is None:
-        groups[key] = FailureGroup(heading, 1, row_id, words[:_MOST_READ])
-    else:
-        known.rows += 1
+    group = groups.setdefault(key, FailureGroup(heading, 0, row_id, words[:_MOST_READ]))
+    group.rows += 1

@@ -22,12 +22,15 @@ from tunecheck.pipeline._scoring import Output
 _CHUNKS_KEPT = 64
 _MOST_NAMES = 5
 
-_OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
+_OF_ROW = re.compile(rb'"i":(?P<index>\d{1,15}),"id":"(?P<id>(?:[^"\\]|\\.)*)"')
+"""Matches the index and id of a row in what remains of a damaged record."""
+
 _VERDICTS = b'{"k":"verdicts"'
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 _FARTHEST_AHEAD = 1 << 20
 _ROOM_A_PLACE = 4
+"""Row indices up to the first number, plus the second for each record, are kept in a list."""
 
 
 class _Place(NamedTuple):
@@ -174,15 +177,12 @@ class JournalReader:
         self._failures: dict[str, _ByRow] = {}
         self._failed: set[int] = set()
         self._settled: Sequence[int] = ()
-        self._asked = answers
+        self._reads_answers = answers
         with raise_as(ConfigurationError, path, "the run's records cannot be read"):
-            self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
+            self._damage = self._index(WholeRecords(path, self._file, at_least))
 
-    def _index(self, answers: bool, records: WholeRecords) -> Damage:
-        """Read the whole journal once, note the offset of each record, and return what is damaged.
-
-        `answers`: also note the target's answers and their parts.
-        """
+    def _index(self, records: WholeRecords) -> Damage:
+        """Read the whole journal once, note the offset of each record, and return what is damaged."""
         decode = msgspec.json.Decoder(_Record).decode
         for offset, line in records:
             try:
@@ -195,7 +195,7 @@ class JournalReader:
                 if record.i is not None:
                     self._calls_by_row.setdefault(record.i, []).append(offset)
             elif record.i is not None:
-                self._index_row(record, record.i, offset, answers)
+                self._index_row(record, record.i, offset)
             elif record.k == "accepted":
                 records.accept(record.lost)
             self._settled = record.settled or self._settled
@@ -205,12 +205,12 @@ class JournalReader:
                         self._verdicts[name].add(input_hash, _Place(offset, index))
         return records.damage
 
-    def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
-        """Note the offset of a row's answer, part of an answer, or error."""
-        if record.k == "answer" and answers:
+    def _index_row(self, record: _Record, index: int, offset: int) -> None:
+        """Note the offset of a row's answer, part of an answer, or error; skip answers if they are not reused."""
+        if record.k == "answer" and self._reads_answers:
             self._answers.add(record.h, _Place(offset, index))
             self._steps.pop(index, None)  # the answer includes all its parts
-        elif record.k == "step" and answers:
+        elif record.k == "step" and self._reads_answers:
             self._steps.setdefault(index, []).append(offset)
         elif record.k == "error" and record.stage is not None:
             if record.stage == "target":
@@ -229,11 +229,8 @@ class JournalReader:
             return None
         # The value of the column `same` is not recorded, because it is equal to `response`.
         if (same := record.get("same")) in FIRST_COLUMNS:
-            columns = {
-                **{name: columns.get(name) for name in FIRST_COLUMNS},
-                str(same): columns.get("response"),
-                **columns,
-            }
+            first = {name: columns.get(name) for name in FIRST_COLUMNS}
+            columns = {**first, str(same): columns.get("response"), **columns}
         return columns
 
     def failure(self, index: int, stage: str) -> Failure | None:
@@ -319,27 +316,26 @@ class JournalReader:
         damage = self._damage
         if not damage.lost:
             return None
-        lost = {
-            int(found[1]): found[2].decode("utf-8", "replace")
-            for piece in damage.pieces
-            if (found := _OF_ROW.search(piece))
-        }
-        # One name more than is listed shows that there are others.
-        lost = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)} | lost
-        if not self._asked and not self._calls:
+        # One row more than is listed shows that there are others.
+        names = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)}
+        for piece in damage.pieces:
+            found = _OF_ROW.search(piece)
+            if found is not None:
+                names[int(found["index"])] = found["id"].decode("utf-8", "replace")
+        if not self._reads_answers and not self._calls:
             return f"{damage}, but no call is lost"
         # A lost record counts as a call unless what remains of it shows another kind.
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
-        more = " and others" if len(lost) > _MOST_NAMES else ""
-        names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
-        return f"{damage}, so up to {plural(calls, 'call')} must be made again{names}"
+        more = " and others" if len(names) > _MOST_NAMES else ""
+        of_rows = f", of rows {', '.join([*names.values()][:_MOST_NAMES])}{more}" if names else ""
+        return f"{damage}, so up to {plural(calls, 'call')} must be made again{of_rows}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
         """Yield the indices of rows with a lost answer: verdicts or the finished run name them, but no answer does.
 
         `rows` is the number of rows of the finished run. Rows on which the target failed have lost nothing.
         """
-        if not self._asked or not isinstance(self._answers, _ByRow):
+        if not self._reads_answers or not isinstance(self._answers, _ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}

@@ -11,7 +11,7 @@ import itertools
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find_value, parse_path, plain
@@ -21,6 +21,9 @@ from tunecheck.formats._collector import may_hold_calls
 from tunecheck.formats._reading import cached_reading, tools_of
 
 Source = Literal["data", "target"]
+
+RowValues: TypeAlias = Mapping[str, object]
+"""The columns of a row's data, or of the target's answer to it, by name."""
 
 
 class ColumnMissingError(KeyError):
@@ -38,11 +41,11 @@ class Reference:
     steps: ValuePath
     text: str
 
-    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
+    def resolve(self, data: RowValues, target: RowValues) -> object | Missing:
         """Return the value at the path in a row's data or target columns, or MISSING."""
         return find_value(data if self.source == "data" else target, self.steps)
 
-    def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
+    def value_in(self, data: RowValues, target: RowValues) -> object:
         """Return the value at the path in a row's data or target columns, or None if there is none."""
         value = self.resolve(data, target)
         return None if value is MISSING else value
@@ -182,7 +185,7 @@ class Binder:
     only_mapped: bool
     what: str = field(compare=False)
 
-    def __call__(self, data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
+    def __call__(self, data: RowValues, target: RowValues) -> dict[str, object]:
         """Return the arguments for one row: by the first parameter list for which the row has all required columns.
 
         A callable with `**kwargs` gets all other columns, too.
@@ -190,16 +193,16 @@ class Binder:
         Raises:
             ColumnMissingError: the row lacks a column for a required parameter.
         """
-        missing: ColumnMissingError | None = None
+        first_error: ColumnMissingError | None = None
         optional = {} if self.only_mapped else data
         for bindings in self.choices:
             try:
-                bound = _bind(bindings, data, optional, target, self.what)
+                arguments = _bind(bindings, data, optional, target, self.what)
             except ColumnMissingError as error:
-                missing = missing or error
+                first_error = first_error or error
             else:
-                return {**optional, **target, **bound} if self.takes_any else bound
-        raise missing or ColumnMissingError(f"{self.what} takes no parameters, so it cannot be given a row")
+                return {**optional, **target, **arguments} if self.takes_any else arguments
+        raise first_error or ColumnMissingError(f"{self.what} takes no parameters, so it cannot be given a row")
 
 
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
@@ -218,11 +221,7 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
 
 
 def _bind(
-    bindings: Sequence[_Binding],
-    data: Mapping[str, object],
-    optional: Mapping[str, object],
-    target: Mapping[str, object],
-    what: str,
+    bindings: Sequence[_Binding], data: RowValues, optional: RowValues, target: RowValues, what: str
 ) -> dict[str, object]:
     """Return the arguments of one call by parameter name; parameters without a value are left out if they are optional.
 
@@ -269,19 +268,23 @@ def check_binding(
         required parameter has no column.
     """
     for name, mapped in mapping.items():
-        used = signature.takes_any or any(name in choice for choice in signature.choices)
-        if used and isinstance(mapped, Reference):
-            _check_reference(mapped, f"{what}, parameter {name!r}", columns, target_columns, has_target)
-        elif used and isinstance(mapped, Constant) and isinstance(value := mapped.value, str) and value in columns:
+        if not signature.takes_any and not any(name in choice for choice in signature.choices):
+            continue
+        where = f"{what}, parameter {name!r}"
+        if isinstance(mapped, Reference):
+            _check_reference(mapped, where, columns, target_columns, has_target)
+        elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{what}, parameter {name!r}: {value!r} would be this text in every row; "
-                f"for the column of that name write '${{data.{value}}}'"
+                f"{where}: {mapped.value!r} would be this text in every row; "
+                f"for the column of that name write '${{data.{mapped.value}}}'"
             )
     if has_target and target_columns is None:
         return  # the columns of a function's answer are known only after a call
-    bound = mapping.keys() | columns | (target_columns or frozenset() if has_target else frozenset())
+    supplied = mapping.keys() | columns
+    if has_target and target_columns is not None:
+        supplied |= target_columns
     lacking_by_choice = [
-        [name for name, required in choice.items() if required and name not in bound] for choice in signature.choices
+        [name for name, required in choice.items() if required and name not in supplied] for choice in signature.choices
     ]
     if not all(lacking_by_choice):
         return
@@ -317,10 +320,9 @@ def _check_reference(
     known = columns if mapped.source == "data" else target_columns
     if known is None:
         return
-    joined = ""
-    for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps):
-        joined = f"{joined}.{step}" if joined else str(step)
-        if joined in known:  # a column's name may contain dots
+    names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
+    for count in range(1, len(names) + 1):
+        if ".".join(names[:count]) in known:  # a column's name may contain dots
             return
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
@@ -397,13 +399,11 @@ _GROUND_TRUTH = "ground_truth"
 _TOOLS = "tool_definitions"
 
 
-def row_kind_reader(
-    layers: Mapping[str, Mapping[str, Mapped]],
-) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
+def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], str | None]:
     """Return a function that tells a row's kind by its ground truth: `call`, `answer`, or None without one."""
     truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
-    def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
+    def kind(data: RowValues, target: RowValues) -> str | None:
         """Return `call` or `answer` by the row's ground truth; None without one."""
         value = truth(data, target)
         if value is None:
@@ -415,9 +415,7 @@ def row_kind_reader(
     return kind
 
 
-def value_reader(
-    layers: Mapping[str, Mapping[str, Mapped]], parameter: str, *columns: str
-) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
+def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
     """Return a function that reads a parameter's value from a row: by its mapping, else from the column of its name.
 
     Evaluators' mappings count if the default one has no such parameter. `columns` are further columns to read without

@@ -148,7 +148,7 @@ class RandomOrder:
         """
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
         while not self.decided and len(self._held.get(self._next_unit, ())) == len(self.units[self._next_unit]):
-            unit = sorted(self._held.pop(self._next_unit), key=lambda each: each.row.index)
+            unit = sorted(self._held.pop(self._next_unit), key=lambda finished: finished.row.index)
             yield from unit
             self._next_unit += 1
             self.decided = self._enough(unit)
@@ -219,9 +219,9 @@ class Remarks:
         """Return the notes for the user: refused files, timeouts, and values that became null, with numbers of rows."""
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         return [
-            *(f"refused on {plural(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {n!r} took longer than {limit} on {plural(c, 'row')}" for n, c in self.late.items()),
-            *(f"{why}: stored as null on {plural(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
+            *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in self.refused.most_common(_MOST_REFUSED)),
+            *(f"evaluator {e!r} took longer than {limit} on {plural(rows, 'row')}" for e, rows in self.late.items()),
+            *(f"{text}: stored as null on {plural(rows, 'row')}" for text, rows in self.lost.most_common(_MOST_LOST)),
         ]
 
     def add(self, more: Remarks) -> None:
@@ -253,10 +253,10 @@ class Tally:
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
         """Return the notes for the user on remarks of evaluators and on masked secrets."""
-        said = self.remarks.sentences(evaluator_timeout)
+        notes = self.remarks.sentences(evaluator_timeout)
         if self.masked:
-            said.append(
+            notes.append(
                 f"{plural(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "if it is no secret, write ${env:NAME:plain} in the definition or prompt"
             )
-        return said
+        return notes

@@ -58,6 +58,8 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
 """The `finish_reason`s that announce calls."""
 
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
+"""Matches a special token of a chat template, such as `<|im_end|>`."""
+
 _END_OF_TURN = 2  # tokens that an empty answer may count
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
@@ -77,29 +79,28 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault
 
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:
     """Yield all causes of a row's failure, in any order: the target's error, else causes from answer and faults."""
-    if (error := state.errors.get("target")) is not None:
-        yield Fault(code=error.cause or error_cause(f"{error.type}: {error.message}"))
+    target_error = state.errors.get("target")
+    if target_error is not None:
+        yield Fault(code=target_error.cause or error_cause(f"{target_error.type}: {target_error.message}"))
         return
-    failing = {name: output for name, output in state.outputs.items() if _fails(output)}
+    failing = {name for name, output in state.outputs.items() if _fails(output)}
     if not failing:
         return
+    judges = [evaluator for evaluator in evaluators if evaluator.name in state.outputs]
     arguments: dict[str, object] = {}
-    given = [each for each in evaluators if each.name in state.outputs]
-    for evaluator in sorted(given, key=lambda each: each.name in failing):  # arguments of failing ones take precedence
-        arguments |= evaluator.bind(state.row.values, state.target)
-    faults = tuple(
-        fault
-        for output in (failing[each.name] for each in given if each.name in failing)
-        for key, value in output.items()
-        if key.endswith(_PROPERTIES)
-        for fault in read_faults(value)
-    )
+    for judge in sorted(judges, key=lambda judge: judge.name in failing):  # arguments of failing ones take precedence
+        arguments |= judge.bind(state.row.values, state.target)
+    faults: list[Fault] = []
+    for judge in judges:
+        for key, value in state.outputs[judge.name].items() if judge.name in failing else ():
+            if key.endswith(_PROPERTIES):
+                faults += read_faults(value)
     answer = GivenAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
-        faults = tuple(fault for fault in faults if fault.code != "cut_off")  # thinking_used_budget is more precise
-    explained = [each for fault in faults for each in _explain(fault, answer)]
+        faults = [fault for fault in faults if fault.code != "cut_off"]  # thinking_used_budget is more precise
+    explained = [precise for fault in faults for precise in _explain(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
         yield from _causes_of_fault(fault, answer)
@@ -114,12 +115,14 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     """Return the fault, or more precise faults in its place, found by comparing calls with the ground truth."""
     made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
     if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
-        named = name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators define them
-        return [replace(named, turn=fault.turn) if named.code.startswith("decorated_name") else fault]
+        # A conversation does not list its tools: the simulators define them.
+        misnaming = name_fault(made, [fault.call])
+        return [replace(misnaming, turn=fault.turn)] if misnaming.code.startswith("decorated_name") else [fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
-    if compared := [*_difference_faults(answer)]:
-        return compared
+    differences = [*_difference_faults(answer)]
+    if differences:
+        return differences
     if fault.code == "call_count":
         more = len(answer.reading.calls) > len(answer.wanted.calls)
         return [replace(fault, code="extra_call" if more else "missing_call")]
@@ -133,12 +136,12 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
-    names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
+    missing_names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
     for fault in faults:
-        if names and fault.code == "extra_call" and fault.call:
-            named = name_fault(fault.call, names)
-            if named.code.startswith("decorated_name"):
-                yield replace(named, turn=fault.turn)
+        if missing_names and fault.code == "extra_call" and fault.call:
+            misnaming = name_fault(fault.call, missing_names)
+            if misnaming.code.startswith("decorated_name"):
+                yield replace(misnaming, turn=fault.turn)
     if missing is not None and extra is not None:
         wanted, made = {"name": missing.call}, {"name": extra.call}
         yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
@@ -245,12 +248,12 @@ class GivenAnswer:
         return isinstance(self.response, str)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The response's text without reasoning."""
         return without_thoughts(self.reading.text)[1]
 
     @property
-    def thought(self) -> bool:
+    def has_reasoned(self) -> bool:
         """True if the model reasoned before it answered."""
         usage = self.columns.get("usage")
         tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
@@ -330,15 +333,15 @@ def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
         return Fault(code="call_in_reasoning", message=reading.problem or "")
     if reading.calls or not answer.expects_call:
         return None
-    thought = answer.columns.get("reasoning")
-    if isinstance(thought, str) and not answer.said.strip():
-        inside = cached_reading(thought, answer.tools).complete_calls
-        if inside and reason not in CUT_OFF:
-            return Fault(code="call_in_reasoning", call=inside[0].name, actual=inside[0].arguments)
-    begun = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
-    if begun or (reason in _ENDS_OF_CALLS and reading.problem is None):
-        said = reading.problem or "the answer has none"
-        return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, and {said}")
+    reasoning = answer.columns.get("reasoning")
+    if isinstance(reasoning, str) and not answer.text.strip():
+        calls = cached_reading(reasoning, answer.tools).complete_calls
+        if calls and reason not in CUT_OFF:
+            return Fault(code="call_in_reasoning", call=calls[0].name, actual=calls[0].arguments)
+    has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
+    if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
+        problem = reading.problem or "the answer has none"
+        return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, and {problem}")
     return None
 
 
@@ -362,18 +365,18 @@ def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
     elif reason == _OVERFLOWED:
         yield Fault(code="overflow", message=f"finish_reason {reason}")
     elif reason in CUT_OFF or (reason is None and _ends_inside(answer)):
-        unanswered = not (answer.reading.calls or answer.reading.problem or answer.said.strip())
-        code = "thinking_used_budget" if answer.thought and unanswered else "cut_off"
-        words = _tokens(answer, reason)
-        yield Fault(code=code, message=f"{words}, and it repeats itself" if repeats_itself(answer.said) else words)
+        unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
+        code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
+        ending = _ending_text(answer, reason)
+        yield Fault(code=code, message=f"{ending}, and it repeats itself" if repeats_itself(answer.text) else ending)
 
 
-def _tokens(answer: GivenAnswer, reason: JSON) -> str:
+def _ending_text(answer: GivenAnswer, reason: JSON) -> str:
     """Return how the answer ended and after how many output tokens: "finish_reason length after 512 tokens"."""
     usage = answer.columns.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
-    said = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
-    return f"{said} after {tokens} tokens" if tokens is not None else said
+    ending = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
+    return f"{ending} after {tokens} tokens" if tokens is not None else ending
 
 
 def _ends_inside(answer: GivenAnswer) -> bool:
@@ -392,8 +395,10 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 def _encoding_faults(response: object) -> Iterator[Fault]:
     """Yield a fault for each API call with arguments that are not a JSON object, or are JSON encoded twice."""
     for name, arguments in _written_arguments(response):
-        if (found := arguments_problem(arguments)) is not None:
-            yield Fault(code=found[0], call=name, actual=arguments, message=found[1])
+        problem = arguments_problem(arguments)
+        if problem is not None:
+            code, message = problem
+            yield Fault(code=code, call=name, actual=arguments, message=message)
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
@@ -415,10 +420,11 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     """Return True if a wrong argument is the JSON text of a value of the expected type: a list or an object."""
-    wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
-    if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
+    if not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
-    return type(value_of(fault.actual)) in wanted and not _should_be_text(fault, tools)
+    expected_types = {type(value) for value in _accepted_values(fault)} & {list, dict}
+    is_encoded = bool(expected_types) and type(value_of(fault.actual)) in expected_types
+    return is_encoded and not _should_be_text(fault, tools)
 
 
 def _accepted_values(fault: Fault) -> Sequence[object]:
@@ -442,11 +448,11 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
 
 def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or not wanted at all."""
-    of_turn = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
-    offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
-    whole = "tool_calls" in answer.columns or not answer.columns  # only single steps of a conversation are examined
-    if offered and answer.is_text and whole and not answer.codes.isdisjoint(_UNSEEN):
-        yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
+    has_no_tools = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
+    names = [call.name for call in answer.reading.calls if has_no_tools or answer.tools.spelled(call.name)]
+    is_whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation, only steps are examined
+    if names and answer.is_text and is_whole and not answer.codes.isdisjoint(_UNSEEN):
+        yield Fault(code="call_left_in_text", call=names[0], message=f"its form is {answer.reading.format}")
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
     yield from _repetition_faults(answer)
     if answer.expects_text:
@@ -460,9 +466,9 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
     Other spellings count only if an evaluator complained about names. Nothing without tools.
     """
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
-    plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
-    for name in unknown if plain else ():
-        tool = plain.get(plain_name(name))
+    tools = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
+    for name in unknown if tools else ():
+        tool = tools.get(plain_name(name))
         if tool is None:
             yield name_fault(name, answer.tools)
         elif not answer.codes.isdisjoint(_OF_NAMES):  # evaluators may accept this spelling
@@ -479,8 +485,10 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
     token = _TOKEN.search(name)
-    if token and (tool := next((each for each in tools if name[: token.start()] == each), None)):
-        return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
+    before_token = name[: token.start()] if token is not None else ""
+    if token is not None and before_token and before_token in [*tools]:
+        message = f"{name} is {before_token} with {token[0]}"
+        return Fault(code="decorated_name.token", call=name, expected=before_token, message=message)
     ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}", f":{tool}"))), None)
     alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
@@ -498,10 +506,10 @@ def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
     if len(answer.reading.calls) < _TIMES:
         return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
-    asked = Counter(call.name for call in answer.wanted.calls)
+    wanted = Counter(call.name for call in answer.wanted.calls)
     for call in answer.reading.calls:
         times = made.pop((call.name, canonical(call.arguments)), 0)
-        if times >= max(_TIMES, asked[call.name] + 1):
+        if times >= max(_TIMES, wanted[call.name] + 1):
             words = f"{call.name} was called {times} times with the same arguments"
             yield Fault(code="loop", call=call.name, actual=call.arguments, message=words)
 
@@ -511,27 +519,27 @@ def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes of an answer without a call: a refusal, a question back, an empty answer, or text instead."""
-    text = answer.said.strip()
-    said = answer.columns.get("refusal")
-    refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
-    if said or refused or answer.columns.get("finish_reason") == _REFUSED:
-        yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
+    text = answer.text.strip()
+    refusal = answer.columns.get("refusal")
+    text_refuses = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
+    if refusal or text_refuses or answer.columns.get("finish_reason") == _REFUSED:
+        yield Fault(code="refusal", actual=refusal if isinstance(refusal, str) else text)
     elif answer.expects_call and asks_back(text):
         yield Fault(code="asked_back", actual=text)
-    if not text and not said and (answer.expects_call or answer.expects_text):
+    if not text and not refusal and (answer.expects_call or answer.expects_text):
         yield _empty_answer_fault(answer)
     elif answer.expects_call:
-        about = Fault(code="answered_instead_of_calling")
+        fault = Fault(code="answered_instead_of_calling")
         if answer.wanted.calls:
             first = answer.wanted.calls[0]
-            about = replace(about, call=first.name, expected=first.arguments)
-        yield replace(about, actual=text) if answer.is_text else about
+            fault = replace(fault, call=first.name, expected=first.arguments)
+        yield replace(fault, actual=text) if answer.is_text else fault
 
 
 def _empty_answer_fault(answer: GivenAnswer) -> Fault:
     """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
     usage = answer.columns.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None
-    if isinstance(written, int) and written > _END_OF_TURN and not answer.thought:
+    if isinstance(written, int) and written > _END_OF_TURN and not answer.has_reasoned:
         return Fault(code="empty_answer.counted", message=f"{written} output tokens were counted")
     return Fault(code="empty_answer")

@@ -1,9 +1,12 @@
-"""Users' functions in the pipeline: evaluators and a target, bound to columns and called safely."""
+"""Users' evaluators in the pipeline: bound to columns, and called safely.
+
+A run binds its evaluators once (`bind_evaluator`); worker queues then `call` them row by row. Whatever a function
+returns or raises becomes an `Outcome`, which is plain data.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import inspect
 import math
 import os
@@ -11,17 +14,15 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError, TimedOutError
+from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, dumps, plain
-from tunecheck._loops import LateError, Threads, UserLoop, end_if_forked
-from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck._loops import end_if_forked
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ class BoundEvaluator(Scorer):
         """The endpoint that the evaluator calls, if any."""
         from tunecheck.endpoints._base import Endpoint
 
-        asked = getattr(self.function, "endpoint", None) if self.asks_models else None
-        return asked if isinstance(asked, Endpoint) else None
+        endpoint = getattr(self.function, "endpoint", None) if self.asks_models else None
+        return endpoint if isinstance(endpoint, Endpoint) else None
 
     @property
     def notes(self) -> Sequence[str]:
@@ -144,6 +145,7 @@ def bind_evaluator(
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
+    primary = getattr(function, "primary", None)
     cpu_bound = bool(getattr(function, "cpu_bound", False))
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
     return BoundEvaluator(
@@ -158,7 +160,7 @@ def bind_evaluator(
         pure=cpu_bound or bool(getattr(function, "pure", False)),
         cpu_bound=cpu_bound,
         fingerprint=fingerprint(function),
-        primary=primary if isinstance(primary := getattr(function, "primary", None), str) else None,
+        primary=primary if isinstance(primary, str) else None,
         metrics=declared_metrics(function),
     )
 
@@ -179,7 +181,8 @@ def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
 
 def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
     """Return True if the evaluator may read a column of the target's answer; it is then not called without one."""
-    parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
+    parameters = set(mapping) if signature.takes_any else set()
+    parameters.update(*signature.choices)
     for name in parameters:
         mapped = mapping.get(name)
         if mapped is None and (target_columns is None or name in target_columns):
@@ -217,11 +220,15 @@ def _async_form(function: object) -> Callable[..., Coroutine[object, object, obj
 
     Called directly, these evaluators create an event loop each time. None also for a subclass with its own `__call__`.
     """
-    made, called = (getattr(type(function), name, None) for name in ("_to_async", "__call__"))
-    if not all(str(getattr(each, "__module__", "")).startswith(_AZURE) for each in (made, called)):
-        return None
-    awaited: Callable[..., Coroutine[object, object, object]] | None = made and made(function)
-    return awaited
+    for member in ("_to_async", "__call__"):
+        defined_in = getattr(getattr(type(function), member, None), "__module__", "")
+        if not str(defined_in).startswith(_AZURE):
+            return None
+    async_form: Callable[..., Coroutine[object, object, object]] = type(function)._to_async(function)  # type: ignore[attr-defined]
+    return async_form
+
+
+# -- calling an evaluator
 
 
 def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner) -> Outcome:
@@ -233,9 +240,11 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
     try:
         values = copy_unless_pure(evaluator, arguments)
         result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
-        return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
+        if isinstance(result, (Partial, Failure)):  # from functions of our own that stand in for evaluators
+            return result
+        return as_output(result, evaluator.name)
     except BaseException as error:  # noqa: BLE001 - even SystemExit is only an error of this row
-        return failure(error)
+        return as_failure(error)
     finally:
         end_if_forked(process)
 
@@ -262,14 +271,14 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
     except RunError:
         raise
     except BaseException as error:  # noqa: BLE001 - an evaluator may raise anything; a cancellation of this task goes on
-        if is_our_own(error):
+        if cancels_this_task(error):
             raise
-        return failure(error)
+        return as_failure(error)
     finally:
         end_if_forked(process)
 
 
-def is_our_own(error: BaseException) -> bool:
+def cancels_this_task(error: BaseException) -> bool:
     """Return True if the exception cancels the current task, so it must be raised again.
 
     These are a cancellation of the task and a second Ctrl-C. A CancelledError or KeyboardInterrupt that user code
@@ -308,6 +317,8 @@ def _copy(value: object, depth: int) -> object:
     return copied if type(value) is list else tuple(copied)
 
 
+# -- what an evaluator returned, as plain data
+
 _MOST_BYTES = 16 << 20
 _TOO_LARGE = "{}.{} is larger than 16 MB; return less for one row"
 
@@ -324,27 +335,28 @@ def as_output(result: object, name: str) -> Output | Partial:
     """
     output: Output = {}
     lost: dict[str, str] = {}
-    no_numbers = []
-    for key, value in (result if isinstance(result, (dict, Mapping)) else {name: _checked_number(result)}).items():
+    not_finite: list[str] = []
+    values = result if isinstance(result, (dict, Mapping)) else {name: _checked_number(result)}
+    for key, value in values.items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
-            output[key] = cast("JSON", value)
             if type(value) is str and len(value) > _MOST_BYTES:
                 raise ValueError(_TOO_LARGE.format(name, key))
+            output[key] = cast("JSON", value)
             continue
         try:
-            ((text, found),) = cast("Output", plain({key: value}, path=name)).items()
+            ((plain_key, plain_value),) = cast("Output", plain({key: value}, path=name)).items()
         except TypeError as error:
             lost[str(key)] = str(error)
             if type(key) is str:
                 output[key] = None
             continue
-        if len(dumps(found)) > _MOST_BYTES:
-            raise ValueError(_TOO_LARGE.format(name, text))
-        output[text] = found
-        if found is None and value is not None:
-            lost[text] = f"{name}.{text}: the number is not finite"
-            no_numbers.append(text)
-    return Partial(output, lost, _not_scored(output, lost, no_numbers, name)) if lost else output
+        if len(dumps(plain_value)) > _MOST_BYTES:
+            raise ValueError(_TOO_LARGE.format(name, plain_key))
+        output[plain_key] = plain_value
+        if plain_value is None and value is not None:
+            lost[plain_key] = f"{name}.{plain_key}: the number is not finite"
+            not_finite.append(plain_key)
+    return Partial(output, lost, _not_scored(output, lost, not_finite, name)) if lost else output
 
 
 def _checked_number(result: object) -> object:
@@ -356,29 +368,29 @@ def _checked_number(result: object) -> object:
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("the evaluator returned a coroutine that nothing awaits: define it with `async def`")
-    number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "tolist") else result
-    if result is None or not isinstance(number, (bool, int, float, type(None))):
+    may_be_number = isinstance(result, (int, float)) or hasattr(result, "tolist")
+    if not may_be_number or not isinstance(plain(result, path="it"), (int, float, type(None))):
         raise TypeError(f"the evaluator returned a {type(result).__name__}; expected a dict or a number")
     return result
 
 
-def _not_scored(output: Output, lost: Mapping[str, str], no_numbers: Sequence[str], name: str) -> Failure | None:
+def _not_scored(output: Output, lost: Mapping[str, str], not_finite: Sequence[str], name: str) -> Failure | None:
     """Return the error that excludes a row with null values from the metrics, or None if the row still counts.
 
     It is excluded if a judged metric is not finite or no value is left. The `_result` and `_passed` keys of metrics
     that are not finite become null in `output`.
     """
-    judged = [key for key in no_numbers if key == name or f"{key}_result" in output]
-    for key in (f"{key}{end}" for key in judged for end in ("_result", "_passed")):
-        if key in output:
-            output[key] = None
+    judged = [key for key in not_finite if key == name or f"{key}_result" in output]
+    for key in judged:
+        for verdict in (f"{key}_result", f"{key}_passed"):
+            if verdict in output:
+                output[verdict] = None
+    if judged:
+        return Failure("NotScoredError", lost[judged[0]])
     left = [value for key, value in output.items() if value is not None and not has_no_mean(key, output)]
-    if no_numbers:
+    if not_finite:
         left = [value for value in left if isinstance(value, (int, float))]
-    return None if left and not judged else Failure("NotScoredError", lost[judged[0]] if judged else min(lost.values()))
-
-
-_TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
+    return None if left else Failure("NotScoredError", min(lost.values()))
 
 
 def has_no_mean(key: str, output: Output) -> bool:
@@ -386,9 +398,10 @@ def has_no_mean(key: str, output: Output) -> bool:
 
     A token count is recognized by its metric: `relevance_total_tokens` next to `relevance`.
     """
-    if key.endswith("_threshold"):
-        return True
-    return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
+    for ending in ("_prompt_tokens", "_completion_tokens", "_total_tokens"):
+        if key.endswith(ending):
+            return key.removesuffix(ending) in output
+    return key.endswith("_threshold")
 
 
 def _is_plain_number(value: object) -> bool:
@@ -398,13 +411,17 @@ def _is_plain_number(value: object) -> bool:
     return type(value) is int and value.bit_length() <= 64
 
 
-def failure(error: BaseException) -> Failure:
+# -- an exception of user code, as a row's error
+
+
+def as_failure(error: BaseException) -> Failure:
     """Return an exception as a row's error: its type, its message on one line, and for endpoint errors the cause."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code
         text = ""
-    kind, text = type(error).__name__, text[:2000] or "no message"
+    text = text[:2000] or "no message"
+    kind = type(error).__name__
     if not isinstance(error, EndpointError):
         return Failure(kind, text, place=_place_in_user_code(error))
     cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")
@@ -421,85 +438,9 @@ _NOT_USER_CODE = (
 
 def _place_in_user_code(error: BaseException) -> str | None:
     """Return file name and line of the innermost user code that an exception passed, or None if it passed none."""
-    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [(name, line) for name, line in places if not name.startswith(_NOT_USER_CODE)]
-    return f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else None
-
-
-# -- a plain function as a target: it takes columns as keywords and returns columns
-
-
-class CallableTarget(Target):
-    """Calls `function(**columns)` for each row with the columns of its parameters, or all columns for `**kwargs`.
-
-    A returned dict or dataclass becomes columns; any other value becomes the column `response`. A synchronous function
-    runs in up to `concurrency` threads, a coroutine function in `loop`. After `limit_s` seconds a call counts as timed
-    out; its thread is not stopped.
-    """
-
-    def __init__(
-        self, function: Callable[..., object], mapping: Mapping[str, Mapped], concurrency: int, limit_s: float
-    ) -> None:
-        """Read the function's parameters and prepare its threads; `limit_s` is the time limit of one call in seconds.
-
-        Raises:
-            ConfigurationError: the parameters cannot be read.
-        """
-        self.name = getattr(function, "__name__", type(function).__name__)
-        self.signature: Signature = read_signature(function, "the target")
-        self._function = function
-        self._bind: Binder = make_binder(self.signature, mapping, "the target")
-        self._limit_s = limit_s
-        self._threads = None if is_async(function) else Threads(concurrency, "target")
-        self.loop = UserLoop()
-        """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
-
-    def _arguments(self, row: Row) -> dict[str, object]:
-        """Return the columns that the function's parameters take, by parameter name."""
-        return self._bind(row.values, {})
-
-    def inputs(self, row: Row) -> JSON:
-        """Return the columns that the function is called with."""
-        return self._arguments(row)  # type: ignore[return-value]
-
-    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Call the function on a row, in a thread or the user loop; return the columns of its answer.
-
-        Raises:
-            TimedOutError: the call took longer than the time limit.
-            Exception: whatever the function raises.
-        """
-        function = partial(self._function, **private_copies(self._arguments(row)))
-        ready = []  # the awaitable that a synchronous function has returned
-        try:
-            if self._threads is not None:
-                value = await self._threads.call(function, self._limit_s)
-                if not inspect.isawaitable(value):
-                    return _columns(value)
-                ready.append(value)
-            called = self.loop.call("the target", lambda: ready.pop() if ready else function(), self._limit_s)
-            return _columns(await called)
-        except LateError as late:
-            raise TimedOutError(f"target {self.name!r} {late}") from None
-
-    def fingerprint(self) -> str | None:
-        """Return the fingerprint of the function's code, or None if it has none."""
-        return fingerprint(self._function)
-
-    def describe(self) -> dict[str, JSON]:
-        """Return the kind and name of the target."""
-        return {"kind": "function", "name": self.name}
-
-    async def close(self) -> None:
-        """Shut the threads down."""
-        if self._threads is not None:
-            self._threads.shutdown()
-
-
-def _columns(value: object) -> TargetOutput:
-    """Return a target function's value as columns: a mapping or dataclass by key, any other value as `response`."""
-    if isinstance(value, Mapping):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return {"response": value}
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_USER_CODE):
+            place = f"{Path(file).name}:{line}"
+    return place

@@ -16,7 +16,7 @@ from tunecheck._loops import LoopThread
 from tunecheck._worker_process import Pipes
 from tunecheck.formats._reading import RowCache
 from tunecheck.pipeline._mapping import is_async
-from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
+from tunecheck.pipeline._scoring import Outcome, Scorer, as_failure, call_async
 from tunecheck.pipeline._worker_queues import Arguments, Work, run_batch
 from tunecheck.plugins import load_file
 
@@ -88,7 +88,7 @@ class _Server:
                 load_file(Path(file), name)
             evaluator: Scorer = pickle.loads(loadable.pickled)  # noqa: S301 - the run wrote it
         except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
-            found = failure(error)
+            found = as_failure(error)
             return f"{found.type}: {found.message}"
         if is_async(evaluator.function):
             evaluator = Scorer(evaluator.name, partial(self._await, evaluator), pure=True)

@@ -24,7 +24,7 @@ from tunecheck._files import Failure
 from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck.formats._reading import RowCache, begin_row
 from tunecheck.pipeline._model_calls import ROW
-from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, call, call_async, failure, is_our_own
+from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, as_failure, call, call_async, cancels_this_task
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls
@@ -79,16 +79,14 @@ class Executor(Protocol):
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Run one batch; an exception ends the run."""
-        ...
 
     async def close(self) -> None:
         """Shut threads and processes down."""
-        ...
 
 
 @dataclass(slots=True)
-class _BatchInThread:
-    """The outcomes of a batch so far, and the start time of its current call."""
+class _Progress:
+    """The progress of a batch in its thread: the outcomes so far, and the start time of the current call."""
 
     outcomes: list[list[Outcome]] = field(default_factory=list)
     begun: float | None = None
@@ -104,29 +102,27 @@ def _queued_s() -> float:
         return 0.0
 
 
-def run_batch(
-    evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None
-) -> QueueReply:
+def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Progress | None = None) -> QueueReply:
     """Run synchronous evaluators on some rows in the current thread; return the outcomes.
 
-    `under_way` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
+    `progress` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
     """
-    under_way = under_way or _BatchInThread()
+    progress = progress or _Progress()
     wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
             outcomes: list[Outcome] = []
-            under_way.outcomes.append(outcomes)
+            progress.outcomes.append(outcomes)
             begin_row(work.row)
             for evaluator, arguments in zip(evaluators, work.arguments, strict=True):
-                under_way.begun = time.monotonic()
+                progress.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
-                if under_way.left:
-                    return QueueReply(under_way.outcomes)
+                if progress.left:
+                    return QueueReply(progress.outcomes)
     # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it.
     wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
     waits = wall > _SHORT_S and cpu < _WAITING * wall
-    return QueueReply(under_way.outcomes, wall if waits else cpu, waits)
+    return QueueReply(progress.outcomes, wall if waits else cpu, waits)
 
 
 def late(name: str, error: LateError) -> Failure:
@@ -149,13 +145,13 @@ class ThreadExecutor:
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Run a batch in a thread; a call that takes too long fails, and the remaining calls run in another thread."""
-        under_way = _BatchInThread()
+        progress = _Progress()
         try:
-            work = partial(copy_context().run, run_batch, self._evaluators, batch, under_way)
-            return await self._threads.call(work, self._limit_s, lambda: under_way.begun)
+            work = partial(copy_context().run, run_batch, self._evaluators, batch, progress)
+            return await self._threads.call(work, self._limit_s, lambda: progress.begun)
         except LateError as error:
-            under_way.left = True
-            return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
+            progress.left = True
+            return await self._without_last(batch, [list(row) for row in progress.outcomes], error)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
         """Return the outcomes of a batch after its last started call timed out; run the calls after it.
@@ -199,16 +195,17 @@ class AsyncExecutor:
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Await the evaluator on each row of the batch; a timeout or exception is an outcome."""
-        return QueueReply(
-            [[None if each is None else await self._call(each) for each in work.arguments] for work in batch]
-        )
+        outcomes = [[await self._call(arguments) for arguments in work.arguments] for work in batch]
+        return QueueReply(outcomes)
 
-    async def _call(self, arguments: dict[str, object]) -> Outcome:
-        """Return the outcome of one call; exceptions and a timeout become a Failure.
+    async def _call(self, arguments: Arguments) -> Outcome:
+        """Return the outcome of one call, None without arguments; exceptions and a timeout become a Failure.
 
         Raises:
             CancelledError: the run cancelled this task; a cancellation by user code is a Failure.
         """
+        if arguments is None:
+            return None
         called = partial(call_async, self._evaluator, arguments)
         try:
             if self._calls is not None:
@@ -217,9 +214,9 @@ class AsyncExecutor:
         except LateError as error:
             return late(self._evaluator.name, error)
         except asyncio.CancelledError as error:
-            if is_our_own(error):
+            if cancels_this_task(error):
                 raise
-            return failure(error)
+            return as_failure(error)
 
     async def close(self) -> None:
         """Do nothing: there are no threads or processes."""
@@ -395,15 +392,21 @@ class WorkerQueue:
 
         If retries often succeed, the evaluators are not thread-safe: all later batches run one at a time.
         """
-        failed = {n: each.type for n, each in enumerate(outcomes) if isinstance(each, Failure)}
-        failed = {n: kind for n, kind in failed.items() if kind != LATE and self._confirmed[kind] < _MOST_CONFIRMED}
-        if not failed:
+        kinds: dict[int, str] = {}
+        for position, outcome in enumerate(outcomes):
+            if (
+                isinstance(outcome, Failure)
+                and outcome.type != LATE
+                and self._confirmed[outcome.type] < _MOST_CONFIRMED
+            ):
+                kinds[position] = outcome.type
+        if not kinds:
             return
-        only = [arguments if n in failed else None for n, arguments in enumerate(work.arguments)]
-        (again,) = (await self._run_exclusively([work._replace(arguments=only)])).outcomes
-        for n, kind in failed.items():
-            outcomes[n] = again[n]
-            if isinstance(again[n], Failure):
+        arguments = [given if position in kinds else None for position, given in enumerate(work.arguments)]
+        (retried,) = (await self._run_exclusively([work._replace(arguments=arguments)])).outcomes
+        for position, kind in kinds.items():
+            outcomes[position] = retried[position]
+            if isinstance(retried[position], Failure):
                 self._confirmed[kind] += 1
             else:
                 self._rescued += 1

@@ -78,7 +78,7 @@ class TableBuilder:
         """The values of columns that have only few, short values; the run was not grouped by them."""
         self._slice_texts: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
         self._texts: dict[str | None, str | None] = {}
-        self._given: list[str | None] = []
+        self._given_ids: list[str | None] = []
         self._sources: list[str | None] = []
         self._contents: list[str] = []
         self._columns: dict[str, MetricColumn] = {}
@@ -94,10 +94,10 @@ class TableBuilder:
         """Read all rows of the run and return its table; call this once."""
         for columns, count in self._blocks():
             self._take(columns, count)
-        for name, part in self._parts.items():
+        for part in self._parts.values():
             for each in part.evaluator.columns:
                 self._columns[each].fill(self._rows)
-            choose_main_metric(part.evaluator, self._columns, self._entry(name))
+            choose_main_metric(part.evaluator, self._columns, part.declared)
         row_ids, named = self._row_ids()
         items, first_rows = self._items(row_ids)
         # A column that no row has gives no labels. An item has the labels of its first trial.
@@ -106,9 +106,8 @@ class TableBuilder:
         }
         slices: Mapping[str, Labels] = self._slices
         if first_rows is not None:
-            labels, slices = (
-                {name: [each[row] for row in first_rows] for name, each in of.items()} for of in (labels, slices)
-            )
+            labels = {name: [values[row] for row in first_rows] for name, values in labels.items()}
+            slices = {name: [values[row] for row in first_rows] for name, values in slices.items()}
         opened = self._opened
         return RunTable(
             info=self._info(items),
@@ -159,9 +158,8 @@ class TableBuilder:
             for first, block in source.blocks():
                 columns = self._decoded(block)
                 if columns is None:
-                    columns = self._columns_of(
-                        [read_row(line, source.path, at) for at, line in enumerate(block, first)]
-                    )
+                    rows = [read_row(line, source.path, at) for at, line in enumerate(block, first)]
+                    columns = self._columns_of(rows)
                 yield columns, len(block)
         else:
             records = source.records()
@@ -189,15 +187,11 @@ class TableBuilder:
             return None
         return dict(zip(keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
 
-    def _entry(self, name: str) -> EvaluatorEntry:
-        """Return the run's description of an evaluator; an empty one if it describes none."""
-        return self._declared.get(name, EvaluatorEntry())
-
     def _part(self, name: str) -> EvaluatorPart:
         """Return the part of the table for an evaluator; make it if it is new."""
         if name not in self._parts:
-            part = EvaluatorPart.of(name, self._entry(name), nulls_are_errors=self._is_foreign)
-            self._parts[name] = part
+            declared = self._declared.get(name, EvaluatorEntry())
+            self._parts[name] = EvaluatorPart.of(name, declared, nulls_are_errors=self._is_foreign)
         return self._parts[name]
 
     # -- columns
@@ -252,7 +246,7 @@ class TableBuilder:
         if _LATENCY in columns:
             taken = map(number_of, columns[_LATENCY])
             self._latencies_ms += [each for each in taken if each == each]
-        self._name(columns, count)
+        self._take_identities(columns, count)
         self._rows += count
         self._errors += len(failed)
 
@@ -285,33 +279,19 @@ class TableBuilder:
 
     # -- names
 
-    def _name(self, columns: Columns, count: int) -> None:
-        """Record the ids, content fingerprints, trials and causes of a block of `count` rows.
-
-        A recorded fingerprint counts unless the row holds answers in columns of the data; then it is computed again.
-        """
+    def _take_identities(self, columns: Columns, count: int) -> None:
+        """Record the ids, content fingerprints, trials and causes of a block of `count` rows."""
         absent: Cells = [UNSET] * count
-        row_ids, own_ids, prints = (columns.get(key, absent) for key in ("row_id", "inputs.id", "row_fingerprint"))
-        named = (usable_id(own) if cell is UNSET else cell for cell, own in zip(row_ids, own_ids, strict=True))
-        given = [each if isinstance(each, str) else None for each in named]
-        self._given += given
-        known = [cell is not UNSET for cell in row_ids]
-        for key in self._answer_keys:
-            if key in columns:
-                known = [had and cell is UNSET for had, cell in zip(known, columns[key], strict=True)]
-        recorded = (each if isinstance(each, str) else "" for each in prints)
-        if not any(known):
-            self._contents += self._fingerprints(columns, count)
-        elif all(known):
-            self._contents += recorded
+        row_ids: list[str | None] = []
+        for recorded, own in zip(columns.get("row_id", absent), columns.get("inputs.id", absent), strict=True):
+            row_id = usable_id(own) if recorded is UNSET else recorded
+            row_ids.append(row_id if isinstance(row_id, str) else None)
+        self._given_ids += row_ids
+        self._contents += self._block_contents(columns, count)
+        if _SOURCE in columns and _TRIAL in columns:
+            self._sources += map(self._source, row_ids, columns[_SOURCE], columns[_TRIAL])
         else:
-            found = zip(known, recorded, self._fingerprints(columns, count), strict=True)
-            self._contents += (content if is_known else own for is_known, content, own in found)
-        self._sources += (
-            [None] * count
-            if _SOURCE not in columns or _TRIAL not in columns
-            else map(self._source, given, columns[_SOURCE], columns[_TRIAL])
-        )
+            self._sources += [None] * count
         self._simulated += sum(cell is True for cell in columns.get("outputs.simulated", ()))
         causes = columns.get("cause", absent)
         if self._causes is None and any(cell is not UNSET for cell in causes):
@@ -319,6 +299,22 @@ class TableBuilder:
         if self._causes is not None:
             numbered = enumerate(causes, self._rows)
             self._causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
+
+    def _block_contents(self, columns: Columns, count: int) -> Iterable[str]:
+        """Return the content fingerprint of each row in a block of `count` rows.
+
+        A recorded fingerprint counts unless the row holds answers in columns of the data; then it is computed again.
+        """
+        absent: Cells = [UNSET] * count
+        is_recorded = [cell is not UNSET for cell in columns.get("row_id", absent)]
+        for key in self._answer_keys:
+            if key in columns:
+                is_recorded = [was and cell is UNSET for was, cell in zip(is_recorded, columns[key], strict=True)]
+        recorded = [cell if isinstance(cell, str) else "" for cell in columns.get("row_fingerprint", absent)]
+        if all(is_recorded):
+            return recorded
+        computed = self._fingerprints(columns, count)
+        return (old if keep else new for keep, old, new in zip(is_recorded, recorded, computed, strict=True))
 
     def _item_causes(self, of_row: Sequence[int] | None) -> Mapping[int, frozenset[str]] | None:
         """Return each failed item's causes over all its trials; None if no row records a cause."""
@@ -332,10 +328,12 @@ class TableBuilder:
             found[of_row[row]] = found.get(of_row[row], frozenset()) | alone[cause]
         return found
 
-    def _source(self, given: str | None, source: Cell, trial: Cell) -> str | None:
+    def _source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
         """Return the id of the row that a trial repeats; None if the row is no trial."""
-        text = None if trial is UNSET else self._text(source)
-        return text if text is not None and (given == text or (given or "").startswith(f"{text}#")) else None
+        source_id = None if trial is UNSET else self._text(source)
+        if source_id is None or row_id is None:
+            return None
+        return source_id if row_id == source_id or row_id.startswith(f"{source_id}#") else None
 
     def _fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
         """Return the fingerprint of each row's inputs, without the columns that hold answers or mark trials.
@@ -371,10 +369,10 @@ class TableBuilder:
 
         If an id is missing, or repeated in another program's results, rows are numbered.
         """
-        given = [each for each in self._given if each is not None]
-        if len(given) < self._rows or (self._is_foreign and len(set(given)) < self._rows):
+        row_ids = [row_id for row_id in self._given_ids if row_id is not None]
+        if len(row_ids) < self._rows or (self._is_foreign and len(set(row_ids)) < self._rows):
             return [f"row-{number}" for number in range(1, self._rows + 1)], False
-        return given, not all(_BY_POSITION.fullmatch(each) for each in given)
+        return row_ids, not all(_BY_POSITION.fullmatch(row_id) for row_id in row_ids)
 
     def _items(self, row_ids: Sequence[str]) -> tuple[Items, Sequence[int] | None]:
         """Return the items that comparisons pair, and the first row of each; None as rows if each row is an item.

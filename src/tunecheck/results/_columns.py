@@ -31,6 +31,9 @@ Cells: TypeAlias = Sequence[Cell]
 Columns: TypeAlias = Mapping[str, Cells]
 """Rows as columns. A cell is UNSET if its row lacks the column; cells that the table does not need may be JSON text."""
 
+MetricColumns: TypeAlias = dict[str, MetricColumn]
+"""The columns of a table's metrics, by the metric's full name."""
+
 NameOf = Callable[[str], "tuple[str, str] | None"]
 
 
@@ -80,7 +83,7 @@ class EvaluatorPart:
         )
         return cls(columns, declared, nulls_are_errors)
 
-    def learn(self, added: Sequence[str], columns: dict[str, MetricColumn]) -> None:
+    def learn(self, added: Sequence[str], columns: MetricColumns) -> None:
         """Determine for each new key whether it holds a verdict, a number, or neither; make its column."""
         start = f"outputs.{self.evaluator.name}."
         self.keys += [start + key for key in added]
@@ -98,9 +101,7 @@ class EvaluatorPart:
                 if column is not None:
                     self.numbers.append((start + key, column))
 
-    def _column(
-        self, key: str, metric: str, means: MetricEntry, columns: dict[str, MetricColumn]
-    ) -> MetricColumn | None:
+    def _column(self, key: str, metric: str, means: MetricEntry, columns: MetricColumns) -> MetricColumn | None:
         """Return the column of a key, new if necessary; None if the evaluator already has 300 metrics."""
         evaluator = self.evaluator
         name = f"{evaluator.name}.{key}"
@@ -144,9 +145,8 @@ class EvaluatorPart:
         """Return the state of the row at `at` in the block, which has neither a verdict nor a number."""
         own = [columns[key][at] for key in self.keys if columns[key][at] is not UNSET]
         if not own:
-            return (
-                State.ERROR if "error.target" in columns and columns["error.target"][at] is not UNSET else State.ABSENT
-            )
+            target_failed = "error.target" in columns and columns["error.target"][at] is not UNSET
+            return State.ERROR if target_failed else State.ABSENT
         all_null = all(value is None for value in own)
         return State.ERROR if self.nulls_are_errors and all_null else State.NOT_APPLICABLE
 
@@ -200,7 +200,7 @@ def _is_repeated(key: str, known: set[str]) -> bool:
     return key.endswith("_passed") and f"{key.removesuffix('_passed')}_result" in known
 
 
-def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry) -> None:
+def choose_main_metric(evaluator: EvaluatorColumns, columns: MetricColumns, declared: EvaluatorEntry) -> None:
     """Drop an evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
     The main metric is the pass rate of its primary metric if rows passed or failed, else the number that it declares as
@@ -226,7 +226,7 @@ def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricCol
 
 
 def _link_score_to_verdict(
-    verdict: MetricColumn, evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry
+    verdict: MetricColumn, evaluator: EvaluatorColumns, columns: MetricColumns, declared: EvaluatorEntry
 ) -> None:
     """Link a metric's score column to its pass/fail column, and note whether it only repeats the verdicts."""
     name = evaluator.name
@@ -240,10 +240,7 @@ def _link_score_to_verdict(
 
 
 def _main(
-    evaluator: EvaluatorColumns,
-    columns: dict[str, MetricColumn],
-    primary: MetricColumn | None,
-    declared: EvaluatorEntry,
+    evaluator: EvaluatorColumns, columns: MetricColumns, primary: MetricColumn | None, declared: EvaluatorEntry
 ) -> str | None:
     """Return the name of the evaluator's main column: its pass rate, declared primary, or own name; else its first.
 

@@ -100,21 +100,19 @@ def answered_by(manifest: RunFile) -> str:
 def _seconds(manifest: RunFile) -> float | None:
     """Return the duration of the run, or of its last part if it was resumed; None if it has not ended."""
     try:
-        begun, ended = (
-            datetime.fromisoformat(str(time)) for time in (manifest.started or manifest.created, manifest.ended)
-        )
-        return (ended - begun).total_seconds()
+        began = datetime.fromisoformat(str(manifest.started or manifest.created))
+        return (datetime.fromisoformat(str(manifest.ended)) - began).total_seconds()
     except (TypeError, ValueError):  # the run has not ended, or its times were edited by hand
         return None
 
 
 def _cost(usage: JSON) -> Mapping[str, float] | None:
     """Return the cost of a run by currency; None if a price or token count is unknown, or nothing was paid for."""
-    spent = [each for each in usage.values() if isinstance(each, dict)] if isinstance(usage, dict) else []
     sums: defaultdict[str, float] = defaultdict(float)
-    for each in spent:
-        cost, currency = each.get("cost"), each.get("currency")
-        if not isinstance(cost, (int, float)) or each.get("uncounted_calls"):
-            return None
-        sums[str(currency or "")] += cost
+    for spending in usage.values() if isinstance(usage, dict) else ():
+        if isinstance(spending, dict):
+            cost, currency = spending.get("cost"), spending.get("currency")
+            if not isinstance(cost, (int, float)) or spending.get("uncounted_calls"):
+                return None
+            sums[str(currency or "")] += cost
     return sums or None
