@@ -86,15 +86,17 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     failing = {name for name, output in state.outputs.items() if _fails(output)}
     if not failing:
         return
-    judges = [evaluator for evaluator in evaluators if evaluator.name in state.outputs]
+    with_output = [evaluator for evaluator in evaluators if evaluator.name in state.outputs]
     arguments: dict[str, object] = {}
-    for judge in sorted(judges, key=lambda judge: judge.name in failing):  # arguments of failing ones take precedence
-        arguments |= judge.bind(state.row.values, state.target)
+    # The arguments of failing evaluators come last, so that they replace those of the others.
+    for evaluator in sorted(with_output, key=lambda bound: bound.name in failing):
+        arguments |= evaluator.bind(state.row.values, state.target)
     faults: list[Fault] = []
-    for judge in judges:
-        for key, value in state.outputs[judge.name].items() if judge.name in failing else ():
-            if key.endswith(_PROPERTIES):
-                faults += read_faults(value)
+    for evaluator in with_output:
+        if evaluator.name in failing:
+            for key, value in state.outputs[evaluator.name].items():
+                if key.endswith(_PROPERTIES):
+                    faults += read_faults(value)
     answer = GivenAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer

@@ -420,8 +420,7 @@ def as_failure(error: BaseException) -> Failure:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code
         text = ""
-    text = text[:2000] or "no message"
-    kind = type(error).__name__
+    kind, text = type(error).__name__, text[:2000] or "no message"
     if not isinstance(error, EndpointError):
         return Failure(kind, text, place=_place_in_user_code(error))
     cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")

@@ -195,8 +195,7 @@ class AsyncExecutor:
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Await the evaluator on each row of the batch; a timeout or exception is an outcome."""
-        outcomes = [[await self._call(arguments) for arguments in work.arguments] for work in batch]
-        return QueueReply(outcomes)
+        return QueueReply([[await self._call(arguments) for arguments in work.arguments] for work in batch])
 
     async def _call(self, arguments: Arguments) -> Outcome:
         """Return the outcome of one call, None without arguments; exceptions and a timeout become a Failure.

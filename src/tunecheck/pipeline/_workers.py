@@ -42,14 +42,13 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     shared = [evaluator for evaluator in plan.evaluators if _may_share(evaluator, plan)]
     isolated = [evaluator for evaluator in plan.evaluators if evaluator not in shared and _is_isolated(evaluator, plan)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
-    limit_s = plan.evaluator_timeout
     executors = []
     sharing = [evaluator for evaluator in shared if evaluator.name not in refused]
     if sharing:
-        executors.append(ProcessExecutor(sharing, limit_s, workers=plan.workers))
+        executors.append(ProcessExecutor(sharing, plan.evaluator_timeout, workers=plan.workers))
     for evaluator in isolated:
         if evaluator.name not in refused:
-            executors.append(ProcessExecutor([evaluator], limit_s, workers=1, threads=plan.concurrency))
+            executors.append(ProcessExecutor([evaluator], plan.evaluator_timeout, workers=1, threads=plan.concurrency))
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
     if refused:

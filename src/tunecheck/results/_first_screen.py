@@ -79,34 +79,60 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     given.
     """
     manifest, summary = run.manifest(), run.metrics()
-    metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
-    kinds = _mapping(_mapping(summary.get("by")).get("row_kind"))
-    groups = [_Group(f"all {plural(rows, 'row')}", metrics, rows)]
-    for kind, of in sorted(kinds.items(), reverse=True) if len(kinds) > 1 else ():  # calls before answers
-        count = _count(_mapping(of).get("row_count"))
-        groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
-    figures = {
-        name: [_figure(run, manifest, name, each.metrics) for each in groups]
-        for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, kinds or None)
-    }
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
-    said = [f"{stopped_text(manifest.stopped)}."] if manifest.stopped is not None else []
-    if summary.get("simulated") is True:
-        some = 0 < failures.simulated_answers < rows
-        said.append(f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
-    for name in _shown_first(figures, metrics):
-        by_judge = manifest.evaluators[name].judge is not None
-        said.append(_passed_sentence(figures[name][0], metrics, by_judge=by_judge))
-    if failed := _count(summary.get("failed_rows")):
-        said.append(f"{plural(failed, 'row')} ended in an error.")
+    groups = _row_groups(summary)
+    figures: dict[str, list[MainFigure]] = {}
+    for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary) or None):
+        entry = manifest.evaluators[name]
+        uncalibrated = is_uncalibrated(run.folder.parent, entry)
+        figures[name] = [main_figure_of(name, entry, group.metrics, is_uncalibrated=uncalibrated) for group in groups]
     counts = failures.causes
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
     other = _other_reason(failures, causes)
-    words, aim, is_serving = _next_step(run, manifest, summary, () if other else causes)
-    next_step = f"Next, {aim}:  {command_line([*words, *where])}"
-    table = _table(figures, causes, groups, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}")
-    return FirstScreen(" ".join(said), _main_cause(failures, causes, other), next_step, table, is_serving)
+    words, purpose, is_serving = _next_step(run, manifest, summary, () if other else causes)
+    return FirstScreen(
+        passed=" ".join(_passed_sentences(manifest, summary, failures, figures)),
+        cause=_main_cause(failures, causes, other),
+        next_step=f"Next, {purpose}:  {command_line([*words, *where])}",
+        table=_table(figures, causes, groups, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}"),
+        is_serving=is_serving,
+    )
+
+
+def _row_kinds(summary: Metrics) -> Mapping[str, JSON]:
+    """Return the metrics of each kind of row: `call`, `answer`; empty if no row has a ground truth."""
+    return _mapping(_mapping(summary.get("by")).get("row_kind"))
+
+
+def _row_groups(summary: Metrics) -> list[_Group]:
+    """Return the groups of rows that the table shows: all rows, and each kind of row if there are several kinds."""
+    rows = _count(summary.get("rows"))
+    groups = [_Group(f"all {plural(rows, 'row')}", _mapping(summary.get("metrics")), rows)]
+    kinds = _row_kinds(summary)
+    if len(kinds) > 1:
+        for kind in sorted(kinds, reverse=True):  # calls before answers
+            metrics = _mapping(kinds[kind])
+            count = _count(metrics.get("row_count"))
+            groups.append(_Group(f"{clean(kind, 20)} ({count:,})", metrics, count))
+    return groups
+
+
+def _passed_sentences(
+    manifest: RunFile, summary: Metrics, failures: Failures, figures: Mapping[str, Sequence[MainFigure]]
+) -> Iterator[str]:
+    """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed."""
+    metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
+    if manifest.stopped is not None:
+        yield f"{stopped_text(manifest.stopped)}."
+    if summary.get("simulated") is True:
+        some = 0 < failures.simulated_answers < rows
+        yield f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}."
+    for name in _shown_first(figures, metrics):
+        by_judge = manifest.evaluators[name].judge is not None
+        yield _passed_sentence(figures[name][0], metrics, by_judge=by_judge)
+    if failed := _count(summary.get("failed_rows")):
+        yield f"{plural(failed, 'row')} ended in an error."
 
 
 def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
@@ -123,16 +149,11 @@ def order_evaluators(names: Collection[str], declared: str | None, kinds: Contai
 def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
     """Return the primary evaluator, and up to two others that cover rows to which the primary does not apply."""
     primary, *others = [*names] or [""]
+    if not primary:
+        return []
     left = _count(metrics.get(f"{primary}.not_applicable_count"))
-    return [primary, *(name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left)][
-        : 3 if primary else 0
-    ]
-
-
-def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFigure:
-    """Return an evaluator's main figure over these metrics, marked if it is a judge without a calibration."""
-    entry = manifest.evaluators[name]
-    return main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
+    covering = [name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left]
+    return [primary, *covering[:2]]
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
@@ -142,11 +163,12 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
     if figure.value is None:
         return f"{clean(name, 60)} scored no row."
     unit = "answer" if f"{name}.pass_at_1" in metrics else "row"
-    said = f"mean {figure.text} over {plural(scored, unit)}"
+    result = f"mean {figure.text} over {plural(scored, unit)}"
     if figure.is_rate:
-        said = f"{round(figure.value * scored):,} of {plural(scored, unit)} passed ({figure.value:.1%})"
+        result = f"{round(figure.value * scored):,} of {plural(scored, unit)} passed ({figure.value:.1%})"
     judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ", as judged" * by_judge
-    return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {plural(left, unit)}' if left else ''}."
+    not_applicable = f"; not applicable to {plural(left, unit)}" if left else ""
+    return f"{clean(name, 60)}: {result}{judge}{not_applicable}."
 
 
 def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | None:
@@ -155,13 +177,13 @@ def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | N
     Without causes, reasons and errors, return the scores below a threshold, or None if no row failed.
     """
     groups = [*failures.reasons.values()]
-    for stage, errors_of in failures.errors.items():
-        groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
+    for stage, errors in failures.errors.items():
+        groups += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
     if not groups and not causes:  # a score below its threshold is neither a cause nor a reason
         for name, below in failures.faults.items():
-            groups += [replace(each, title=f"{name}: {each.title}") for each in below.values()]
-    found = max(groups, key=lambda each: each.rows, default=None)
-    return found if found is not None and (not causes or found.rows > failures.causes[causes[0]].rows) else None
+            groups += [replace(fault, title=f"{name}: {fault.title}") for fault in below.values()]
+    most_rows = failures.causes[causes[0]].rows if causes else 0
+    return max((group for group in groups if group.rows > most_rows), key=lambda group: group.rows, default=None)
 
 
 def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup | None) -> str:
@@ -172,9 +194,11 @@ def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup |
     if not causes:
         return "No row failed."
     first, cause = failures.causes[causes[0]], cause_named(causes[0])
-    failed = sum(each.rows for each in failures.causes.values())
-    told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
-    error = "" if told is None else f" ({clean(_OWN_ERROR.sub('', told), 200)})"
+    failed = sum(group.rows for group in failures.causes.values())
+    target_errors = {group.example: group.words for group in failures.errors.get("target", {}).values()}
+    error = ""
+    if first.example in target_errors:
+        error = f" ({clean(_OWN_ERROR.sub('', target_errors[first.example]), 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
     known = f"{plural(failed, 'failed row')}{_KNOWN_CAUSE if failures.reasons else ''}"
     example = f"{first.rows:,} of {known}, e.g. {clean(first.example, 60)}{side}"
@@ -185,17 +209,19 @@ def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup |
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
     """Return the next command as words, its purpose, and True if it examines how the model is served."""
-    failed, target = _count(summary.get("failed_rows")), manifest.target or {}
-    serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
-    name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
-    if name and serving:
-        return ["tunecheck", "check", name], "find out how the endpoint is served", True
-    if failed:
-        return ["tunecheck", *begun, "--resume", run.id], "run the rows with an error again", False
+    endpoint = str((manifest.target or {}).get("name") or "")
+    command = (command_of(manifest.command) or "evaluate").split()
+    if endpoint and causes and cause_named(causes[0]).side == "serving":
+        return ["tunecheck", "check", endpoint], "find out how the endpoint is served", True
+    if _count(summary.get("failed_rows")):
+        return ["tunecheck", *command, "--resume", run.id], "run the rows with an error again", False
     if summary.get("simulated") is True:
-        data = ["--dataset", manifest.dataset.path or manifest.dataset.name or "FILE"] if begun == ["evaluate"] else []
-        return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint", False
-    for base in filter(None, map((manifest.command or {}).get, ("no_worse_than", "better_than"))):
+        data = manifest.dataset.path or manifest.dataset.name or "FILE"
+        options = ["--dataset", data] if command == ["evaluate"] else []
+        return ["tunecheck", *command, *options, "--endpoint", "NAME"], "evaluate your own endpoint", False
+    options_of_run = manifest.command or {}
+    base = options_of_run.get("no_worse_than") or options_of_run.get("better_than")
+    if base:
         return ["tunecheck", "compare", str(base), run.id], "compare with the gate's base", False
     earlier = next(_earlier(run, manifest), None)
     if earlier is not None:
@@ -205,15 +231,15 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
 
 def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
     """Yield earlier finished runs with real answers on the same data with a common evaluator, latest first."""
-    before = [*takewhile(lambda each: each.id != run.id, list_runs(run.folder.parent))]
-    for each in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
+    before = [*takewhile(lambda listed: listed.id != run.id, list_runs(run.folder.parent))]
+    for earlier in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
         try:
-            other = each.manifest()
-            same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
-            if same_data and other.evaluators.keys() & manifest.evaluators.keys():
-                summary = each.metrics()
+            other = earlier.manifest()
+            is_comparable = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
+            if is_comparable and other.evaluators.keys() & manifest.evaluators.keys():
+                summary = earlier.metrics()
                 if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
-                    yield each
+                    yield earlier
         except ConfigurationError:
             continue
 
@@ -261,18 +287,19 @@ def _count(value: JSON) -> int:
 
 def number_text(value: JSON) -> str:
     """Return a number as text with few digits; `–` for anything else."""
-    if isinstance(value, bool) or value is None:
-        return "–" if value is None else str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**15 else f"{float(value):.3g}" if abs(value) < 10**300 else "huge"
-    if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
-    return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, (int, float)):
+        return "–"
+    size = abs(value)
+    if isinstance(value, float) and size < 1e9:
+        return f"{value:.3f}" if size < 100 else f"{value:,.1f}"
+    if isinstance(value, int) and size < 10**15:
+        return f"{value:,}"
+    return f"{float(value):.3g}" if isinstance(value, float) or size < 10**300 else "huge"
 
 
-def main_figure_of(
-    name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
-) -> MainFigure:
+def main_figure_of(name: str, entry: EvaluatorEntry, metrics: Metrics, *, is_uncalibrated: bool = False) -> MainFigure:
     """Return an evaluator's pass rate without its interval, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
@@ -282,7 +309,7 @@ def main_figure_of(
     return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)
 
 
-def _main_keys(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON]) -> Iterator[str]:
+def _main_keys(name: str, entry: EvaluatorEntry, metrics: Metrics) -> Iterator[str]:
     """Yield the keys of an evaluator's metrics, the most important first."""
     yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
