@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.resources import files
-from itertools import accumulate
 from random import Random
 from typing import Annotated, Any, cast
 
@@ -149,12 +148,12 @@ class SimulatedEndpoint(Endpoint):
             return SimulatedAnswer(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
-        at = rng.random()
-        chosen = [(self._rates[name], mistake) for name, mistake in mistakes.items() if self._rates.get(name)]
-        limits = accumulate(rate for rate, _ in chosen)
-        mistake = next((mistake for (_, mistake), limit in zip(chosen, limits, strict=True) if at < limit), None)
-        wrong = mistake and mistake(truth, Situation.of(request.messages, request.tools), rng)
-        return wrong or truth
+        drawn, total = rng.random(), 0.0
+        for name, mistake in mistakes.items():
+            total += self._rates.get(name, 0)
+            if drawn < total:
+                return mistake(truth, Situation.of(request.messages, request.tools), rng) or truth
+        return truth
 
 
 def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
@@ -185,8 +184,9 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
         value = row.values.get(column)
         if value is not None:
             reading = read_calls(value)
-            text = reading.text if reading.calls else value if isinstance(value, str) else dumps(value).decode()
-            return SimulatedAnswer(text or None, reading.calls)
+            if reading.calls:
+                return SimulatedAnswer(reading.text or None, reading.calls)
+            return SimulatedAnswer((value if isinstance(value, str) else dumps(value).decode()) or None)
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
         f"row {row.id}: no ground truth in the column {names} to simulate an answer from; "

@@ -136,7 +136,8 @@ class EndpointTarget(EndpointTargetBase):
         parameters = self._value(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise ValueError(f"column {_path_text(self._paths['parameters'][0])} must hold a mapping of parameters")
-        if tools and isinstance(parallel := row.values.get(_PARALLEL), bool):
+        parallel = row.values.get(_PARALLEL)
+        if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
         return ChatRequest(
             messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
@@ -212,9 +213,10 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
 
 def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of the parameters by function name. Tools without a name are left out."""
-    functions = [inner if isinstance(inner := tool.get("function"), dict) else tool for tool in tools]
-    schemas = {name: each.get("parameters") for each in functions if isinstance(name := each.get("name"), str)}
-    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+    inner = [(tool.get("function"), tool) for tool in tools]
+    functions = [function if isinstance(function, dict) else tool for function, tool in inner]
+    schemas = [(function.get("name"), function.get("parameters")) for function in functions]
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas if isinstance(name, str)}
 
 
 def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
@@ -252,7 +254,7 @@ def _column(name: str, text: str, begin: str) -> ValuePath:
         ConfigurationError: the entry's key is unknown, or its reference is not to the data.
     """
     if name not in _DEFAULTS:
-        known = " and ".join(f"target.{each}" for each in _DEFAULTS)
+        known = " and ".join(f"target.{part}" for part in _DEFAULTS)
         raise ConfigurationError(
             f"{begin}an endpoint's mapping has no 'target.{name}'{did_you_mean(name, _DEFAULTS) or f'; known: {known}'}"
         )
@@ -299,9 +301,9 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
     profile = endpoint.profile
     if profile is None:
         return await endpoint.complete(request)
-    told = profile.prompt if endpoint.tools_as_text else None
-    asked = request if told is None else put_tools_in_text(request, told)
-    return with_calls(await endpoint.complete(asked), profile, request.tools)
+    prompt = profile.prompt if endpoint.tools_as_text else None
+    sent = request if prompt is None else put_tools_in_text(request, prompt)
+    return with_calls(await endpoint.complete(sent), profile, request.tools)
 
 
 def with_calls(completion: Completion, profile: Profile | str, tools: object) -> Completion:

@@ -4,6 +4,9 @@ A plug-in's `Plugin` lists its extensions. A small package may register extensio
 a workspace, a file `evaluators/word_count.py` provides the evaluator `word_count`, and a file
 `prompty/politeness.prompty` the evaluator `politeness`, a judge with that prompt. If an installed judge has the file's
 name, the file replaces its prompt.
+
+`discover()` lists the extensions of a kind, and `find()` loads one by its name. Functions such as `panels()` do both
+for one kind.
 """
 
 from __future__ import annotations
@@ -86,8 +89,8 @@ def absent_plugins() -> tuple[AbsentPlugin, ...]:
 
 def kinds() -> tuple[str, ...]:
     """Return the kinds of extensions: those of the core, then those of plug-ins."""
-    own = [kind for installed in installed_plugins() for kind in installed.plugin.own_kinds]
-    return (*CORE_KINDS, *dict.fromkeys(own))
+    of_plugins = [kind for installed in installed_plugins() for kind in installed.plugin.own_kinds]
+    return (*CORE_KINDS, *dict.fromkeys(of_plugins))
 
 
 def command_groups() -> Mapping[str, str]:
@@ -115,7 +118,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     plugins: list[InstalledPlugin] = []
     absent: list[AbsentPlugin] = []
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
-    for point in {(each.name, each.value): each for each in select(group=GROUP)}.values():
+    for point in {(point.name, point.value): point for point in select(group=GROUP)}.values():
         try:
             plugin = point.load()
             if not isinstance(plugin, Plugin):
@@ -123,8 +126,9 @@ def _environment(path: tuple[str, ...]) -> _Environment:
             plugins.append(InstalledPlugin(plugin, distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
-    plugins.sort(key=lambda each: (each.plugin.name != CORE, each.plugin.name))
-    return _Environment(select, tuple(plugins), tuple(sorted(absent, key=lambda each: each.name)))
+    plugins.sort(key=lambda installed: (installed.plugin.name != CORE, installed.plugin.name))
+    absent.sort(key=lambda plugin: plugin.name)
+    return _Environment(select, tuple(plugins), tuple(absent))
 
 
 def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
@@ -180,9 +184,9 @@ def find(
         ConfigurationError: the source of the name may not load the file.
     """
     candidates = discover(kind, workspace=workspace) if among is None else among
-    named = [each for each in candidates if each.name == name]
+    named = [candidate for candidate in candidates if candidate.name == name]
     if not named:
-        hint = did_you_mean(Path(name).name, (each.name for each in candidates)) + absence_hint()
+        hint = did_you_mean(Path(name).name, (candidate.name for candidate in candidates)) + absence_hint()
         if name.endswith(".py") and "did you mean" not in hint:
             hint += f"; a file in {kind}/ is given by its name, without .py"
         raise PluginError(f"there is no {name!r} among the {kind}{hint}")
@@ -197,7 +201,7 @@ def find(
 
 def absence_hint() -> str:
     """Return the end of an error about an unknown name: the plug-ins that cannot be loaded; "" if all can."""
-    absent = [f"{each.name} ({each.package})" for each in absent_plugins()]
+    absent = [f"{plugin.name} ({plugin.package})" for plugin in absent_plugins()]
     return f"; it may belong to a plug-in that is not installed: {', '.join(absent)}" if absent else ""
 
 
@@ -248,41 +252,41 @@ def _load(candidate: Candidate) -> object:
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
     """Return all extensions of a kind without loading them, first the installed ones, then the workspace's."""
-    found = [*_plugin_candidates(kind)]
+    candidates = [*_plugin_candidates(kind)]
     for point in registered_entry_points(kind):
-        found.append(Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load))
-    found += _file_candidates(kind, workspace or Path())
+        candidates.append(Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load))
+    candidates += _file_candidates(kind, workspace or Path())
     # sys.path can contain a distribution twice (an editable install run from its own folder).
-    return list({(each.name, each.origin): each for each in found}.values())
+    return list({(candidate.name, candidate.origin): candidate for candidate in candidates}.values())
 
 
 def _plugin_candidates(kind: str) -> Iterator[Candidate]:
     """Yield the extensions of a kind that the lists of installed plug-ins name."""
     for installed in installed_plugins():
         plugin = installed.plugin
-        for name, each in plugin.brings(kind).items():
-            origin = f"{each.loader} of {installed.distribution}"
-            yield Candidate(kind, name, origin, each.load, None, each.help, plugin, installed.distribution)
+        for name, extension in plugin.brings(kind).items():
+            origin = f"{extension.loader} of {installed.distribution}"
+            yield Candidate(kind, name, origin, extension.load, None, extension.help, plugin, installed.distribution)
 
 
 def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
     """Yield the extensions of a kind that workspace files offer: Python files, and judges' prompt files."""
-    own = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
-    if own or kind in _OFFERED_BY_FILES:
+    is_of_plugin = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
+    if is_of_plugin or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
                 yield Candidate(kind, path.stem, str(path), partial(load_offer, path), path)
     if kind == "evaluators":
         for maker in _plugin_candidates("evaluator_files"):
             for path in _files(workspace, maker.name):
-                yield Candidate(kind, path.stem, str(path), partial(_made_from, maker, path), path)
+                yield Candidate(kind, path.stem, str(path), partial(_load_with_path, maker, path), path)
 
 
-def _made_from(maker: Candidate, path: Path) -> object:
+def _load_with_path(maker: Candidate, path: Path) -> object:
     """Return the plug-in's class for such files, with the file's path as its first argument."""
-    made = load(maker)
-    assert callable(made)
-    return partial(made, path)
+    kind = load(maker)
+    assert callable(kind)
+    return partial(kind, path)
 
 
 def _files(workspace: Path, pattern: str) -> list[Path]:
@@ -312,7 +316,7 @@ def added_options() -> list[type[Any]]:
 
 def codes() -> Mapping[str, Code]:
     """Return the codes of faults and causes that plug-ins add."""
-    return {code: each for installed in installed_plugins() for code, each in installed.plugin.codes.items()}
+    return {name: code for installed in installed_plugins() for name, code in installed.plugin.codes.items()}
 
 
 def figures() -> list[Figures]:
@@ -322,12 +326,12 @@ def figures() -> list[Figures]:
 
 def tables() -> Mapping[str, PairTable]:
     """Return the tables of two runs by name."""
-    return {each.name: cast("PairTable", load(each)) for each in discover("tables")}
+    return {candidate.name: cast("PairTable", load(candidate)) for candidate in discover("tables")}
 
 
 def panels() -> Mapping[str, Panel]:
     """Return the panels of the report by name."""
-    return {each.name: cast("Panel", load(each)) for each in discover("panels")}
+    return {candidate.name: cast("Panel", load(candidate)) for candidate in discover("panels")}
 
 
 def sources() -> list[RunSource]:
@@ -378,9 +382,9 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     Raises:
         PluginError: the file cannot be read.
     """
-    known, state = sys.modules.get(module_name), _file_state(path)
-    if known is not None and vars(known).get(_LOADED_FROM) == state:
-        return known
+    loaded, state = sys.modules.get(module_name), _file_state(path)
+    if loaded is not None and vars(loaded).get(_LOADED_FROM) == state:
+        return loaded
     loader = SourceFileLoader(module_name, str(path))
     module = importlib.util.module_from_spec(spec_from_loader(module_name, loader) or ModuleSpec(module_name, loader))
     vars(module)[_LOADED_FROM] = state
@@ -437,20 +441,26 @@ def load_offer(path: Path) -> object:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
-    own = [value for value in own if vars(value).get("kind") == path.stem] or _plugins_among(own)
+    own = [value for value in own if vars(value).get("kind") == path.stem] or _possible_extensions(own)
     if len(own) != 1:
-        wanted = " or ".join(map(repr, names)) + (
-            f", or set its kind = {path.stem!r}" if names[1] == "endpoint" else ""
-        )
-        raise PluginError(f"{path} defines {len(own)} public classes and functions; rename the one to use to {wanted}")
+        remedy = f"rename the one to use to {' or '.join(map(repr, names))}"
+        if names[1] == "endpoint":
+            remedy += f", or set its kind = {path.stem!r}"
+        raise PluginError(f"{path} defines {len(own)} public classes and functions; {remedy}")
     return own[0]
 
 
-def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
+def _possible_extensions(own: Sequence[_Named]) -> list[_Named]:
     """Return the classes and functions that can be extensions; only the subclass of a Tunecheck class if one exists."""
-    able = [each for each in own if not typing.is_typeddict(each)]
-    able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
-    ours: list[_Named] = [
-        each for each in able if isinstance(each, type) and any(is_shipped(owner.__module__) for owner in each.__mro__)
-    ]
-    return ours if len(ours) == 1 else able
+    possible: list[_Named] = []
+    subclasses: list[_Named] = []
+    for value in own:
+        if typing.is_typeddict(value):
+            continue
+        if isinstance(value, type):
+            if issubclass(value, (Enum, BaseException, tuple)):
+                continue
+            if any(is_shipped(base.__module__) for base in value.__mro__):
+                subclasses.append(value)
+        possible.append(value)
+    return subclasses if len(subclasses) == 1 else possible

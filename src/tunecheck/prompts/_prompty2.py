@@ -76,7 +76,7 @@ class Property:
         if self.kind == "object" and (strict or self.properties):
             schema |= object_schema(self.properties, strict=strict)
         if self.any_of:
-            schema["anyOf"] = [each.schema(strict=strict) for each in self.any_of]
+            schema["anyOf"] = [branch.schema(strict=strict) for branch in self.any_of]
         return _nullable(schema) if self.nullable or optional else schema
 
 
@@ -85,13 +85,15 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
 
     With `strict`, all of them are required and no others are allowed.
     """
-    required: list[JSON] = [each.name for each in properties if strict or each.required]
+    required: list[JSON] = [item.name for item in properties if strict or item.required]
     schema: dict[str, JSON] = {
         "properties": {
-            each.name: each.schema(strict=strict, optional=strict and not each.required) for each in properties
+            item.name: item.schema(strict=strict, optional=strict and not item.required) for item in properties
         }
     }
-    return schema | ({"required": required} if required else {}) | ({"additionalProperties": False} if strict else {})
+    if required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False} if strict else schema
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
@@ -114,14 +116,14 @@ def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple
     Raises:
         PromptError: a description has the wrong form.
     """
-    given = front.value(*path)
-    if given is None:
+    described = front.value(*path)
+    if described is None:
         return ()
-    if isinstance(given, dict):
-        return tuple(_read(front, value, name, (*path, name)) for name, value in given.items())
-    if not isinstance(given, list):
-        raise front.error(path, f"must be a list or a mapping, not {shown_value(given)}")
-    return tuple(_read(front, value, None if named else "", (*path, index)) for index, value in enumerate(given))
+    if isinstance(described, dict):
+        return tuple(_read(front, value, name, (*path, name)) for name, value in described.items())
+    if not isinstance(described, list):
+        raise front.error(path, f"must be a list or a mapping, not {shown_value(described)}")
+    return tuple(_read(front, value, None if named else "", (*path, index)) for index, value in enumerate(described))
 
 
 def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ...]) -> Property:
@@ -160,12 +162,12 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
 
     Parameters that are bound to an input are left out, because the model must not set them.
     """
-    given = front.value("tools")
-    if given is None:
+    tools = front.value("tools")
+    if tools is None:
         return [], []
-    if not isinstance(given, (list, dict)):
-        raise front.error(("tools",), f"must be a list or a mapping, not {shown_value(given)}")
-    named = [(key, None) for key in range(len(given))] if isinstance(given, list) else [(key, key) for key in given]
+    if not isinstance(tools, (list, dict)):
+        raise front.error(("tools",), f"must be a list or a mapping, not {shown_value(tools)}")
+    named = [(key, None) for key in range(len(tools))] if isinstance(tools, list) else [(key, key) for key in tools]
     functions: list[JSON] = []
     notes: list[str] = []
     for key, name in named:
@@ -188,12 +190,16 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
     if description is not None:
         function["description"] = description
     bindings = front.value(*path, "bindings")
-    listed = bindings if isinstance(bindings, list) else [{"name": key} for key in front.mapping(*path, "bindings")]
-    names = [item.get("name") for item in listed if isinstance(item, dict)]
-    parameters = tuple(each for each in read_properties(front, *path, "parameters") if each.name not in names)
+    if isinstance(bindings, list):
+        bound = [item.get("name") for item in bindings if isinstance(item, dict)]
+    else:
+        bound = [*front.mapping(*path, "bindings")]
+    parameters = tuple(item for item in read_properties(front, *path, "parameters") if item.name not in bound)
     if parameters:
         function["parameters"] = {"type": "object", **object_schema(parameters, strict=strict)}
-    return {"type": "function", "function": {**function, **({"strict": True} if strict else {})}}
+    if strict:
+        function["strict"] = True
+    return {"type": "function", "function": function}
 
 
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
@@ -261,17 +267,17 @@ def read_prompty2(file: PromptFile) -> Prompt:
     blank = file.body[: len(file.body) - len(file.body.lstrip())].count("\n")
     body = file.body.lstrip()
     template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
-    threads = [each.name for each in properties if each.kind == "thread"]
-    if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
+    threads = [item.name for item in properties if item.kind == "thread"]
+    if threads and not any(item.name in template.names for item in properties if item.kind in _RICH):
         # A template that mentions none of its conversations and images gets the conversations at its end.
         end = "" if body.endswith("\n") else "\n"
         body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
         template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
-    for each in properties:
-        if each.kind in _RICH and each.name in template.used:
-            raise front.error(("inputs",), f"{each.name} is not text: the template may only use {{{{ {each.name} }}}}")
+    for item in properties:
+        if item.kind in _RICH and item.name in template.used:
+            raise front.error(("inputs",), f"{item.name} is not text: the template may only use {{{{ {item.name} }}}}")
     secrets = Redactor()
-    declared = {each.name: _input(front, each, secrets) for each in properties}
+    declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]
     inputs = declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
     tools, left_out = read_tools(front)
@@ -283,7 +289,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         description=front.text("description"),
         dialect="prompty2",
         inputs=inputs,
-        outputs={each.name: each.schema() for each in read_properties(front, "outputs")},
+        outputs={output.name: output.schema() for output in read_properties(front, "outputs")},
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
