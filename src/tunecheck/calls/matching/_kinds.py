@@ -198,34 +198,31 @@ def number_of_text(text: str) -> int | float | None:
 
 def same_number_in_text(number: float, text: str) -> bool:
     """Return whether the text is that number in digits or words; for 5: `"5"`, `"05"`, `"5.0"`, `"five"`."""
-    digits = _LEADING.sub(r"\1", text.strip())
-    written = number_of_text(digits)
-    return number == (written if written is not None else next(iter(_number_words(text, whole=True)), None))
+    written = number_of_text(_LEADING.sub(r"\1", text.strip()))
+    return _spelled_number(text) == (number, "") if written is None else number == written
 
 
-def _number_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
-    """Yield the number in words at the start of a text (`two hundred and five km`), then the rest of the text.
-
-    Yield nothing if there is no number, or if `whole` and text follows the number.
-    """
+def _spelled_number(text: str) -> tuple[int, str] | None:
+    """Return the number in words at the start of a text (`two hundred and five km`) and the text after it, or None."""
     if len(text) > _MOST_NUMBER_CHARACTERS:
-        return
+        return None
     words = text.casefold().replace("-", " ").split()
-    total = group = read = 0  # the finished thousands, the group in progress, and the number of words read
-    for index, word in enumerate(words):
-        after = words[index + 1] if index + 1 < len(words) else ""
-        if word in _WORDS and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and _WORDS[word] < 10)):
-            group += _WORDS[word]
+    total = group = count = 0  # the finished thousands, the group in progress, and the number of words read
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        value = _WORDS.get(word)
+        if value is not None and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and value < 10)):
+            group += value
         elif word in _MULTIPLIERS:
             group = (group or 1) * _MULTIPLIERS[word]
         elif word in _GROUPS:
             total, group = total + (group or 1) * _GROUPS[word], 0
-        elif not (word == "and" and read and after in _WORDS) and not (word == "a" and after in _MULTIPLIERS | _GROUPS):
-            break
-        read = index + 1
-    if read and (not whole or read == len(words)):
-        yield total + group
-        yield " ".join(words[read:])
+        else:
+            is_and = word == "and" and count > 0 and following in _WORDS
+            is_article = word == "a" and following in _MULTIPLIERS | _GROUPS
+            if not is_and and not is_article:
+                break
+        count += 1
+    return (total + group, " ".join(words[count:])) if count else None
 
 
 def same_quantity(expected: float | str, actual: float | str) -> bool:
@@ -241,14 +238,16 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
 def _quantities(value: float | str) -> tuple[_Quantity, ...]:
     """Return the possible readings of a number, or of a text as a number with a unit; empty if there are none."""
     if isinstance(value, str):
-        return tuple(_read(value))
+        return tuple(_read_text(value))
     return (_Quantity(Fraction(value)),) if abs(value) < _LARGEST else ()
 
 
-def _read(text: str) -> Iterator[_Quantity]:
+def _read_text(text: str) -> Iterator[_Quantity]:
     """Yield the possible readings of a text as a number with a unit, such as `5 km`, `10k` or `five kilometres`."""
-    said = " ".join(map(str, _number_words(text))) or text
-    match = _QUANTITY.fullmatch(said.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
+    if len(text) > _MOST_NUMBER_CHARACTERS:
+        return
+    spelled = _spelled_number(text)
+    match = _QUANTITY.fullmatch((f"{spelled[0]} {spelled[1]}" if spelled else text).strip())
     if match is None:
         return
     unit = (match["unit"] or "").lower().rstrip(".").replace(" ", "")
@@ -267,9 +266,9 @@ def _values(digits: str) -> Iterator[Fraction]:
         yield Fraction(plain)
     grouped = _GROUPED.fullmatch(digits)
     if grouped:
-        whole, _, rest = (
-            _SPACES.sub("", digits).replace(grouped["mark"].strip() or " ", "").replace(",", ".").partition(".")
-        )
+        separator = grouped["mark"].strip() or " "
+        ungrouped = _SPACES.sub("", digits).replace(separator, "")
+        whole, _, rest = ungrouped.replace(",", ".").partition(".")
         yield Fraction(f"{whole}.{rest or 0}")
 
 
@@ -306,19 +305,21 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
     with_unit, bare = (one, other) if one.unit else (other, one)
     if _equal(with_unit.value, bare.value):
         return True
-    place = _dimension(with_unit.unit)
-    if place is None:
+    measure = _dimension(with_unit.unit)
+    if measure is None:
         return _is_temperature(with_unit.unit) and _degrees(with_unit.value, bare.value)
-    return any(_close(with_unit.value * place[1], bare.value * factor) for factor in _UNITS[place[0]].values())
+    dimension, factor = measure
+    return any(_close(with_unit.value * factor, bare.value * other) for other in _UNITS[dimension].values())
 
 
 def _units_converted(one: _Quantity, other: _Quantity) -> bool:
     """Return whether two quantities with units are equal, also after a conversion within the same dimension."""
     if one.unit == other.unit:
         return _equal(one.value, other.value)
-    places = _dimension(one.unit), _dimension(other.unit)
-    if places[0] and places[1]:
-        return places[0][0] == places[1][0] and _close(one.value * places[0][1], other.value * places[1][1])
+    measure, other_measure = _dimension(one.unit), _dimension(other.unit)
+    if measure and other_measure:
+        same_dimension = measure[0] == other_measure[0]
+        return same_dimension and _close(one.value * measure[1], other.value * other_measure[1])
     return _is_temperature(one.unit) and _is_temperature(other.unit) and _same_temperature(one, other)
 
 
@@ -358,9 +359,8 @@ def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
 
 def _degrees(one: Fraction, other: Fraction) -> bool:
     """Return whether one number in Celsius is the other in Fahrenheit (F = C × 9/5 + 32), within half a degree."""
-    return any(
-        abs(celsius * 9 / 5 + 32 - other_way) <= Fraction(1, 2) for celsius, other_way in ((one, other), (other, one))
-    )
+    pairs = ((one, other), (other, one))
+    return any(abs(celsius * 9 / 5 + 32 - fahrenheit) <= Fraction(1, 2) for celsius, fahrenheit in pairs)
 
 
 # -- dates and times
@@ -382,11 +382,12 @@ _NOISE = re.compile(
     r"|\b(?:the|of|at|on|t|st|nd|rd|th)\b|[,@]"
 )
 # date and time in digits only, such as `20240501T093000Z`
-_COMPACT = re.compile(r"(\d{8})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
+_COMPACT = re.compile(r"(?P<date>\d{8})[t ]?(?P<hour>\d{2})(?P<minute>\d{2})(?P<second>\d{2})?(?P<zone>z?)")
 # a time such as `9:30`, `9h30` or `9 a.m.`, with seconds and time zone if given
 _TIME = re.compile(
-    r"(?<![\d:.])(\d{1,2})(?:[:h](\d{2})(?::(\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))(?:\s*([ap])\.?m\b\.?)?"
-    r"\s*(?:(z\b|utc|gmt)|([+-])(\d{2}):?(\d{2})?(?![\d:]))?"
+    r"(?<![\d:.])(?P<hour>\d{1,2})"
+    r"(?:[:h](?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))(?:\s*(?P<half>[ap])\.?m\b\.?)?"
+    r"\s*(?:(?P<utc>z\b|utc|gmt)|(?P<sign>[+-])(?P<offset_hours>\d{2}):?(?P<offset_minutes>\d{2})?(?![\d:]))?"
 )
 _ORDERS = {
     "Ynn": ("ymd",), "nnY": ("dmy", "mdy"), "nnn": ("dmy", "mdy", "ymd"), "Yn": ("ym",), "nY": ("my",),
@@ -410,6 +411,12 @@ class _Moment(NamedTuple):
     order: str = ""
     mark: str = ""
 
+    def equals(self, other: "_Moment") -> bool:
+        """Return whether both are the same time: in UTC if both texts name a time zone, else the same local time."""
+        if self.utc is None or other.utc is None:
+            return self.when == other.when
+        return self.utc == other.utc
+
 
 def same_moment(expected: str | float, actual: str | float) -> bool:
     """Return whether both values are the same date or time in different formats. A number is Unix time or YYYYMMDD.
@@ -419,37 +426,45 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False
-    ones = list(_moments(expected))
-    others = list(_moments(actual)) if ones else []
-    ambiguous = all(len({one.when for one in each}) > 1 for each in (ones, others))
-    alike = ambiguous and {one.mark for one in ones} == {other.mark for other in others}
-    pairs = ((one, other) for one in ones for other in others if not alike or one.order == other.order)
+    expected_moments = list(_moments(expected))
+    actual_moments = list(_moments(actual)) if expected_moments else []
+    both = (expected_moments, actual_moments)
+    ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in both)
+    same_order = ambiguous and len({frozenset(moment.mark for moment in moments) for moments in both}) == 1
     return any(
-        one.when == other.when if one.utc is None or other.utc is None else one.utc == other.utc for one, other in pairs
+        one.equals(other) and (not same_order or one.order == other.order)
+        for one in expected_moments
+        for other in actual_moments
     )
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:
     """Yield the possible readings of a text or number as a date or time; none if it cannot be one."""
-    text = value if isinstance(value, str) else f"{value:.0f}" if abs(value) < 1e15 else ""
-    text = text.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
+    if not isinstance(value, str):
+        value = f"{value:.0f}" if abs(value) < 1e15 else ""
+    text = value.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
     if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
         return
     if text.isdecimal() and len(text) in (10, 13):
         # Unix time in seconds, or milliseconds
         moment = datetime.fromtimestamp(int(text[:10]), UTC).replace(tzinfo=None)
         yield _Moment(moment, moment)
-    if compact := _COMPACT.fullmatch(text):
-        text = f"{compact[1]} {compact[2]}:{compact[3]}:{compact[4] or '00'}{compact[5]}"
+    compact = _COMPACT.fullmatch(text)
+    if compact:
+        second = compact["second"] or "00"
+        text = f"{compact['date']} {compact['hour']}:{compact['minute']}:{second}{compact['zone']}"
     time = _TIME.search(text)
-    seconds = _seconds(time) if time else 0
+    seconds: int | None = 0
+    offset: int | None = None
+    date = text
+    if time:
+        seconds, offset = _seconds(time), _offset(time)
+        date = f"{text[: time.start()]} {text[time.end() :]}"
     if seconds is None:
         return
-    offset = _offset(time) if time else None
-    rest = f"{text[: time.start()]} {text[time.end() :]}" if time else text
-    rest = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", rest)).split()).strip("- ")
-    if rest:
-        yield from _dates(_MONTH.sub(lambda name: name[0][:3], rest), seconds, offset)
+    date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
+    if date:
+        yield from _dates(_MONTH.sub(lambda name: name[0][:3], date), seconds, offset)
     elif time:
         utc = None if offset is None else (seconds - offset) % 86400
         yield _Moment(seconds % 86400, utc)
@@ -457,18 +472,21 @@ def _moments(value: str | float) -> Iterator[_Moment]:
 
 def _seconds(time: re.Match[str]) -> int | None:
     """Return a matched time as seconds since midnight, or None if it is impossible, such as 25:00."""
-    hour, minute, second = (int(part or 0) for part in time.groups()[:3])
-    if time[4]:
-        hour = hour % 12 + 12 * (time[4] == "p") if 1 <= hour <= 12 else 99
+    hour, minute, second = (int(time[name] or 0) for name in ("hour", "minute", "second"))
+    if time["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if time["half"] == "p" else 0)
     total = hour * 3600 + minute * 60 + second
     return total if minute < 60 and second <= 60 and total <= 86400 else None
 
 
 def _offset(time: re.Match[str]) -> int | None:
     """Return a matched time's time zone in seconds from UTC, or None if it names none."""
-    if time[6]:
-        return (-1 if time[6] == "-" else 1) * (int(time[7]) * 3600 + int(time[8] or 0) * 60)
-    return 0 if time[5] else None
+    if time["sign"]:
+        sign = -1 if time["sign"] == "-" else 1
+        return sign * (int(time["offset_hours"]) * 3600 + int(time["offset_minutes"] or 0) * 60)
+    return 0 if time["utc"] else None
 
 
 def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
@@ -476,12 +494,12 @@ def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number
         return
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
-    shape = "".join(
-        "b" if word in _MONTHS else {4: "Y", 1: "n", 2: "n"}.get(len(word) * word.isdecimal(), "?") for word in words
-    )
+    shape = "".join(map(_kind_of_word, words))
+    if shape not in _ORDERS:
+        return
     mark = text[len(words[0]) : len(words[0]) + 1]
-    numbers = [_MONTHS.index(word) + 1 if word in _MONTHS else int(word) for word in words if shape in _ORDERS]
-    for order in _ORDERS.get(shape, ()):
+    numbers = [_MONTHS.index(word) + 1 if word in _MONTHS else int(word) for word in words]
+    for order in _ORDERS[shape]:
         parts = dict(zip(order, numbers, strict=True))
         year, month, day = (parts.get(part) for part in "ymd")
         if year is not None and year < 100 and "Y" not in shape:
@@ -496,3 +514,10 @@ def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
             yield _Moment((*sorted(parts.items()), seconds), None, order, mark)
         else:
             yield _Moment(when, utc, order, mark)
+
+
+def _kind_of_word(word: str) -> str:
+    """Return the letter that stands for a word of a date in `_ORDERS`, or "?" for any other word."""
+    if word in _MONTHS:
+        return "b"
+    return {4: "Y", 1: "n", 2: "n"}.get(len(word), "?") if word.isdecimal() else "?"
