@@ -16,16 +16,7 @@ from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls.matching import (
-    KINDS,
-    Match,
-    MatchPolicy,
-    Pair,
-    argument_faults,
-    call_faults,
-    match_calls,
-    schema_faults,
-)
+from tunecheck.calls.matching import KINDS, Match, MatchPolicy, argument_faults, call_faults, match_calls, schema_faults
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import (
@@ -415,18 +406,14 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
     wrong: Counter[str] = Counter()
     for pair in match.pairs:
         names = pair.expected.arguments.keys() | pair.actual.arguments.keys()
-        faults = _faults(pair)
+        # an argument that is wrong twice in the same way counts once
+        faults = {(difference.place[0], difference.kind or difference.fault) for difference in pair.differences}
         total += len(names)
         right += len(names) - len({name for name, _ in faults})
         wrong.update(kind for _, kind in faults)
     if not total:
         return {}
     return {"right": right, "total": total} | ({"wrong": dict(wrong)} if wrong else {})
-
-
-def _faults(pair: Pair) -> set[tuple[str | int, str]]:
-    """Return the pair's wrong arguments as (argument name, kind of error) without repetition."""
-    return {(one.place[0], one.kind or one.fault) for one in pair.differences}
 
 
 _MATCH = "match"

@@ -4,6 +4,7 @@ Most texts contain no sign of a call or of reasoning. One fast check recognises 
 """
 
 import re
+from dataclasses import KW_ONLY, dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
@@ -69,49 +70,40 @@ def may_hold_marks(text: str) -> bool:
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
 
+@dataclass(slots=True, eq=False)
 class CallCollector:
     """The calls and texts read so far.
 
-    `add` and `add_tool_use` raise `UnreadableError` with the number of the call. `format` is the format of the first
-    call. `gated`: ambiguous shapes count only with the name of a tool. `ambiguous`: a call has a shape that data may
-    have, too. `spans` are the positions of calls in the text, and `begun` is the start of the last call, even if it
-    cannot be read. `open_thought` is reasoning without a closing mark.
+    `add` and `add_tool_use` raise `UnreadableError` with the number of the call. `tools` are those of the row, if
+    known. `strict`: the user chose a format. `format` is the format of the first call. `ambiguous`: a call has a shape
+    that data may have, too. `spans` are the positions of calls in the text, and `begun` is the start of the last call,
+    even if it cannot be read. `open_thought` is reasoning without a closing mark.
     """
 
-    __slots__ = (
-        "_strict",
-        "_tools",
-        "ambiguous",
-        "begun",
-        "calls",
-        "format",
-        "gated",
-        "open_thought",
-        "spans",
-        "texts",
-        "thoughts",
-    )
+    tools: ToolDefinitions | None = None
+    _: KW_ONLY
+    strict: bool = False
+    calls: list[FunctionCall] = field(default_factory=list, init=False)
+    texts: list[str] = field(default_factory=list, init=False)
+    thoughts: list[str] = field(default_factory=list, init=False)
+    spans: list[tuple[int, int]] = field(default_factory=list, init=False)
+    format: str | None = field(default=None, init=False)
+    ambiguous: bool = field(default=False, init=False)
+    begun: int = field(default=0, init=False)
+    open_thought: str = field(default="", init=False)
 
-    def __init__(self, tools: ToolDefinitions | None = None, *, strict: bool = False) -> None:
-        self.calls: list[FunctionCall] = []
-        self.texts: list[str] = []
-        self.thoughts: list[str] = []
-        self.spans: list[tuple[int, int]] = []
-        self.format: str | None = None
-        self.ambiguous = False
-        self.begun = 0
-        self.open_thought = ""
-        self._tools = tools
-        self._strict = strict
-        self.gated = bool(tools) and not strict
+    @property
+    def gated(self) -> bool:
+        """True if ambiguous shapes count only with the name of a tool."""
+        return bool(self.tools) and not self.strict
 
     def knows(self, name: str) -> bool:
         """Return whether there is a tool of this name. Without tools, any name counts if the user chose a format."""
-        return self.definition(name) is not None if self._tools else self._strict
+        return self.definition(name) is not None if self.tools else self.strict
 
     def names_tool(self, text: str) -> bool:
         """Return whether the text contains the name of a tool."""
-        return any(name in text for name in self._tools or ())
+        return any(name in text for name in self.tools or ())
 
     def schema(self, name: str) -> Schema | None:
         """Return the schema of a tool's parameters, or None."""
@@ -120,9 +112,9 @@ class CallCollector:
 
     def definition(self, name: str) -> FunctionDefinition | None:
         """Return the definition of a tool, by its name with or without the namespace."""
-        if not self._tools:
+        if not self.tools:
             return None
-        return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
+        return self.tools.spelled(name) or self.tools.spelled(name.removeprefix(NAMESPACE))
 
     def plain_name(self, name: str) -> str:
         """Return the tool `f` for the name `f.f`, which Muse's chat template writes; else the name unchanged."""
@@ -132,7 +124,7 @@ class CallCollector:
     def counted(self, counter: str, arguments: JSON) -> str:
         """Return the tool that these arguments fit best, for a call with a number in place of the name."""
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
-        fits = {name: tool.fit(keys) for name in self._tools or () if (tool := self.definition(name))}
+        fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
         best = max(fits.values(), default=0)
         fitting = [name for name, fit in fits.items() if fit == best >= 0 or len(fits) == 1]
         if len(fitting) != 1:
@@ -141,7 +133,7 @@ class CallCollector:
 
     def fresh(self) -> "CallCollector":
         """Return an empty collector with the same tools."""
-        return CallCollector(self._tools, strict=self._strict)
+        return CallCollector(self.tools, strict=self.strict)
 
     def reading(self) -> Reading:
         """Return the calls and texts collected so far."""
