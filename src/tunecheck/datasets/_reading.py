@@ -163,8 +163,8 @@ class Dataset:
 
     def places(self) -> Iterator[str]:
         """Yield the place of each row for messages, such as `val.jsonl:7`; in files without lines, `name, row 7`."""
-        name = self.path if self._source.unit == "line" else f"{self._source.label}, row "
-        return (f"{name}{':' * (self._source.unit == 'line')}{number}" for number, _ in self._source.records())
+        start = f"{self.path}:" if self._source.unit == "line" else f"{self._source.label}, row "
+        return (f"{start}{number}" for number, _ in self._source.records())
 
     def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows; raise RunError if reading fails or ends and the source has changed since the scan."""
@@ -182,21 +182,20 @@ class Dataset:
         differ.
         """
         for index, (number, values) in enumerate(records):
-            name = usable_id(values.get(self._id_column)) if by_id else None
-            row_id = name or f"row-{number}"
+            own_id = usable_id(values.get(self._id_column)) if by_id else None
+            row_id = own_id or f"row-{number}"
             if by_id and seen is not None and not _add(seen, row_id):
                 if self._number_ids:
                     row_id = f"{row_id}@{number}"
                 if not self._number_ids or not _add(seen, row_id):
                     self._refuse_id(row_id, number)
-            whole = {**self.defaults.columns, **values}
-            yield Row(index, row_id, whole, fingerprint(whole))
+            row_values = {**self.defaults.columns, **values}
+            yield Row(index, row_id, row_values, fingerprint(row_values))
 
     def _check_unchanged(self, error: type[TunecheckError] = DataError) -> None:
-        """Raise an error if the source's content has changed since the scan; a new modification date alone is no
-        change.
+        """Raise an error if the source's content has changed since the scan.
 
-        If it is a new date alone, it is noted, so that the content is not read again.
+        A new modification date alone is no change. It is noted, so that the content is not read again.
         """
         state = self._source.state()
         if state == self._state:
@@ -454,11 +453,13 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     Raises:
         DataError: the file does not exist or is not a regular file.
     """
-    places = [Path(given), *(folder / given for folder in search)] if not Path(given).is_absolute() else [Path(given)]
-    for path in places:
+    paths = [Path(given)]
+    if not Path(given).is_absolute():
+        paths += [folder / given for folder in search]
+    for path in paths:
         if exists(path):
             return _regular(path)
-    folders = list(dict.fromkeys(path.parent for path in places))
+    folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
     hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)), Path(given).suffix)
@@ -496,7 +497,7 @@ def _data_files(folder: Path) -> list[str]:
 def usable_id(value: object) -> str | None:
     """Return a row's `id` as text; None unless it is an integer, or a text that is neither blank nor very long."""
     if isinstance(value, str):
-        return value if len(value) <= MAX_ID_LENGTH and not value.isspace() and value else None
+        return None if not value or value.isspace() or len(value) > MAX_ID_LENGTH else value
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:
         return str(value)
     return None

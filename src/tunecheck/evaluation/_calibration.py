@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias, Unpack
 
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import cut
 from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
 from tunecheck._json import dumps
 from tunecheck._messages import did_you_mean
@@ -208,10 +209,12 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
     """
     possible = [*_KINDS] if wanted is None else [wanted]
     for row_id, label in labels:
-        possible = [kind for kind in possible if (as_number if kind == "score" else as_pass_or_fail)(label) is not None]
+        if as_number(label) is None and "score" in possible:
+            possible.remove("score")
+        if as_pass_or_fail(label) is None and "pass_fail" in possible:
+            possible.remove("pass_fail")
         if not possible:
-            text = dumps(label).decode("utf-8")
-            shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+            shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
             if wanted is not None:
                 raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
             kinds = ", or every row ".join(_KINDS.values())
@@ -377,14 +380,16 @@ class _LabelledRun:
         for index, (row, output) in enumerate(self._outputs()):
             if output is None or output.get(f"{self._metric}_status") == "error":
                 self._counts["error"] += 1
-            elif (raw := self._raw_verdict(output)) is None:
+                continue
+            raw = self._raw_verdict(output)
+            if raw is None:
                 self._counts["not_applicable"] += 1
-            else:
-                given = row.get(f"inputs.{self._column}")
-                label, verdict = self._label(given, output), self._verdict(row, output, raw)
-                own = output.get(f"{self._metric}_score", output.get(f"{self._metric}"))
-                score = None if isinstance(own, str) else as_number(own)
-                yield _Compared(index, row, output, given, label, verdict, score)
+                continue
+            given = row.get(f"inputs.{self._column}")
+            label, verdict = self._label(given, output), self._verdict(row, output, raw)
+            own = output.get(f"{self._metric}_score", output.get(f"{self._metric}"))
+            score = None if isinstance(own, str) else as_number(own)
+            yield _Compared(index, row, output, given, label, verdict, score)
 
     def _raw_verdict(self, output: Mapping[str, JSON]) -> JSON:
         """Return the metric's result or, without one, its value; None if the row is not applicable or has neither."""

@@ -178,20 +178,21 @@ def means(
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together."""
     normal_quantile(confidence)  # raises an error for an invalid confidence
-    wrong, n = problem(*columns), len(columns[0])
-    if wrong is None and n == 0:
-        wrong = "there are no rows"
-    if wrong is not None:
-        return [Estimate(None, None, None, n, confidence, "none", remark=wrong) for _ in columns]
-    free = [_degrees_of_freedom(values, groups) for values in columns]
-    usual = groups is None and LEAST_RESAMPLED <= n <= MOST_RESAMPLED
-    varied = [at for at, values in enumerate(columns) if usual and free[at] == n - 1 and not _constant(values)]
-    bca: dict[int, Bounds] = {}
-    if varied:
-        intervals = bca_intervals(numpy.column_stack([columns[at] for at in varied]), confidence, seed, resamples)
-        bca = dict(zip(varied, intervals, strict=True))
+    remark, n = problem(*columns), len(columns[0])
+    if remark is None and n == 0:
+        remark = "there are no rows"
+    if remark is not None:
+        return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
+    degrees = [_degrees_of_freedom(values, groups) for values in columns]
+    bootstrapped: list[int] = []  # the positions of the columns with a bootstrap interval
+    if groups is None and LEAST_RESAMPLED <= n <= MOST_RESAMPLED:
+        bootstrapped = [at for at, values in enumerate(columns) if degrees[at] == n - 1 and not _is_constant(values)]
+    intervals: dict[int, Bounds] = {}
+    if bootstrapped:
+        together = numpy.column_stack([columns[at] for at in bootstrapped])
+        intervals = dict(zip(bootstrapped, bca_intervals(together, confidence, seed, resamples), strict=True))
     return [
-        _mean(values, limits, groups, confidence, bca.get(at, free[at]))
+        _mean(values, limits, groups, confidence, degrees[at], intervals.get(at))
         for at, (values, limits) in enumerate(zip(columns, bounds, strict=True))
     ]
 
@@ -206,17 +207,17 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     """
     # Values that differ only by rounding errors count as equal.
     rounded = numpy.round(values / max(float(numpy.abs(values).max()), _VANISHING), _DIGITS)
-    _, kind, counts = numpy.unique(rounded, return_inverse=True, return_counts=True)
-    differs = kind != counts.argmax()
+    _, kinds, counts = numpy.unique(rounded, return_inverse=True, return_counts=True)
+    differs = kinds != counts.argmax()
     if groups is None:
-        count, differing = len(values), int(numpy.count_nonzero(differs))
+        units, differing = len(values), int(numpy.count_nonzero(differs))
     else:
-        count, differing = groups.count, int(numpy.count_nonzero(groups.sums(differs.astype(numpy.float64))))
-    most_equal = 2 * int(counts.max()) > len(values) and 2 * differing < count
-    return max(1, differing - 1) if most_equal and differing < _FEW else count - 1
+        units, differing = groups.count, int(numpy.count_nonzero(groups.sums(differs.astype(numpy.float64))))
+    most_are_equal = 2 * int(counts.max()) > len(values) and 2 * differing < units
+    return max(1, differing - 1) if most_are_equal and differing < _FEW else units - 1
 
 
-def _constant(values: Floats) -> bool:
+def _is_constant(values: Floats) -> bool:
     """Return whether all values are equal, or differ so little that the squares of the differences vanish."""
     centre = values - values.mean()
     size = float(numpy.abs(centre).max())
@@ -228,42 +229,42 @@ def _mean(
     limits: Bounds | None,
     groups: RowGroups | None,
     confidence: float,
-    interval_or_degrees: Bounds | int,
+    degrees: int,
+    interval: Bounds | None,
 ) -> Estimate:
-    """Return the estimate of a mean; `limits` is the metric's range.
+    """Return the estimate of a mean, with the bootstrap `interval` if there is one, else with Student's.
 
-    `interval_or_degrees` is the bootstrap interval if there is one, else the degrees of freedom of Student's t.
+    `limits` is the metric's range. `degrees` are the degrees of freedom of Student's t.
     """
-    n, count = len(values), None if groups is None else groups.count
-    if _constant(values):
-        return _constant_mean(float(values[0]), n, count, limits, confidence)
+    n, clusters = len(values), None if groups is None else groups.count
+    if _is_constant(values):
+        return _constant_mean(float(values[0]), n, clusters, limits, confidence)
     value = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(n) if groups is None else groups.mean_error(values)
     if error is None:
-        return Estimate(value, None, None, n, confidence, "none", None, count, ONE_CLUSTER)
-    if not isinstance(interval_or_degrees, int):
-        return Estimate(value, *interval_or_degrees, n, confidence, "BCa bootstrap", error)
-    half = t_quantile((1 + confidence) / 2, interval_or_degrees) * error
-    low, high = _within(value - half, value + half, limits or (value - half, value + half), value)
-    method = f"t({interval_or_degrees})" if count is None else f"clustered t({interval_or_degrees})"
-    return Estimate(value, low, high, n, confidence, method, error, count)
+        return Estimate(value, None, None, n, confidence, "none", None, clusters, ONE_CLUSTER)
+    if interval is not None:
+        return Estimate(value, *interval, n, confidence, "BCa bootstrap", error)
+    half = t_quantile((1 + confidence) / 2, degrees) * error
+    low, high = value - half, value + half
+    if limits is not None:  # clip the interval to the range, but never exclude the value itself
+        low, high = max(low, min(limits[0], value)), min(high, max(limits[1], value))
+    method = f"t({degrees})" if clusters is None else f"clustered t({degrees})"
+    return Estimate(value, low, high, n, confidence, method, error, clusters)
 
 
-def _within(low: float, high: float, limits: Bounds, value: float) -> Bounds:
-    """Clip the interval to the metric's bounds, but never exclude the value itself."""
-    return max(low, min(limits[0], value)), min(high, max(limits[1], value))
-
-
-def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | None, confidence: float) -> Estimate:
+def _constant_mean(value: float, n: int, clusters: int | None, bounds: Bounds | None, confidence: float) -> Estimate:
     """Return the estimate of a mean if all scores are the same; it has an interval only within known bounds.
 
-    `n` is the number of rows, `count` the number of clusters, or None without clusters.
+    `n` is the number of rows, `clusters` the number of clusters, or None without clusters.
     """
-    limits = None if bounds is None or count == 1 else constant_interval(value, count or n, bounds, confidence)
-    if limits is not None:
-        return Estimate(value, *limits, n, confidence, "Wilson, for no row with another score", 0.0, count)
-    remark = "there is only one row" if n == 1 else NO_SPREAD
-    return Estimate(value, None, None, n, confidence, "none", None if n == 1 else 0.0, count, remark)
+    if bounds is not None and clusters != 1:
+        interval = constant_interval(value, clusters or n, bounds, confidence)
+        if interval is not None:
+            return Estimate(value, *interval, n, confidence, "Wilson, for no row with another score", 0.0, clusters)
+    if n == 1:
+        return Estimate(value, None, None, n, confidence, "none", None, clusters, "there is only one row")
+    return Estimate(value, None, None, n, confidence, "none", 0.0, clusters, NO_SPREAD)
 
 
 def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -> tuple[float, float] | None:
@@ -320,4 +321,4 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):
         return None
-    return float(values[0] if _constant(values) else values.mean())
+    return float(values[0] if _is_constant(values) else values.mean())
