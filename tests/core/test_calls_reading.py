@@ -1,7 +1,9 @@
 """Calls in values and texts are read; what is no call has no problem, and a broken call has one."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,20 +73,12 @@ def test_objects_of_the_openai_client_read_as_the_calls_they_hold() -> None:
     assert read_calls(message) == read_calls(message.tool_calls) == Reading((WEATHER, STOP), "", "openai")
 
 
-def test_positional_arguments_get_the_names_of_the_parameters() -> None:
-    call = FunctionCall("move", {"0": "doc", "1": 2, "copy": True}, "id")
-    bound = bind_positional(call, ["source", "count", "copy"])
-    assert (bound, bound.id) == (FunctionCall("move", {"source": "doc", "count": 2, "copy": True}), "id")
-
-
-@pytest.mark.parametrize("names", [[], ["0", "1"], ["copy", "x"]])
-def test_positional_arguments_that_have_no_free_parameter_stay(names: list[str]) -> None:
-    call = FunctionCall("move", {"0": "doc", "copy": True})
-    assert bind_positional(call, names) == call
-
-
-def test_more_positional_arguments_than_parameters_stay_visible() -> None:
-    assert bind_positional(FunctionCall("f", {"0": 1, "1": 2}), ["a"]).arguments == {"a": 1, "1": 2}
+@cases("calls")
+def test_positional_arguments_get_the_names_of_free_parameters(
+    given: dict[str, Any], names: list[str], bound: dict[str, Any]
+) -> None:
+    call = bind_positional(FunctionCall("move", given, "id"), names)
+    assert (call, call.id) == (FunctionCall("move", bound), "id")
 
 
 def test_call_text_without_brackets_is_read_where_it_is_known_to_be_calls() -> None:
@@ -232,3 +226,49 @@ def test_values_of_subclasses_become_plain_values() -> None:
     (call,) = read_calls(openai({Name("key"): Name("text")}, Name("f"))).calls
     assert call == FunctionCall("f", {"key": "text"})
     assert {type(part) for part in (call.name, *call.arguments, *call.arguments.values())} == {str}
+
+
+# -- calls that real models and data sets hold
+
+
+def test_every_call_of_the_glaive_sample_is_read(shared_data: Path) -> None:
+    rows = json.loads((shared_data / "glaive" / "glaive_v2_sample.json").read_text(encoding="utf-8"))
+    turns = [turn for row in rows for turn in re.split(r"\n\n\n", row["chat"]) if "<functioncall>" in turn]
+    readings = [read_calls(turn.removeprefix("ASSISTANT:")) for turn in turns]
+    assert [reading.problem for reading in readings if reading.problem] == []
+    assert sum(len(reading.calls) for reading in readings) == 137
+    for turn, reading in zip(turns, readings, strict=True):
+        # the whole argument text stands in the turn between apostrophes
+        inner = re.findall(r"'(\{.*\})'\}", turn)
+        assert [call.arguments for call in reading.calls] == [json.loads(text) for text in inner]
+
+
+def test_whole_glaive_conversations_are_read_as_their_calls(shared_data: Path) -> None:
+    rows = json.loads((shared_data / "glaive" / "glaive_v2_sample.json").read_text(encoding="utf-8"))
+    readings = [read_calls(row["chat"]) for row in rows]
+    assert sum(len(reading.calls) for reading in readings) == 137
+    assert all("<functioncall>" not in reading.text and reading.text for reading in readings)
+
+
+def expected(result: list[dict[str, str]]) -> tuple[FunctionCall, ...] | None:
+    """The calls in the two models' lists, read by the standard library; None where an argument text is not JSON."""
+    try:
+        return tuple(FunctionCall(name, json.loads(text)) for call in result for name, text in call.items())
+    except ValueError:
+        return None
+
+
+def test_every_call_list_of_real_bfcl_runs_is_read_as_a_value_and_as_json_text(shared_data: Path) -> None:
+    files = sorted(shared_data.glob("bfcl_runs/*/result/*/*live/*.json"))
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    broken = 0
+    for line in lines:
+        result = json.loads(line)["result"]
+        calls = expected(result) if isinstance(result, list) else ()
+        reading = read_calls(result)
+        assert reading.calls == (calls or ())
+        assert isinstance(result, str) or read_calls(json.dumps(result)).calls == reading.calls
+        assert (reading.problem is None) == (calls is not None)
+        broken += calls is None
+    assert len(lines) > 7000
+    assert broken == 3  # `1980? `, `"x"+"A".repeat(1001)` and a stray quote: not JSON, whoever reads them

@@ -83,10 +83,8 @@ def test_named_runs_are_removed_and_no_others(small: Path) -> None:
 
 
 def test_endpoints_are_listed_with_kind_model_and_address(small: Path) -> None:
-    (small / "endpoints" / "a.yaml").write_text(
-        "kind: openai\nurl: http://localhost:1/v1\nmodel: m\nheaders: {key: s3cr3t}\n"
-    )
-    (small / "endpoints" / "b.yaml").write_text("kind: [")
+    good = "kind: openai\nurl: http://localhost:1/v1\nmodel: m\nheaders: {key: s3cr3t}\n"
+    write_files(small, {"endpoints/a.yaml": good, "endpoints/b.yaml": "kind: ["})
     found = inside(small, "endpoints", "list", "--json")
     a, b, simulated = found.json()
     assert a == {"name": "a", "kind": "openai", "model": "m", "url": "http://localhost:1/v1"}
@@ -97,8 +95,7 @@ def test_endpoints_are_listed_with_kind_model_and_address(small: Path) -> None:
 
 
 def test_plugins_are_listed_with_where_they_come_from(small: Path) -> None:
-    (small / "evaluators").mkdir()
-    (small / "evaluators" / "mine.py").write_text("def mine(*, response): return 1\n")
+    write_files(small, {"evaluators/mine.py": "def mine(*, response): return 1\n"})
     found = inside(small, "plugins", "--json").json()
     brings = {each["name"]: each["brings"] for each in found["plugins"]}
     assert brings["this workspace"]["evaluators"] == [{"name": "mine", "help": "", "origin": "evaluators/mine.py"}]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, call, inside, like, replay, right_answers, write_files
+from tests.cli_parts import Said, call, here, inside, like, replay, right_answers, write_files
 from tests.tables import cases
 
 EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
@@ -74,6 +74,34 @@ def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluate
     assert [" ".join(" ".join(row).split()) for row in first["rows"]] == [
         " ".join(line.split()) for line in lines[6:11]
     ]
+
+
+ANSWERS: dict[str, object] = {
+    "r0": call(people=2),
+    "r2": call(name="cancel", people=4),
+    "r3": "I'm sorry, but I can't help with that.",
+    "r4": '<tool_call>{"name": "book", "arguments": {"day": "2026-0',
+}
+SERVING, MODEL = "failed because of how the model is served", "failed because of the model"
+
+
+def test_a_run_tells_its_causes_with_a_row_and_what_to_try(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Causes of serving come before those of the model."""
+    replay(small, right_answers(ANSWERS))
+    gates = ("--fail-under", "cause.cut_off<=10%", "--fail-under", "cause.refusal<=0.2")
+    said = here(capsys, *EVALUATE, "--details", *gates, "--markdown", "out.md", "--junit", "out.xml")
+    assert said.code == 3, said
+    details = said.out.partition(SERVING)[2]
+    assert 0 < details.index("cut off at the token limit") < details.index(MODEL)
+    assert "try: raise max_tokens" in said.out
+    assert "e.g. r4" in said.out
+    assert "called a function that is not among the tools" in said.out
+    page = (small / "out.md").read_text("utf-8")
+    assert page.index(f"**{SERVING}**") < page.index(f"**{MODEL}**")
+    assert "| 1 | 16.7% | cut off at the token limit e.g. `r4` |" in page
+    assert '<property name="cause.refusal" value="1"' in (small / "out.xml").read_text("utf-8")
+    assert "gate NOT met  required cause.cut_off <= 0.1" in said.out
+    assert "gate met      required cause.refusal <= 0.2" in said.out
 
 
 def test_the_next_step_after_a_gate_is_to_compare_with_its_base(small: Path) -> None:

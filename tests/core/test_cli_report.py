@@ -190,6 +190,15 @@ def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -
     assert list(found.causes) == ["refusal"]
 
 
+def test_causes_are_counted_with_their_evidence_in_words() -> None:
+    evidence: dict[str, JSON] = {"call": "f", "path": "a", "expected": 5, "actual": "5"}
+    row: dict[str, JSON] = {"row_id": "x", "cause": "wrong_argument.number_as_text", "cause_evidence": evidence}
+    found = read_failures([row], {})
+    (group,) = found.causes.values()
+    assert (group.title, group.rows, group.example) == ("a number written as text", 1, "x")
+    assert group.words == 'f: argument "a" expected 5, got "5" (number_as_text)'
+
+
 @given(st.text())
 def test_any_reason_gives_a_printable_title(reason: str) -> None:
     groups = read_failures([failed("a", reason=reason)], {"e": "m"}).faults["e"].values()

@@ -65,11 +65,6 @@ def two_equal_runs(folder: Path) -> list[Path]:
     return [passes(folder, name, [at not in bad for at in range(100)]) for name, bad in (("a", won), ("b", lost))]
 
 
-def equal_within_noise(folder: Path) -> list[Path]:
-    """Three runs of 150 rows; two of them pass one or two rows more."""
-    return [passes(folder, f"it-{bad}", [(at * 7) % 150 >= bad for at in range(150)]) for bad in (14, 12, 11)]
-
-
 def tiny_data(folder: Path) -> list[Path]:
     """Six of 12 rows pass, then nine."""
     return [passes(folder, name, [at < good for at in range(12)]) for name, good in (("tiny_a", 6), ("tiny_b", 9))]
@@ -105,7 +100,6 @@ CASES = [
     Case(missing_verdicts, "undecided", ("missing_verdicts",), ("Undecided: keep old", "between 80.0% and 90.0%")),
     Case(equal_checkpoints, "undecided", (), ("Undecided: keep ck0", "more rows like these would decide it")),
     Case(two_equal_runs, "undecided", (), ("Undecided: keep a for now",)),
-    Case(equal_within_noise, "undecided", (), ("Undecided: keep it-14 for now",)),
     Case(tiny_data, "undecided", ("few_rows",), ("Undecided: keep tiny_a for now", "12 rows are too few")),
     Case(calibrated_judge, "ship", (), ("Ship b", "corrected for the judge's errors")),
 ]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli_parts import write_lines
+from tests.cli_parts import write_files, write_lines
 from tests.conversation_parts import Values, evaluated, said, serving, shelf_row
 from tests.pipeline_parts import column, metrics_of, rows_of
 
@@ -80,8 +80,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
 
 
 def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> None:
-    (shelf / "endpoints").mkdir()
-    (shelf / "endpoints" / "mine.yaml").write_text("kind: simulated\n", "utf-8")
+    write_files(shelf, {"endpoints/mine.yaml": "kind: simulated\n"})
     dataset = open_dataset(declared(shelf, 1, "mine"))
     assert not is_driver(dataset.defaults.target)
     result = evaluate(data=dataset, evaluators={"one": lambda response: {"one": 1}}, workers=0)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.tables import cases
+from tests.text_fragments import JSON_VALUES
 
 from tunecheck import DataError, RunError
 from tunecheck.datasets import Dataset, _sources as sources, _tables as tables, open_dataset
@@ -136,12 +137,7 @@ def test_a_limit_gives_the_first_rows_of_a_file_that_is_checked_as_a_whole(tmp_p
     assert ", line 3, column 1" in refused(open_dataset(tmp_path / "data.jsonl", limit=2))
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-objects = st.dictionaries(st.text(), json_values, max_size=4)
+objects = st.dictionaries(st.text(), JSON_VALUES, max_size=4)
 
 
 @given(

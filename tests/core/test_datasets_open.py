@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.cli_parts import write_files
 from tests.platforms import posix_only
 from tests.tables import cases
 
@@ -18,11 +19,9 @@ def refusal(data: object, **options: object) -> str:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "val.jsonl").write_text('{"a": "in datasets"}\n')
-    return tmp_path
+def workspace(cwd: Path) -> Path:
+    write_files(cwd, {"datasets/val.jsonl": '{"a": "in datasets"}\n'})
+    return cwd
 
 
 def test_a_file_is_looked_for_as_given_then_in_datasets(workspace: Path) -> None:

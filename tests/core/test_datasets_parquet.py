@@ -58,24 +58,22 @@ def test_dates_and_times_become_iso_text(tmp_path: Path) -> None:
     ]
 
 
-def test_nanoseconds_are_kept(tmp_path: Path) -> None:
-    nanoseconds = pyarrow.array([1_704_448_800_123_456_789], pyarrow.timestamp("ns"))
-    assert values(written(tmp_path, pyarrow.table({"at": nanoseconds}))) == [{"at": "2024-01-05T10:00:00.123456789"}]
+MAP = pyarrow.map_(pyarrow.string(), pyarrow.int64())
+PRICE = "12345678901234567890.10"
+NANOSECONDS = pyarrow.array([1_704_448_800_123_456_789], pyarrow.timestamp("ns"))
 
 
-def test_decimals_become_text_with_all_their_digits(tmp_path: Path) -> None:
-    table = pyarrow.table({"price": [Decimal("12345678901234567890.10"), None]})
-    assert values(written(tmp_path, table)) == [{"price": "12345678901234567890.10"}, {"price": None}]
-
-
-def test_a_map_becomes_an_object(tmp_path: Path) -> None:
-    column = pyarrow.array([[("a", 1), ("b", 2)]], pyarrow.map_(pyarrow.string(), pyarrow.int64()))
-    assert values(written(tmp_path, pyarrow.table({"m": column}))) == [{"m": {"a": 1, "b": 2}}]
-
-
-def test_dictionary_encoded_text_is_text(tmp_path: Path) -> None:
-    column = pyarrow.array(["x", "y", "x"]).dictionary_encode()
-    assert [row["c"] for row in values(written(tmp_path, pyarrow.table({"c": column})))] == ["x", "y", "x"]
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        pytest.param(NANOSECONDS, ["2024-01-05T10:00:00.123456789"], id="nanoseconds are kept"),
+        pytest.param([Decimal(PRICE), None], [PRICE, None], id="decimals become text with all their digits"),
+        pytest.param(pyarrow.array([[("a", 1), ("b", 2)]], MAP), [{"a": 1, "b": 2}], id="a map becomes an object"),
+        pytest.param(pyarrow.array(["x", "y", "x"]).dictionary_encode(), ["x", "y", "x"], id="encoded text is text"),
+    ],
+)
+def test_a_column_of_an_arrow_type_becomes_these_cells(tmp_path: Path, column: Any, cells: list[Any]) -> None:
+    assert values(written(tmp_path, pyarrow.table({"c": column}))) == [{"c": cell} for cell in cells]
 
 
 @pytest.mark.parametrize("cell", [b"\x00\x01", [b"x"], {"inner": b"x"}])

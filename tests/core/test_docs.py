@@ -1,12 +1,14 @@
-"""The documentation names what is public, all of it and nothing else."""
+"""The documentation names what is public, all of it and nothing else; pages for newcomers make working workspaces."""
 
 import importlib
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli_parts import inside
 from tests.conftest import ROOT
 
 import tunecheck
@@ -16,7 +18,9 @@ from tunecheck.plugins import discover
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "evaluators").glob("*.py")])
 LINKING = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "checks").glob("*.md")])
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
-LONGEST = 2000
+COMING = ("from-promptfoo.md", "from-inspect.md", "from-openai-evals.md")
+"""The pages for people who come from another tool."""
+LONGEST, LONGEST_OF_COMING = 2000, 350
 """The most words of a page, outside of code."""
 IMPORT = re.compile(r"\b(?:from (tunecheck[\w.]*) import ([\w, ]+)|import (tunecheck\.[\w.]+))")
 DOTTED = re.compile(r"\btunecheck(?:\.\w+)*\._\w+")
@@ -46,7 +50,8 @@ def test_a_page_links_to_files_and_headings_that_are_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
-    assert page.suffix != ".md" or len(_without_code(page).split()) <= LONGEST
+    most = LONGEST_OF_COMING if page.name in COMING else LONGEST
+    assert page.suffix != ".md" or len(_without_code(page).split()) <= most
 
 
 def test_every_command_is_on_the_page_of_options() -> None:
@@ -77,6 +82,38 @@ def test_every_error_on_that_page_is_one_of_ours_and_can_be_imported() -> None:
 def test_every_page_stands_in_the_sites_navigation() -> None:
     configuration = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
     assert sorted(_pages(configuration["nav"])) == [page.name for page in sorted((ROOT / "docs").glob("*.md"))]
+
+
+ENDPOINT = "kind: python\nfunction: model.py:answer\n"
+MODEL = """\
+def answer(messages, tools=None):
+    if tools:
+        return {"name": "refund", "arguments": {"order": 17}}
+    return "Paris or Billing"
+"""
+
+
+def write_page(folder: Path, page: str) -> None:
+    """The page's files; a function stands for the model that its endpoint names."""
+    for language, text in re.findall(r"^```(yaml|python)\n(.*?)^```$", page, re.S | re.M):
+        name = text.split("\n", 1)[0].removeprefix("# ")
+        (folder / name).parent.mkdir(exist_ok=True)
+        endpoint = language == "yaml" and name.startswith("endpoints/")
+        (folder / name).write_text(ENDPOINT if endpoint else text, "utf-8")
+    (folder / "endpoints" / "model.py").write_text(MODEL, "utf-8")
+    for name, content in re.findall(r"`((?:datasets/)?\w+\.jsonl?)`:?\n\n```json\n(.*?)```", page, re.S):
+        (folder / name).write_text(content, "utf-8")
+
+
+@pytest.mark.parametrize("page", COMING)
+def test_the_pages_commands_run_in_a_workspace_with_its_files(page: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    assert inside(tmp_path, "init", ".").code == 0
+    write_page(tmp_path, text)
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M)
+    for line in commands.splitlines():
+        said = inside(tmp_path, *shlex.split(line)[1:])
+        assert said.code == 0, (line, said.out, said.err)
 
 
 def _without_code(page: Path) -> str:

@@ -51,19 +51,15 @@ def test_a_name_given_by_the_caller_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["mine", "mine.yaml", "endpoints/mine", "endpoints/mine.yaml"])
-def test_a_bare_name_is_looked_for_in_the_workspace(
-    tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "endpoints", FULL)
-    monkeypatch.chdir(tmp_path)
+def test_a_bare_name_is_looked_for_in_the_workspace(cwd: Path, given: str) -> None:
+    write(cwd / "endpoints", FULL)
     assert load_endpoint(given).name == "mine"
 
 
-def test_a_bare_name_is_the_workspaces_before_a_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "endpoints", FULL)
+def test_a_bare_name_is_the_workspaces_before_a_files(cwd: Path) -> None:
+    write(cwd / "endpoints", FULL)
     for beside in ("mine.yml", "mine.yaml", "mine"):
-        write(tmp_path, "kind: openai\n", beside)
+        write(cwd, "kind: openai\n", beside)
     assert load_endpoint("mine").kind == "azure_ml"
     with pytest.raises(ConfigurationError, match=r"mine\.yml"):
         load_endpoint("mine.yml")

@@ -157,22 +157,20 @@ async def test_a_web_page_instead_of_an_answer_asks_whether_the_url_is_right() -
     assert "web page: check the url" in str(error)
 
 
-async def test_a_stream_of_something_else_is_not_asked_for_again() -> None:
-    error, server = await failure(always(raw(b'data: {"a": 1}\n\n', "text/event-stream")))
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (raw(b'data: {"a": 1}\n\n', "text/event-stream"), "not as pieces of chat completions"),
+        (page(404), "404 Not Found: a web page titled 'Sign in'"),
+        (filtered(), "declined the content: violence"),
+    ],
+    ids=["a stream of something else", "an error page, by its title", "declined content, with its category"],
+)
+async def test_what_no_retry_changes_is_asked_for_once_and_named(step: Step, words: str) -> None:
+    error, server = await failure(always(step))
     assert len(server.requests) == 1
-    assert "not as pieces of chat completions" in str(error)
-
-
-async def test_an_error_page_is_named_by_its_title_not_dumped() -> None:
-    error, _ = await failure(always(page(404)))
-    assert "404 Not Found: a web page titled 'Sign in'" in str(error)
+    assert words in str(error)
     assert "<html" not in str(error)
-
-
-async def test_a_declined_content_names_the_category() -> None:
-    error, server = await failure(always(filtered()))
-    assert "declined the content: violence" in str(error)
-    assert len(server.requests) == 1
 
 
 async def test_a_redirect_is_not_followed_and_its_query_is_not_shown() -> None:
@@ -272,15 +270,15 @@ def test_an_endpoint_serves_one_event_loop_after_another() -> None:
         assert [asyncio.run(ask_once(endpoint)).text for _ in range(3)] == ["hi"] * 3
 
 
-class TestRetryAfter:
-    async def test_seconds_are_waited(self) -> None:
-        _, _, clock = await ask(first_then_ok(busy("7")))
-        assert 7 <= clock.waits[0] <= 7.5
+async def test_the_seconds_that_a_service_asks_for_are_waited() -> None:
+    _, _, clock = await ask(first_then_ok(busy("7")))
+    assert 7 <= clock.waits[0] <= 7.5
 
-    async def test_without_it_waits_stay_below_the_doubling_bound(self) -> None:
-        _, _, clock = await ask(first_then_ok(*[busy()] * 5))
-        assert len(clock.waits) == 5
-        assert all(0 <= wait <= 0.5 * 2**n for n, wait in enumerate(clock.waits, 1))
+
+async def test_waits_that_no_service_asks_for_stay_below_the_doubling_bound() -> None:
+    _, _, clock = await ask(first_then_ok(*[busy()] * 5))
+    assert len(clock.waits) == 5
+    assert all(0 <= wait <= 0.5 * 2**n for n, wait in enumerate(clock.waits, 1))
 
 
 class TestRefusals:

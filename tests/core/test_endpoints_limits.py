@@ -337,26 +337,20 @@ SLOW = dataclasses.replace(answer({"result": "ok"}), then="trickle")
 """Some 0.3 s."""
 
 
-class TestTheConcurrencyThatIsAskedFor:
+HELD = "8 calls at once, as the endpoint's limits.concurrency says, and not the 40 asked for"
+
+
+@pytest.mark.parametrize(("limits", "rows", "most", "notes"), [({}, 80, 40, []), ({"concurrency": 8}, 24, 8, [HELD])])
+def test_a_run_has_the_concurrency_that_is_asked_for_unless_the_definition_states_a_limit(
+    tmp_path: Path, limits: dict[str, int], rows: int, most: int, notes: list[str]
+) -> None:
     """An endpoint gets 16 calls at once by default; a higher setting is honoured."""
-
-    @staticmethod
-    def most_at_once(limits: dict[str, int], rows: int, folder: Path) -> int:
-        """The most requests in flight together, with 40 allowed."""
-        data = [{"id": str(number), "query": str(number)} for number in range(rows)]
-        with FaultServer(lambda *_: SLOW) as server:
-            endpoint = azure_ml(server.url, limits=limits)
-            result = run(folder, data, target=endpoint, evaluators={"e": lambda response: 1}, concurrency=40)
-        assert result.failed_row_count == 0
-        held = "8 calls at once, as the endpoint's limits.concurrency says, and not the 40 asked for"
-        assert result.notes == ([held] if limits else [])
-        return server.most_under_way
-
-    def test_it_is_used_where_the_definition_states_no_limit(self, tmp_path: Path) -> None:
-        assert self.most_at_once({}, 80, tmp_path) == 40
-
-    def test_the_definitions_own_limit_holds(self, tmp_path: Path) -> None:
-        assert self.most_at_once({"concurrency": 8}, 24, tmp_path) == 8
+    data = [{"id": str(number), "query": str(number)} for number in range(rows)]
+    with FaultServer(lambda *_: SLOW) as server:
+        endpoint = azure_ml(server.url, limits=limits)
+        result = run(tmp_path, data, target=endpoint, evaluators={"e": lambda response: 1}, concurrency=40)
+    assert (result.failed_row_count, result.notes) == (0, notes)
+    assert server.most_under_way == most
 
 
 NOW = 1_700_000_000.0

@@ -46,26 +46,21 @@ async def test_nor_is_it_a_scoring_servers_answer(body: str, content_type: str, 
     assert len(server.requests) == 2
 
 
-async def test_an_error_at_200_that_stays_is_told_in_its_own_words() -> None:
-    with (
-        FaultServer(lambda *_: answer({"error": {"message": "out of memory"}})) as server,
-        pytest.raises(ReplyError, match=r"200 OK with an error: out of memory \(after 3 attempts\)"),
-    ):
+@pytest.mark.parametrize(
+    ("error", "kind", "words", "requests"),
+    [
+        ({"message": "out of memory"}, ReplyError, r"200 OK with an error: out of memory \(after 3 attempts\)", 3),
+        ({"message": "slow down", "code": 429}, ThrottledError, "slow down", 3),
+        ({"message": "no such model", "code": "404"}, EndpointError, "no such model", 1),
+    ],
+    ids=["no code", "429", "404"],
+)
+async def test_an_error_at_200_that_stays_is_told_in_its_own_words_and_counts_as_the_status_in_its_code(
+    error: object, kind: type[EndpointError], words: str, requests: int
+) -> None:
+    with FaultServer(lambda *_: answer({"error": error})) as server, pytest.raises(kind, match=words):
         await ask(azure_ml(server.url, retries=2))
-
-
-async def test_an_error_at_200_with_the_code_of_a_status_counts_as_that_status() -> None:
-    with (
-        FaultServer(lambda *_: answer({"error": {"message": "slow down", "code": 429}})) as server,
-        pytest.raises(ThrottledError, match="slow down"),
-    ):
-        await ask(azure_ml(server.url, retries=1))
-    with (
-        FaultServer(lambda *_: answer({"error": {"message": "no such model", "code": "404"}})) as server,
-        pytest.raises(EndpointError, match="no such model"),
-    ):
-        await ask(azure_ml(server.url))
-    assert len(server.requests) == 1
+    assert len(server.requests) == requests
 
 
 async def test_an_error_at_200_without_an_error_key_counts_as_the_status_in_its_code() -> None:

@@ -15,15 +15,7 @@ from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, server
 from tests.tables import cases
 
 from tunecheck import EndpointError
-from tunecheck.endpoints import (
-    ChatRequest,
-    Completion,
-    UnreadableReplyError,
-    Usage,
-    load_endpoint,
-    read_chat,
-    read_stream,
-)
+from tunecheck.endpoints import Completion, UnreadableReplyError, Usage, load_endpoint, read_chat, read_stream
 
 THOUGHT = {
     "messages": asking("think"),
@@ -57,7 +49,7 @@ async def started() -> AsyncIterator[Starter]:
 
 async def asked(url: str, text: str, **keys: Any) -> Completion:
     endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", **keys})
-    return await ask_once(endpoint, ChatRequest(messages=asking(text)))
+    return await ask_once(endpoint, replace(HELLO, messages=asking(text)))
 
 
 @pytest.mark.parametrize("text", ["talk", "call", "both", "empty", "think"])

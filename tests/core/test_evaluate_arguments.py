@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli_parts import write_files
 from tests.pipeline_parts import (
     Answering,
     column,
@@ -141,15 +142,13 @@ def test_data_that_breaks_off_half_way_keeps_what_was_done(tmp_path: Path) -> No
     assert only_run(tmp_path).status() in ("stopped", "failed")
 
 
-def test_the_evaluators_and_target_that_a_data_set_declares_are_used_where_none_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "evaluators").mkdir()
-    (tmp_path / "evaluators" / "words.py").write_text("def words(response): return len(response.split())\n")
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "d.jsonl").write_text('{"answer": "two words"}\n')
-    (tmp_path / "datasets" / "d.yaml").write_text('evaluators: [words]\ncolumn_mapping: {response: "${data.answer}"}\n')
+def test_the_evaluators_and_mapping_that_a_data_set_declares_are_used_where_none_are_given(cwd: Path) -> None:
+    files = {
+        "evaluators/words.py": "def words(response): return len(response.split())\n",
+        "datasets/d.jsonl": '{"answer": "two words"}\n',
+        "datasets/d.yaml": 'evaluators: [words]\ncolumn_mapping: {response: "${data.answer}"}\n',
+    }
+    write_files(cwd, files)
     assert metrics_of(evaluate(data="d.jsonl"))["words.words"] == 2
     assert "e.length" in metrics_of(evaluate(data="d.jsonl", evaluators={"e": length}))
 
@@ -259,13 +258,6 @@ def test_a_score_of_ten_to_the_25_stays_exact_in_its_row_and_has_its_mean(tmp_pa
     result = run(tmp_path, [{"response": "a"}], evaluators={"j": lambda response: {"score": 10**25}})
     assert column(result, "outputs.j.score") == [10**25]
     assert metrics_of(result)["j.score"] == 1e25
-
-
-@pytest.mark.parametrize("name", ["line_number", "conversation", "messages", "date", "response", "outputs", "index"])
-def test_a_column_may_have_any_name(tmp_path: Path, name: str) -> None:
-    data = [{name: None}, {name: [{"a": 1}]}, {name: "text"}]
-    result = run(tmp_path, data, evaluators={"e": lambda **given: 1}, target=lambda **row: {"seen": row[name]})
-    assert column(result, f"inputs.{name}") == column(result, "outputs.seen") == [None, [{"a": 1}], "text"]
 
 
 def test_dicts_of_arguments_are_not_spread_over_columns(tmp_path: Path) -> None:

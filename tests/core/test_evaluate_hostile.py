@@ -66,24 +66,24 @@ def test_an_answer_nested_too_deep_is_an_error_of_its_row(tmp_path: Path) -> Non
 STRANGE = [
     *("", " ", "a.b", "a[0]", "['x']", "${data.a}", "__proto__", "__class__", "constructor", "line_number"),
     *("conversation", "row_id", "error.e", "outputs.e.n", "inputs.a", "\ud83d", "\0", "\n\r\u2028", "=cmd()", "ключ"),
-    *("x" * 5000, '"', ","),
+    *("x" * 5000, '"', ",", "messages", "date", "response", "outputs", "index"),
 ]
 
 
 @pytest.mark.parametrize("name", STRANGE, ids=lambda name: ascii(name)[:20])
 def test_a_column_may_be_called_anything(tmp_path: Path, name: str) -> None:
-    data = [{name: "value", "a": 1}, {"a": 2}]
+    data = [{name: "value", "a": 1}, {"a": 2}, {name: None, "a": 3}, {name: [{"a": 1}], "a": 4}]
     result = run(
         tmp_path,
         data,
-        target=lambda **row: {name: row.get(name, "none"), "response": 1},
+        target=lambda **row: {"response": 1, name: row.get(name, "none")},
         evaluators={"e": lambda a: {"n": a, name: a}},
         group_by=name,
     )
-    assert [row[f"inputs.{name}"] for row in rows_of(result)[:1]] == ["value"]
-    assert column(result, f"outputs.{name}") == ["value", "none"]
-    assert column(result, f"outputs.e.{name}") == [1, 2]
-    assert list(result.by_group[name]) == ["value"]
+    assert column(result, f"inputs.{name}") == ["value", None, None, [{"a": 1}]]
+    assert column(result, f"outputs.{name}") == ["value", "none", None, [{"a": 1}]]
+    assert column(result, f"outputs.e.{name}") == [1, 2, 3, 4]
+    assert list(result.by_group[name]) == ["value", '[{"a":1}]']
     check_files(result)
 
 

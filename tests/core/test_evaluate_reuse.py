@@ -328,24 +328,21 @@ def test_error_rows_are_tried_again_on_resume(tmp_path: Path, judges: Judges) ->
     assert not [key for row in rows_of(healed) for key in row if key.startswith("error")]
 
 
-CHANGES: list[tuple[Callable[[Judges], dict[str, Any]], str]] = [
-    (lambda j: {"data": questions(11)}, "the data rows has changed"),
-    (lambda j: {"limit": 5}, "the data had 10 rows, now 5"),
-    (lambda j: {"evaluators": {"length": j.module.length}}, "evaluator 'at_least' is missing now"),
-    (lambda j: {"evaluators": {**j.all(), "new": j.module.length}}, "evaluator 'new' is new"),
-    (lambda j: {"evaluators": j.all(least=4)}, "evaluator 'at_least' has other arguments .least 3 → 4."),
-    (lambda j: {"target": Answering(version="2")}, "the target's code has changed"),
-    (
-        lambda j: {"target": None, "data": [{**q, "response": "x"} for q in questions(10)]},
-        "it had a target, now it has",
-    ),
-    (lambda j: {"evaluator_config": {"length": {"question": None}}}, "the mapping of 'length' was"),
-    (lambda j: {"group_by": "question"}, r"group_by was \[\], is \['question'\]"),
-]
-CHANGED = ["rows", "limit", "evaluator gone", "evaluator new", "arguments", "target", "no target", "mapping", "groups"]
+ANSWERED = [{**question, "response": "x"} for question in questions(10)]
+CHANGES: dict[str, Callable[[Judges], dict[str, Any]]] = {
+    "the data rows has changed": lambda j: {"data": questions(11)},
+    "the data had 10 rows, now 5": lambda j: {"limit": 5},
+    "evaluator 'at_least' is missing now": lambda j: {"evaluators": {"length": j.module.length}},
+    "evaluator 'new' is new": lambda j: {"evaluators": {**j.all(), "new": j.module.length}},
+    "evaluator 'at_least' has other arguments .least 3 → 4.": lambda j: {"evaluators": j.all(least=4)},
+    "the target's code has changed": lambda j: {"target": Answering(version="2")},
+    "it had a target, now it has": lambda j: {"target": None, "data": ANSWERED},
+    "the mapping of 'length' was": lambda j: {"evaluator_config": {"length": {"question": None}}},
+    r"group_by was \[\], is \['question'\]": lambda j: {"group_by": "question"},
+}
 
 
-@pytest.mark.parametrize(("change", "said"), CHANGES, ids=CHANGED)
+@pytest.mark.parametrize(("said", "change"), CHANGES.items(), ids=CHANGES)
 def test_resume_refuses_a_changed_run_and_says_what_changed(
     tmp_path: Path, judges: Judges, change: Callable[[Judges], dict[str, Any]], said: str
 ) -> None:

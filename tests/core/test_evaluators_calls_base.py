@@ -173,15 +173,12 @@ BROKEN = '<tool_call>{"name": "f", "arguments": {</tool_call>'
 TOOLS = [{"name": name, "parameters": {"properties": {"x": {"type": "integer"}}}} for name in "fg"]
 
 
-def over(rows: list[tuple[object, object]], tools: object = None) -> dict[str, float]:
-    evaluator = FunctionCallMatchEvaluator()
+def over(
+    rows: list[tuple[object, object]], tools: object = None, evaluator: Any = FunctionCallMatchEvaluator()
+) -> dict[str, float]:
     verdicts = [evaluator(response=one, ground_truth=other, tool_definitions=tools) for one, other in rows]
-    return evaluator.__aggregate__(verdicts)
-
-
-def arguments_over(rows: list[tuple[object, object]]) -> dict[str, float]:
-    evaluator = ArgumentMatchEvaluator()
-    return evaluator.__aggregate__([evaluator(response=one, ground_truth=other) for one, other in rows])
+    aggregated: dict[str, float] = evaluator.__aggregate__(verdicts)
+    return aggregated
 
 
 def test_precision_recall_and_f1_are_of_all_calls_of_the_run() -> None:
@@ -230,7 +227,7 @@ def test_every_way_in_which_arguments_are_wrong_is_counted() -> None:
         ("text", [call("f", a=1)]),  # a call without a partner counts nowhere here
         ("text", "text"),
     ]
-    assert arguments_over(rows) == {
+    assert over(rows, evaluator=ArgumentMatchEvaluator()) == {
         "argument_accuracy": 4 / 13,
         "wrong_arguments.number_as_text": 1,
         "wrong_arguments.number_conversion": 1,
@@ -245,7 +242,7 @@ def test_every_way_in_which_arguments_are_wrong_is_counted() -> None:
 
 
 def test_counts_are_there_even_where_they_are_zero() -> None:
-    assert arguments_over([]) == {f"wrong_arguments.{name}": 0 for name in FAULTS}
+    assert over([], evaluator=ArgumentMatchEvaluator()) == {f"wrong_arguments.{name}": 0 for name in FAULTS}
 
 
 @pytest.mark.parametrize("evaluator", [FunctionCallMatchEvaluator(), ArgumentMatchEvaluator()])
