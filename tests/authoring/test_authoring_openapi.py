@@ -177,9 +177,7 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(folder: Path, content: d
     assert not [*folder.glob("simulators/*")]
 
 
-def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_simulator_of_an_authored_test_set_may_be_edited(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "4", "--overwrite"]
     assert main([*command, "--only", "/animals", "--only", "getAnimal"]) == 0
     rows = lines(folder / "datasets/clinic.jsonl")
@@ -196,9 +194,7 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
 
 
 @pytest.mark.parametrize("text", ["{", '{"actions": {"f": {"makes": 7}}}', '{"actions": {"f": []}}'])
-def test_tables_that_cannot_be_read_are_told_in_one_line(
-    folder: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreadable_tables_are_told_in_one_line(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_simulator(folder / "clinic.yaml", folder / "simulators/clinic.py")
     (folder / "simulators/clinic.tables.json").write_text(text)
     assert main(["datasets", "author", "clinic", "--simulator", "clinic", "--stage", "world"]) == 2

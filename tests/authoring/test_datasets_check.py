@@ -339,16 +339,12 @@ def test_json_holds_every_finding(workspace: Path, capsys: pytest.CaptureFixture
     ]
 
 
-def test_what_the_data_says_is_made_harmless_before_it_is_printed(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_data_says_is_made_harmless_when_printed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", str(_write(workspace, "read('\x1b[31m\u202e')", id="\x1b]0;title\x07"))])
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_single_turn_rows_are_checked_as_the_sidecar_says(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tools = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
     message = {"role": "human", "content": "?"}
     calls = ['[{"name": "f", "arguments": {"n": 1}}]', '[{"name": "f", "arguments": {"n": "1"}}]', "[g(n=1)]"]

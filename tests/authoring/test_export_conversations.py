@@ -94,9 +94,7 @@ def test_what_a_model_did_right_in_the_failed_turn_stands_before_the_pair(folder
     assert json.loads(line["prompt"][-1]["content"]) == {"loan_id": 5}
 
 
-def test_a_conversation_with_a_call_too_many_has_nothing_to_prefer(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_call_too_many_leaves_nothing_to_prefer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     too_many = [STEPS[0], [["borrow(title='Emma')"], ["leave_note(text='Emma')"], ["ring_bell(tone='high')"]], []]
     answers = {"loan": answered(*STEPS), "bell": answered(*too_many)}
     export(folder, made(folder, answers, LOAN, {**LOAN, "id": "bell"}), "dpo")

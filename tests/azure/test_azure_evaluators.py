@@ -452,9 +452,7 @@ def test_an_evaluator_of_one_s_own_asks_with_a_prompt_file(tmp_path: Path, param
     assert "[blue sky] []?" in " ".join(str(request.messages[0]["content"]) for request in model.requests)
 
 
-def test_a_prompt_file_names_the_inputs_that_it_declares_and_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_file_names_the_declared_inputs_that_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
     with pytest.raises(azure.EvaluationException, match=r"Missing required inputs: \['response'\]"):

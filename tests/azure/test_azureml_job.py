@@ -110,9 +110,7 @@ def test_az_is_handed_the_file_and_says_where_the_job_is(workspace: Path, capsys
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the az of this test is a shell script")
-def test_what_az_says_of_a_job_that_it_does_not_take_is_passed_on(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_az_says_of_a_refused_job_is_passed_on(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fake_az(workspace, "echo 'ERROR: no such compute' >&2; exit 1")
     assert job("--submit") == 1
     assert "no such compute" in capsys.readouterr().err

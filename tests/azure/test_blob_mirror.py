@@ -55,9 +55,7 @@ def test_what_one_machine_wrote_another_one_reads(here: MirrorFolder, there: Mir
     assert read(there, "journal.jsonl") == '{"row": 1}\n'
 
 
-def test_a_growing_file_is_shipped_in_parts_of_whole_lines(
-    here: MirrorFolder, there: MirrorFolder, address: str
-) -> None:
+def test_a_growing_file_is_sent_in_parts_of_whole_lines(here: MirrorFolder, there: MirrorFolder, address: str) -> None:
     append(here, '{"row": 1}\n{"row"')
     here.push()
     append(here, ": 2}\n")
@@ -156,9 +154,7 @@ def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(
 @pytest.mark.parametrize(
     "stray", ["journal.jsonl.parts/readme", "journal.jsonl.parts/00000001 (1)", "journal.jsonl.parts", "notes.parts/1"]
 )
-def test_an_object_that_is_none_of_a_run_s_changes_nothing(
-    here: MirrorFolder, there: MirrorFolder, address: str, stray: str
-) -> None:
+def test_a_stray_object_changes_nothing(here: MirrorFolder, there: MirrorFolder, address: str, stray: str) -> None:
     write(here, "run.json", "{}")
     append(here, "1\n")
     here.push()
@@ -167,9 +163,7 @@ def test_an_object_that_is_none_of_a_run_s_changes_nothing(
     assert read(there, "journal.jsonl") == "1\n"
 
 
-def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(
-    here: MirrorFolder, there: MirrorFolder, address: str
-) -> None:
+def test_an_object_for_a_folder_is_not_taken_for_a_file(here: MirrorFolder, there: MirrorFolder, address: str) -> None:
     write(here, "memory/summary.json", "[1]")
     here.push()
     BlobStore(address).put(f"{RUN}/memory", b"")
@@ -177,9 +171,7 @@ def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(
     assert read(there, "memory/summary.json") == "[1]"
 
 
-def test_a_journal_without_one_of_its_parts_hides_no_other_run(
-    here: MirrorFolder, there: MirrorFolder, address: str
-) -> None:
+def test_a_journal_that_lacks_a_part_hides_no_other_run(here: MirrorFolder, there: MirrorFolder, address: str) -> None:
     for number in range(3):
         append(here, f"{number}\n")
         here.push()

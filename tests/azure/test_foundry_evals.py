@@ -71,9 +71,7 @@ def test_runs_of_the_same_data_and_evaluators_stand_in_one_evaluation(fake: Fake
     assert of[0] == of[1] != of[2]
 
 
-def test_an_upload_of_what_is_there_changes_nothing_and_a_deleted_one_is_made_anew_when_asked(
-    fake: Fake, run: Run
-) -> None:
+def test_a_repeated_upload_changes_nothing_and_a_deleted_one_is_made_anew_when_asked(fake: Fake, run: Run) -> None:
     first = sent(fake, run)
     assert sent(fake, run).unchanged
     fake.evals_runs.clear()

@@ -68,9 +68,7 @@ def test_the_command_prints_the_page(fake: Fake, command: list[str], capsys: pyt
     assert f"https://ai.azure.com/resource/build/evaluation/{next(iter(fake.runs))}" in capsys.readouterr().out
 
 
-def test_the_command_gives_the_upload_as_data(
-    fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_upload_is_printed_as_json(fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["uploads"][0]["run_id"] in fake.runs
 
@@ -90,9 +88,7 @@ def test_a_failed_upload_shows_the_results_and_exits_with_1(
     assert "upload failed: create the run" in said.err
 
 
-def test_upload_without_a_project_is_wrong_use(
-    fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_uploading_needs_a_project(fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command[:-2]) == 2
     assert "--upload needs a destination" in capsys.readouterr().err
     assert fake.asked == []

@@ -23,9 +23,7 @@ def place(fake: Fake, kind: str) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "step"), [pair for pair in STEPS if pair[1] != "blob"])
-def test_a_service_that_is_busy_is_asked_again_after_the_time_that_it_names(
-    fake: Fake, run: Run, kind: str, step: str
-) -> None:
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(fake: Fake, run: Run, kind: str, step: str) -> None:
     fake.failures[step] = Failure(429, times=2, headers={"Retry-After": "7"})
     uploader(place(fake, kind)).upload(run)
     assert fake.waits == [7, 7]
@@ -61,9 +59,7 @@ def test_a_run_is_not_asked_for_twice_when_the_answer_is_lost(fake: Fake, run: R
 
 
 @pytest.mark.parametrize(("kind", "step"), [("foundry", "create"), ("hub", "create run")])
-def test_a_run_that_was_certainly_not_made_is_asked_for_again_without_a_search(
-    fake: Fake, run: Run, kind: str, step: str
-) -> None:
+def test_a_run_certainly_not_made_is_asked_again_without_a_search(fake: Fake, run: Run, kind: str, step: str) -> None:
     fake.failures[step] = Failure(403, times=1)
     with pytest.raises(UploadError, match="lacks a right"):
         uploader(place(fake, kind)).upload(run)
@@ -79,9 +75,7 @@ def test_files_that_are_there_are_not_sent_again(fake: Fake, run: Run) -> None:
     assert len(fake.of("blob")) == 1
 
 
-def test_one_block_that_fails_is_sent_again_by_itself(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_block_is_sent_again_by_itself(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundry_service, "BLOCK_BYTES", 1000)
     fake.failures["blob"] = Failure(503, times=1)
     rows = [{"id": f"r{index}", "response": "word " * 30, "ground_truth": "word", "weight": 1.0} for index in range(20)]
@@ -98,9 +92,7 @@ def test_an_answer_of_another_shape_is_said_to_be_one(fake: Fake, run: Run, monk
         uploader(fake.project).upload(run)
 
 
-def test_a_signature_that_the_storage_refuses_is_not_shown(
-    fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signature_that_storage_refuses_is_not_shown(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     real = fake._sas
     monkeypatch.setattr(fake, "_sas", lambda container: real(container).replace("sig=", "sig=AAAA"))
     with pytest.raises(UploadError, match=r"403 Forbidden: \(AuthorizationFailure\)|403") as caught:
@@ -118,9 +110,7 @@ def test_a_token_that_cannot_be_had_is_said_at_the_step_that_needed_it(fake: Fak
         uploader(fake.project, credential=NoCredential()).upload(run)
 
 
-def test_a_certificate_that_is_not_trusted_is_not_argued_with(
-    fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untrusted_certificate_is_not_argued_with(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(UploadError, match=r"no secure connection: .*SSL_CERT_FILE"):
         uploader(fake.project).upload(run)

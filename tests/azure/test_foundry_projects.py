@@ -70,9 +70,7 @@ def test_only_evaluators_that_the_portal_knows_are_named_to_it() -> None:
 
 
 @pytest.mark.parametrize(("names", "segments"), [(0, 1), (60, 3), (400, -1)])
-def test_a_long_name_map_goes_in_segments_and_a_longer_one_not_at_all(
-    tmp_path: Path, names: int, segments: int
-) -> None:
+def test_a_long_name_map_goes_in_segments_a_longer_one_not_at_all(tmp_path: Path, names: int, segments: int) -> None:
     from types import SimpleNamespace
 
     contents = SimpleNamespace(

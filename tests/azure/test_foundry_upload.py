@@ -66,9 +66,7 @@ def test_a_hub_project_gets_a_run_its_files_and_its_figures(fake: Fake, run: Run
 
 
 @pytest.mark.parametrize("secret", ["sas", "key", "none"])
-def test_a_hubs_storage_is_written_with_a_signature_a_key_or_the_identity_itself(
-    fake: Fake, run: Run, secret: str
-) -> None:
+def test_a_hubs_storage_is_written_with_a_signature_a_key_or_the_identity(fake: Fake, run: Run, secret: str) -> None:
     fake.secret = secret
     if secret == "none":  # Azurite without TLS takes no tokens: the call is looked at instead
         with pytest.raises(Exception, match=r"upload instance_results\.jsonl"):
@@ -81,9 +79,7 @@ def test_a_hubs_storage_is_written_with_a_signature_a_key_or_the_identity_itself
     assert ("sig" in fake.of("blob")[0].query) == (secret == "sas")
 
 
-def test_the_table_has_every_column_in_every_row_and_numbers_to_the_last_digit(
-    fake: Fake, project: Any, run: Run
-) -> None:
+def test_each_row_of_a_table_has_all_columns_and_numbers_to_the_last_digit(fake: Fake, project: Any, run: Run) -> None:
     uploader(project).upload(run)
     rows = table(fake)
     assert [row["line_number"] for row in rows] == [0, 1, 2]
@@ -141,9 +137,7 @@ def test_metrics_that_are_no_finite_numbers_are_left_out_and_named(fake: Fake, p
     }
 
 
-def test_the_properties_tell_the_portal_of_its_table_and_of_the_evaluators_that_it_knows(
-    fake: Fake, project: Any, run: Run
-) -> None:
+def test_the_properties_tell_the_portal_of_its_table_and_known_evaluators(fake: Fake, project: Any, run: Run) -> None:
     uploader(project).upload(run)
     (shown,) = fake.runs.values()
     found = shown["properties"]
@@ -194,9 +188,7 @@ def test_an_upload_of_what_is_there_already_changes_nothing(fake: Fake, project:
     assert (second.unchanged, second.url, second.run_id) == (True, first.url, first.run_id)
 
 
-def test_a_run_that_was_deleted_over_there_is_noticed_and_made_anew_when_asked(
-    fake: Fake, project: Any, run: Run
-) -> None:
+def test_a_run_deleted_over_there_is_noticed_and_made_anew_when_asked(fake: Fake, project: Any, run: Run) -> None:
     first = uploader(project).upload(run)
     fake.runs.clear()
     with pytest.raises(UploadError, match=rf"the run: {first.run_id} was deleted at the destination; .* --again"):

@@ -57,9 +57,7 @@ def score_one(path: Path, *, compat: bool = True, workers: int = 1) -> Any:
 
 
 @pytest.mark.parametrize(("run", "workers"), [("v0.11.0", 1), ("2025-11-12-main", 2)])
-def test_a_published_run_has_its_published_verdicts_accuracies_and_figures(
-    run: str, workers: int, shared_data: Path
-) -> None:
+def test_a_published_run_has_its_verdicts_accuracies_and_figures(run: str, workers: int, shared_data: Path) -> None:
     folder = shared_data / "bfcl_runs" / run
     model = score_one(folder / "result", workers=workers)
     rows = 0

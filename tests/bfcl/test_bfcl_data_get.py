@@ -157,9 +157,7 @@ def test_without_pip_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pyte
         get_bfcl(to=tmp_path / "data")
 
 
-def test_an_index_that_refuses_is_quoted_without_its_credentials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_refuses_is_quoted_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("pip") is None:
         pytest.skip("pip is not here")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -187,9 +185,7 @@ def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: py
     assert cache_folder() == tmp_path / "own"
 
 
-def test_data_in_the_cache_is_found_by_name_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_wheel: Path
-) -> None:
+def test_cached_data_is_found_by_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_wheel: Path) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
     folder = get_bfcl(source=own_wheel)
@@ -202,9 +198,7 @@ def got(*arguments: str) -> int:
     return main(["bfcl", "get", *arguments])
 
 
-def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_data_is_got_from_a_wheel_and_its_place_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "data"
     assert got("--to", str(target), "--from", str(reference_wheel())) == 0
     said = capsys.readouterr().out

@@ -51,9 +51,7 @@ async def test_in_compat_positional_arguments_are_dropped_as_bfcl_drops_them() -
 
 
 @pytest.mark.parametrize(("compat", "made"), [(None, "[put(name='cup')]"), ("bfcl", None)])
-async def test_of_bfcl_s_rows_another_form_is_written_as_the_leaderboard_reads_it(
-    compat: str | None, made: str | None
-) -> None:
+async def test_another_form_is_written_as_the_leaderboard_reads_it(compat: str | None, made: str | None) -> None:
     answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
     row = shelf_row(said("Put a cup."), category="multi_turn_base", check="multi_turn")
     output, server = await had([answer, "Done."], row, mode="text", compat=compat, wording=OwnWording())

@@ -54,7 +54,7 @@ def judged(run_folder: Path, category: str) -> Verdicts:
 
 
 @pytest.mark.parametrize("category", ["multi_turn_base", "multiple"])
-def test_one_category_of_one_file_needs_no_settings_to_equal_the_leaderboard(
+def test_one_category_equals_the_leaderboard_without_settings(
     category: str, workspace: Path, shared_data: Path
 ) -> None:
     file = next(shared_data.glob(f"bfcl_runs/v0.11.0/result/*/*/BFCL_v4_{category}_result.json"))

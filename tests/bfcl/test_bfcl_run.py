@@ -160,7 +160,7 @@ def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(work
     assert sum(int(str(row["outputs.steps"])) for row in rows) == len(set(server.keys))
 
 
-def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: Path) -> None:
+def test_a_run_goes_on_as_begun_and_only_by_this_command(workspace: Path) -> None:
     begun = run(workspace, "--endpoint", "right", "--categories", "irrelevance", "--limit", "1", "--quiet")
     assert begun.code == 0
     changed = run(workspace, "--resume", "last", "--limit", "2")

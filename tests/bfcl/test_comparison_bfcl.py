@@ -35,9 +35,7 @@ def test_every_categorys_figures_are_the_published_ones(published: Comparison, s
         assert getattr(published.metrics["bfcl_pooled"], side).value == correct / total
 
 
-def test_the_leaderboards_figures_are_the_published_ones_and_have_intervals(
-    published: Comparison, shared_data: Path
-) -> None:
+def test_leaderboard_figures_are_as_published_and_have_intervals(published: Comparison, shared_data: Path) -> None:
     columns = {"non_live": "Non-Live AST Acc", "live": "Live Acc", "irrelevance": "Irrelevance Detection"}
     figures = {part.value: part for part in published.against[-1].figures if part.column == "v4"}
     assert figures.keys() == columns.keys()  # one multi-turn category was not published

@@ -87,9 +87,7 @@ def test_functions_refuse_a_run_of_a_later_version(two_runs: tuple[Run, Run]) ->
     assert content_of(run.folder.parent) == before
 
 
-def test_the_list_of_runs_says_why_one_is_unreadable(
-    two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_says_why_a_run_is_unreadable(two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]) -> None:
     run, other = two_runs
     rewrite(run.manifest_file, {"format_version": 99})
     before = content_of(run.folder.parent)

@@ -90,9 +90,7 @@ def test_a_reference_to_the_environment_may_stand_for_the_key(tmp_path: Path, mo
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_an_endpoint_definition_is_taken_as_mapping_path_or_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_definition_may_be_a_mapping_path_or_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with JudgeServer(lambda asked: GOOD) as server:
         definition = {"kind": "openai", "url": f"{server.address}/v1", "model": "m"}

@@ -48,9 +48,7 @@ def test_a_metric_declares_what_its_numbers_mean(tmp_path: Path) -> None:
 
 
 @cases("judges")
-def test_the_score_is_found_among_the_outputs(
-    tmp_path: Path, outputs: str, answer: str, score: float, result: str | None
-) -> None:
+def test_outputs_hold_the_score(tmp_path: Path, outputs: str, answer: str, score: float, result: str | None) -> None:
     found = judging(tmp_path, outputs, answer)(response="x")
     assert (found["quality"], found["quality_result"]) == (score, result)
 

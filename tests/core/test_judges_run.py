@@ -111,9 +111,7 @@ def test_without_a_judge_the_command_says_what_to_add(tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
-def test_rows_are_made_ready_ahead_and_the_endpoint_is_still_asked_no_more_at_once_than_it_takes(
-    tmp_path: Path,
-) -> None:
+def test_rows_are_made_ready_ahead_and_the_endpoint_is_asked_no_more_at_once_than_it_takes(tmp_path: Path) -> None:
     with JudgeServer(lambda asked: replace(chat(judgement(4)), delay_s=0.02)) as server:
         judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(limits={"concurrency": 4}))
         assert judge.concurrency == 8

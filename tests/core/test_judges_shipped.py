@@ -157,9 +157,7 @@ def test_of_several_samples_the_differences_are_those_of_the_typical_one() -> No
 
 
 @cases("judges")
-def test_a_score_that_contradicts_its_differences_is_asked_for_again(
-    score: float, differences: Any, problem: str
-) -> None:
+def test_a_score_that_contradicts_its_differences_is_asked_again(score: float, differences: Any, problem: str) -> None:
     model = Scripted(difference(score, differences), difference())
     found: Any = DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
     assert found["difference"] == 0.9

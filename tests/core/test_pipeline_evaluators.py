@@ -322,9 +322,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("make", [fails, fails_later], ids=["synchronous", "asynchronous"])
 @pytest.mark.parametrize(("error", "name", "said"), ERRORS, ids=[name for _, name, _ in ERRORS])
-def test_what_an_evaluator_raises_is_its_rows_error_alone(
-    tmp_path: Path, make: Any, error: Any, name: str, said: str
-) -> None:
+def test_an_exception_is_its_rows_error_alone(tmp_path: Path, make: Any, error: Any, name: str, said: str) -> None:
     failing = make(error)
 
     async def sometimes_later(response: str) -> Any:

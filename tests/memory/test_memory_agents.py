@@ -116,9 +116,7 @@ def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(talk: list[tuple[
     st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["said", "suggested", "declined", "reset"])), max_size=30),
     st.data(),
 )
-def test_a_conversation_taken_over_from_a_journal_has_the_same_window(
-    talk: list[tuple[str, str, str]], data: st.DataObject
-) -> None:
+def test_a_conversation_of_a_journal_has_the_same_window(talk: list[tuple[str, str, str]], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(talk)))
     unbroken, resumed = asyncio.run(_prompts(talk, 0)), asyncio.run(_prompts(talk, cut))
     assert resumed == unbroken[len(unbroken) - len(resumed) :]

@@ -58,9 +58,7 @@ def had(**more: Any) -> MemoryOutcome:
 
 
 @cases("memory")
-def test_a_kind_that_cannot_be_made_is_wrong_use_in_one_line_before_anything_is_said(
-    wrong: dict[str, str], said: str
-) -> None:
+def test_a_kind_that_cannot_be_made_is_refused_in_one_line_before_the_run(wrong: dict[str, str], said: str) -> None:
     write(**wrong)
     with pytest.raises(ConfigurationError) as refused:
         had()

@@ -126,9 +126,7 @@ def test_published_definitions_are_taken_if_that_is_asked_for(shared_data: Path)
         make_definitions(configuration, folder, GenerationContext(0, 32_000))
 
 
-def test_the_published_configurations_are_made_without_chapterbreak_which_is_noted(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_published_configurations_are_made_without_chapterbreak_and_say_so(shared_data: Path, tmp_path: Path) -> None:
     path = shared_data / "ltm" / "configurations" / "benchmark-v3-32k.yml"
     made = make_definitions(read_configuration(path), tmp_path, GenerationContext(0, 32_000))
     assert len(made.definitions) == 30

@@ -140,9 +140,7 @@ FULL = ordered()
 
 
 @cases("memory")
-def test_what_the_judge_answers_ends_a_visit_with_its_points_and_a_reason(
-    answers: list[str], points: float, reason: str
-) -> None:
+def test_a_judges_answer_ends_a_visit_with_points_and_a_reason(answers: list[str], points: float, reason: str) -> None:
     assert ends(answers) == (points, reason)
 
 

@@ -132,9 +132,7 @@ def test_a_run_s_own_files_replay_identically(isolated: bool, capsys: pytest.Cap
     assert replays(folder, capsys).startswith("identical")
 
 
-def test_a_run_with_wording_filler_and_seed_of_one_s_own_replays_with_them(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_own_wording_filler_and_seed_are_replayed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (workspace / "wording.yml").write_text("introduction: Listen, and answer in a word.\n", "utf-8")
     pairs = [{"question": f"{number} squared?", "answer": str(number**2)} for number in range(30)]
     (workspace / "filler.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs), "utf-8")

@@ -179,9 +179,7 @@ def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
     assert said.err.count("\n") == 1
 
 
-def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_goes_on_as_begun_and_only_by_this_command(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *BEGIN, "--quiet")
     changed = run(capsys, "--resume", "last", "--seed", "3")
     assert (changed.code, "--seed: run" in changed.err, "--fresh" in changed.err) == (2, True, True)

@@ -41,9 +41,7 @@ def is_sound(found: object) -> bool:
     st.lists(WITH_NAN, max_size=4),
     st.lists(st.text(max_size=200), max_size=4),
 )
-def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
-    title: str, expected: list[Any], responses: list[str]
-) -> None:
+def test_any_replies_have_a_score_or_a_reason(title: str, expected: list[Any], responses: list[str]) -> None:
     test = told(title, expected, *responses, since_question=responses)
     assert is_sound(judge_by_words(test))
     score_as_benchmark(test)

@@ -38,9 +38,7 @@ FORMS = (
 
 
 @given(LEGS, st.sampled_from(FORMS), st.booleans())
-def test_a_route_written_out_in_steps_is_read_as_it_was_meant(
-    legs: list[tuple[int, str]], form: str, listed: bool
-) -> None:
+def test_a_route_written_in_steps_is_read_as_it_was_meant(legs: list[tuple[int, str]], form: str, listed: bool) -> None:
     places = [f"{word} Square" for word in ("Alder", "Birch", "Cedar", "Dogwood", "Elder", "Fir", "Ginkgo")][
         : len(legs) + 1
     ]

@@ -45,9 +45,7 @@ def recalled(*talk: str | tuple[str, float], agent: NoteAgent | None = None, con
 
 
 @cases("memory")
-def test_a_question_is_answered_with_the_note_that_fits_best(
-    told_before: list[str], question: str, answer: str
-) -> None:
+def test_a_question_is_answered_with_the_best_fitting_note(told_before: list[str], question: str, answer: str) -> None:
     assert recalled(*told_before, question)[-1] == answer
 
 
@@ -145,9 +143,7 @@ def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]
 
 
 @cases("memory")
-async def test_a_request_that_cannot_be_read_is_a_400_that_says_why(
-    served: str, path: str, body: Any, says: str
-) -> None:
+async def test_an_unreadable_request_is_a_400_that_says_why(served: str, path: str, body: Any, says: str) -> None:
     line = http.client.HTTPConnection("127.0.0.1", int(served.rpartition(":")[2]), timeout=10)
     line.request("POST", path, json.dumps(body))
     response = line.getresponse()

@@ -94,9 +94,7 @@ def check_taken_up(first: Scripted, second: Scripted, before: list[Any], where: 
 
 @pytest.mark.parametrize("torn", [None, 0, 7], ids=["before the record", "after it", "within it"])
 @pytest.mark.parametrize("isolated", [False, True], ids=["interleaved", "isolated"])
-def test_a_session_that_dies_at_any_record_ends_as_one_that_did_not(
-    tmp_path: Path, torn: int | None, isolated: bool
-) -> None:
+def test_a_session_that_dies_at_any_record_ends_as_others_do(tmp_path: Path, torn: int | None, isolated: bool) -> None:
     settings = some_settings(isolated=isolated, start_us=START_US)
     whole = have(tmp_path / "whole", settings=settings)
     records = whole.path.read_bytes().count(b"\n")

@@ -184,9 +184,7 @@ def test_equal_rows_get_their_own_answers_of_the_run_that_is_reused(tmp_path: Pa
 
 @pytest.mark.parametrize("stage", ["target", "same"])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_row_that_kills_its_process_has_the_error_in_the_stage_that_killed_it(
-    tmp_path: Path, stage: str, grouped: bool
-) -> None:
+def test_a_row_that_kills_its_process_has_the_error_in_that_stage(tmp_path: Path, stage: str, grouped: bool) -> None:
     runs = Runs(tmp_path, rows(16))
 
     async def die() -> None:

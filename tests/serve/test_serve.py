@@ -85,9 +85,7 @@ async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: 
         ({"messages": asking("talk"), "n": 2}, "n: must be 1"),
     ],
 )
-async def test_a_bad_request_is_told_what_is_wrong(
-    recorded: ChatSource, started: Starter, body: Any, complaint: str
-) -> None:
+async def test_a_bad_request_is_told_why(recorded: ChatSource, started: Starter, body: Any, complaint: str) -> None:
     status, reply, _ = await posted(f"{await started(recorded)}/v1/chat/completions", body)
     assert (status, reply["error"]["type"]) == (400, "invalid_request_error")
     assert complaint in reply["error"]["message"]
@@ -409,9 +407,7 @@ async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: ChatSourc
     assert all(piece.usage is None for piece in pieces[:-1])
 
 
-async def test_the_official_client_takes_a_wrong_key_as_an_authentication_error(
-    recorded: ChatSource, started: Starter
-) -> None:
+async def test_a_wrong_key_is_the_official_clients_authentication_error(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded, key="right")
     async with client_of(url, api_key="wrong") as client:
         with pytest.raises(openai.AuthenticationError, match="the key is missing or wrong"):
@@ -427,9 +423,7 @@ async def test_the_official_client_takes_unknown_messages_as_not_found(recorded:
     assert raised.value.code == "no_answer"
 
 
-async def test_recorded_errors_reach_the_official_client_as_what_they_are(
-    recorded: ChatSource, started: Starter
-) -> None:
+async def test_recorded_errors_reach_the_official_client_as_they_are(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         with pytest.raises(openai.RateLimitError, match="slow down"):
             await client.chat.completions.create(model="m", messages=asking("throttled"))
@@ -475,9 +469,7 @@ async def test_a_refusal_stands_beside_the_text_also_in_a_stream(tmp_path: Path,
     assert [piece.choices[0].delta.refusal for piece in pieces if piece.choices[0].delta.refusal] == [message.refusal]
 
 
-async def test_a_problem_of_a_source_reaches_the_official_client_with_all_that_it_says(
-    tmp_path: Path, started: Starter
-) -> None:
+async def test_a_problem_of_a_source_reaches_the_official_client_in_full(tmp_path: Path, started: Starter) -> None:
     rules = "[{content_filter: prompt, times: 1}, {status: 429, retry_after: 0.02, times: 1}, {answer: at last}]"
     async with client_of(await started(scripted(tmp_path, rules)), max_retries=1) as client:
         with pytest.raises(openai.BadRequestError) as caught:

@@ -84,9 +84,7 @@ async def test_a_row_that_cannot_be_scored_says_why(start: Starter) -> None:
     assert (failed["status"], failed["reason"]) == ("Error", "ValueError: out of order")
 
 
-async def test_an_evaluator_of_the_workspace_that_ends_its_process_costs_that_row_only(
-    start: Starter, cwd: Path
-) -> None:
+async def test_a_workspace_evaluator_that_ends_its_process_costs_that_row_only(start: Starter, cwd: Path) -> None:
     (cwd / "evaluators").mkdir()
     source = "import os\ndef ends(response: str):\n    return 1 if response == 'Rome' else os._exit(3)\n"
     (cwd / "evaluators" / "ends.py").write_text(source)
