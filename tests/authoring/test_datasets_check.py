@@ -210,9 +210,7 @@ def test_constants_of_long_context_go_to_the_rows_that_ask_for_them() -> None:
     assert _found(_row(["read('old')"], long_context=True), long_context=given) == []
 
 
-def test_without_a_copy_of_bfcl_a_row_that_asks_for_long_context_says_how_to_get_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_context_row_says_how_to_get_a_copy_of_bfcl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
     monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
     with pytest.raises(DataError, match="tunecheck bfcl get"):

@@ -107,9 +107,7 @@ def test_rows_are_grouped_by_cause_and_the_source_says_which_line_is_which(tmp_p
     assert len(export(tmp_path, result, "sft", "--cause", causes[0])) == 1
 
 
-def test_the_rows_of_a_test_set_are_not_exported_to_train_on_unless_they_leave_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_test_set_rows_are_exported_only_if_they_leave_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = made(tmp_path, {"Oslo": call("Lom")})
     out = tmp_path / "train.jsonl"
     arguments = ["datasets", "export", str(result.run_dir), "--to", "sft", "--out", str(out)]

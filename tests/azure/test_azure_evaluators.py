@@ -227,9 +227,7 @@ def test_without_a_key_all_judges_of_qa_sign_in_with_its_credential() -> None:
 
 
 @pytest.mark.filterwarnings("default::ResourceWarning")
-def test_a_judge_that_is_called_and_then_judges_a_run_closes_all_its_connections(
-    tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_a_judge_called_before_its_run_closes_all_connections(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     with JudgeServer(lambda asked: judgement(4)) as server:
         judge = azure.RelevanceEvaluator(server.endpoint())
         judge(query="q", response="r")

@@ -90,9 +90,7 @@ def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monke
     assert "found −16.7 points (100.0% → 83.3%, 95% interval" in words
 
 
-def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
-    tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_decide_nothing_leave_a_gate_undecided(tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing changed; 60 rows show a loss of less than z² / (n + z²) = 6 points, and 2 take z² / 0.02 − z² = 189."""
     monkeypatch.setenv("COLUMNS", "300")
     base = finished(Path())[0].name

@@ -99,7 +99,7 @@ def test_the_first_difference_is_shown_and_exits_with_3(tmp_path: Path, capsys: 
     assert "\x1b" not in said.out
 
 
-def test_incompatibilities_are_configured_or_by_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_incompatibilities_follow_configuration_or_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apart = events(NAMES, NAME_LIST, by_topics=True)
     together = events(NAMES, NAME_LIST, by_topics=False)
     declared = CONFIG.replace("config: {", "config: {incompatibilities: [[names, name_list, kv]], ")

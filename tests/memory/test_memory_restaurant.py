@@ -92,9 +92,7 @@ def test_braces_in_what_is_ordered_are_left_as_they_are() -> None:
     st.lists(st.sampled_from(sorted(MENU.dishes)), min_size=1, max_size=6, unique=True),
     st.sampled_from(sorted(MENU.dishes)),
 )
-def test_one_dish_of_the_same_section_is_brought_by_mistake_and_never_the_one_that_is_out(
-    seed: int, numbers: list[int], instead: int
-) -> None:
+def test_a_wrong_dish_is_of_the_same_section_and_not_out(seed: int, numbers: list[int], instead: int) -> None:
     made = visit(GUEST, ordered("tea", *numbers, instead=instead), seed=str(seed))
     if instead in numbers:
         assert made.total == 2

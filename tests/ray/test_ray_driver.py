@@ -126,9 +126,7 @@ def test_rows_metrics_and_errors_are_those_of_one_process(runs: Runs) -> None:
     assert lasting(runs.elsewhere()) == lasting(runs.here())
 
 
-def test_folders_of_killed_tasks_are_removed_and_those_of_living_ones_stay(
-    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_folders_of_killed_tasks_are_removed(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     killed, living, new, other = (
         tmp_path / "tmp" / f"tunecheck-{name}" for name in ("chunk-a", "chunk-b", "chunk-c", "d")
