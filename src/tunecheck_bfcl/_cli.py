@@ -115,7 +115,7 @@ def _ids(option: str | None) -> list[str]:
     Raises:
         ConfigurationError: the option is given without any id.
     """
-    ids = [each.strip() for each in (option or "").split(",") if each.strip()]
+    ids = [text.strip() for text in (option or "").split(",") if text.strip()]
     if option is not None and not ids:  # an empty list must not select all rows
         raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")
     return ids
@@ -219,8 +219,8 @@ def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
         for name, model in scores.models.items():
             place = folder if len(scores.models) == 1 else folder / PurePath(name)
             place.mkdir(parents=True, exist_ok=True)
-            for category, each in model.categories.items():
-                write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
+            for category, score in model.categories.items():
+                write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))
             summary = model.summary(compat)
             write_file(place / "summary.json", dumps_readably(summary))
             summaries[name] = replace(summary, format_version=UNSET)
@@ -262,8 +262,9 @@ def _table_lines(models: Sequence[ModelScore], most: int) -> Iterator[list[str]]
     from tunecheck_bfcl._summary import FIGURES
 
     shown = [category for category in CATEGORIES if any(category in model.categories for model in models)]
-    for category in shown if len(shown) <= most else ():
-        yield [category, *(_cell(model.categories.get(category)) for model in models)]
+    if len(shown) <= most:
+        for category in shown:
+            yield [category, *(_cell(model.categories.get(category)) for model in models)]
     for version, names in FIGURES.items():
         for name in names:
             figures = [model.figures(version)[name] for model in models]
@@ -278,7 +279,8 @@ def _cell(score: CategoryScore | None) -> str:
     if score is None:
         return _share(None)
     left_out = len(score.verdicts) - score.total
-    notes = f" ({left_out} not scored)" * bool(left_out) + f" ({score.missing} missing)" * bool(score.missing)
+    notes = f" ({left_out} not scored)" if left_out else ""
+    notes += f" ({score.missing} missing)" if score.missing else ""
     return f"{score.correct:,} of {score.total:,}{notes}  {_share(score.accuracy)}"
 
 
@@ -332,13 +334,13 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     from tunecheck_bfcl._scoring import read_entries
 
     read = cache(partial(read_entries, files))
-    for each in ids:
-        category = category_of(each)
+    for row_id in ids:
+        category = category_of(row_id)
         if category is None:
-            raise DataError(f"{each!r} is not the id of a BFCL row; ids look like multi_turn_base_0")
-        if each not in read(category):
-            raise DataError(f"BFCL has no row {each!r}{did_you_mean(each, read(category))}")
-        yield read(category)[each]
+            raise DataError(f"{row_id!r} is not the id of a BFCL row; ids look like multi_turn_base_0")
+        if row_id not in read(category):
+            raise DataError(f"BFCL has no row {row_id!r}{did_you_mean(row_id, read(category))}")
+        yield read(category)[row_id]
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:

@@ -14,18 +14,15 @@ Fields: TypeAlias = dict[str, JSON]
 _FIRST_ID, _LAST_ID = 10_000, 99_999
 _MOST_MESSAGES = 50_000  # ids are drawn until one is free, which would never end if all were taken
 _DEFAULTS: dict[str, JSON] = {
-    "generated_ids": [],
-    "user_count": 4,
+    "generated_ids": [], "user_count": 4,
     "user_map": {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"},
     "inbox": [
         {"USR002": "My name is Alice. I want to connect."},
         {"USR003": "Could you upload the file?"},
         {"USR004": "Could you upload the file?"},
     ],
-    "message_count": 3,
-    "current_user": None,
-    "random_seed": 200191,
-}
+    "message_count": 3, "current_user": None, "random_seed": 200191,
+}  # fmt: skip
 
 
 class MessageAPI(ConfiguredService):
@@ -42,7 +39,7 @@ class MessageAPI(ConfiguredService):
         """See `Simulator.load`. Raises DataError for a malformed inbox or list of message ids."""
         self.start(config, _DEFAULTS)
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
-        if not all(isinstance(each, int) for each in ids):
+        if not all(isinstance(message_id, int) for message_id in ids):
             raise DataError("initial_config.MessageAPI.generated_ids: must be a list of whole numbers")
         if not all(isinstance(message, dict) and message for message in inbox):
             raise DataError("initial_config.MessageAPI.inbox: each message must have the form {receiver id: message}")

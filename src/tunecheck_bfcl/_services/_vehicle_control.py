@@ -96,11 +96,10 @@ class VehicleControlAPI(ConfiguredService):
             door: Which doors.
         """
         status = "unlocked" if unlock else "locked"
-        for each in door:
-            if self.data["doorStatus"][each] == status:
-                continue
-            self.data["doorStatus"][each] = status
-            self.data["remainingUnlockedDoors"] += 1 if unlock else -1
+        for name in door:
+            if self.data["doorStatus"][name] != status:
+                self.data["doorStatus"][name] = status
+                self.data["remainingUnlockedDoors"] += 1 if unlock else -1
         return {"lockStatus": status, "remainingUnlockedDoors": self.data["remainingUnlockedDoors"]}
 
     @tool

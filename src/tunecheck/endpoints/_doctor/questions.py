@@ -5,7 +5,6 @@ Each has one right answer, which any model with function calling finds.
 
 from collections.abc import Mapping
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -38,14 +37,12 @@ class _QuestionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _TABLE = msgspec.json.decode(files(__package__).joinpath("questions.json").read_bytes(), type=_QuestionTable)
 _TOOLS: Mapping[str, Mapping[str, JSON]] = {
-    each["name"]: {"type": "function", "function": each} for each in _TABLE.functions
+    function["name"]: {"type": "function", "function": function} for function in _TABLE.functions
 }
 
-QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
-    {
-        name: ChatRequest(each.messages, [_TOOLS[tool] for tool in each.tools] or None, each.parameters)
-        for name, each in _TABLE.questions.items()
-    }
-)
+QUESTIONS: Mapping[str, ChatRequest] = {
+    name: ChatRequest(question.messages, [_TOOLS[tool] for tool in question.tools] or None, question.parameters)
+    for name, question in _TABLE.questions.items()
+}
 
-RIGHT: Mapping[str, RightAnswer] = {name: each.right for name, each in _TABLE.questions.items() if each.right}
+RIGHT: Mapping[str, RightAnswer] = {name: row.right for name, row in _TABLE.questions.items() if row.right}
