@@ -225,14 +225,9 @@ def _is_constant(values: Floats) -> bool:
 
 
 def _mean(
-    values: Floats,
-    limits: Bounds | None,
-    groups: RowGroups | None,
-    confidence: float,
-    degrees: int,
-    interval: Bounds | None,
+    values: Floats, limits: Bounds | None, groups: RowGroups | None, confidence: float, degrees: int, bca: Bounds | None
 ) -> Estimate:
-    """Return the estimate of a mean, with the bootstrap `interval` if there is one, else with Student's.
+    """Return the estimate of a mean, with its bootstrap interval `bca` if there is one, else with Student's.
 
     `limits` is the metric's range. `degrees` are the degrees of freedom of Student's t.
     """
@@ -243,8 +238,8 @@ def _mean(
     error = float(values.std(ddof=1)) / math.sqrt(n) if groups is None else groups.mean_error(values)
     if error is None:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, ONE_CLUSTER)
-    if interval is not None:
-        return Estimate(value, *interval, n, confidence, "BCa bootstrap", error)
+    if bca is not None:
+        return Estimate(value, *bca, n, confidence, "BCa bootstrap", error)
     half = t_quantile((1 + confidence) / 2, degrees) * error
     low, high = value - half, value + half
     if limits is not None:  # clip the interval to the range, but never exclude the value itself
