@@ -130,7 +130,10 @@ class Threads:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.left >= MOST_LEFT:
-            raise LateError(f"is not called: {self.left} earlier calls have not returned; make its calls end in time")
+            raise LateError(
+                f"was not called, because {self.left} earlier calls still run after their time limit: "
+                "make calls return in time"
+            )
         call = self.submit(function)
         ended = asyncio.wrap_future(call)
         left_s = limit_s
@@ -412,7 +415,10 @@ class UserLoop:
             LateError: five earlier calls still block.
         """
         if self._blocked[who] >= _MOST_BLOCKED:
-            raise LateError(f"is not called: {_MOST_BLOCKED} earlier calls still block its event loop; let it await")
+            raise LateError(
+                f"was not called, because {_MOST_BLOCKED} earlier calls still block its event loop: "
+                "replace blocking calls in it with await"
+            )
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

@@ -90,7 +90,7 @@ def test_a_run_goes_on_with_what_it_recorded_and_what_is_given_over_it(given: Ma
 
 
 def test_a_fixed_option_is_refused_with_another_value() -> None:
-    with pytest.raises(ConfigurationError, match="--strength: run r goes on as it was begun; leave --strength out"):
+    with pytest.raises(ConfigurationError, match="--strength: run r cannot change this option; leave --strength out"):
         merge_resumed_options(BrewOptions(strength=4), BrewOptions(strength=3), Run(Path("r")))
 
 

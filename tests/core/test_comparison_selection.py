@@ -195,9 +195,9 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     assert found.rows_over_runs is not None
     assert found.rows_over_runs.counts["fixed"] == 30
     assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
-    with pytest.raises(ConfigurationError, match=r"\[town=x\]: no column gives this slice"):
+    with pytest.raises(ConfigurationError, match=r"\[town=x\]: the runs have no such slice"):
         select(*runs, metric="match[town=x]")
-    with pytest.raises(ConfigurationError, match="no row that both runs have is in domain=x"):
+    with pytest.raises(ConfigurationError, match="no row of domain=x is in both runs"):
         select(*runs, metric="match[domain=x]")
 
 

@@ -88,7 +88,9 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> N
 
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
-    with pytest.raises(ConfigurationError, match="shelf: its rows need an endpoint for conversation: give target"):
+    with pytest.raises(
+        ConfigurationError, match="shelf: its rows need the target conversation, which calls an endpoint: give target"
+    ):
         evaluated(declared(shelf, 1), None)
 
 

@@ -84,7 +84,7 @@ async def test_a_folder_of_result_files_is_searched_as_deep_as_it_goes(tmp_path:
     recorded(folder / "m" / "multi_turn", {"id": "shelf_0", "result": RESULT})
     recorded(folder / "m" / "non_live", {"id": "x", "result": []}, name="BFCL_v4_multiple_result.json")
     assert (await replayed(folder))["result"] == RESULT
-    with pytest.raises(DataError, match="a folder without result files of BFCL"):
+    with pytest.raises(DataError, match="the folder has no BFCL result files"):
         await replayed(tmp_path / "simulators")
 
 

@@ -165,7 +165,7 @@ def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tu
 
 
 def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    refusals = {"city=Bern": "no row that both runs have is in city=Bern", "town=Oslo": "no column gives"}
+    refusals = {"city=Bern": "no row of city=Bern is in both runs", "town=Oslo": "the runs have no such slice"}
     for slice_, words in refusals.items():
         said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", f"match[{slice_}]>=0.1"))
         assert (said.code, words in said.err) == (2, True), said.err

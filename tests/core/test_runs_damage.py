@@ -90,7 +90,7 @@ def test_a_damaged_answer_names_its_row_and_is_asked_again_once_that_is_accepted
     flip(made.journal, b"answer to q7", b"answer to qX")
     before = contents(made)
     target = Counting()
-    said = r"so up to 1 call must be made again, of rows r7; put back whole files .*--accept"
+    said = r"so up to 1 call must be made again, of rows r7; restore its files .*--accept"
     with pytest.raises(RunError, match=said):
         resumed(tmp_path, target)
     assert contents(made) == before

@@ -340,13 +340,13 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: paired_binary([1, 0], [1]), "there are 2 of the base and 1 of the new run"),
-        (lambda: paired_scores([1.0], []), "there are 1 of the base and 0 of the new run"),
+        (lambda: paired_binary([1, 0], [1]), r"give as many of the new run \(1\) as of the base \(2\)"),
+        (lambda: paired_scores([1.0], []), r"give as many of the new run \(0\) as of the base \(1\)"),
         (lambda: paired_binary([1, 0.5], [1, 0]), r"number 1 is 0\.5"),
         (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be between 0 and 1"),
         (lambda: pass_at_k([(1, 2)], 0), "k must be 1 or more"),
-        (lambda: pass_at_k([(3, 2)], 1), "item 0: 3 of 2"),
+        (lambda: pass_at_k([(3, 2)], 1), "item 0: the passed trials must be from 0 to 2, not 3"),
         (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "power must be between"),
         (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "margin must be 0 or more"),
     ],

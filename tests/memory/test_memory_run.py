@@ -267,7 +267,7 @@ def test_another_configuration_is_refused_when_a_run_goes_on(workspace: Path) ->
     with pytest.raises(RunError):
         had(Recalling(fails_at=9))
     (workspace / "small.yml").write_text(CONFIG.replace("memory_span: 900", "memory_span: 800"), "utf-8")
-    with pytest.raises(ConfigurationError, match="cannot be finished as it was begun"):
+    with pytest.raises(ConfigurationError, match="cannot be resumed"):
         had(resume="last")
 
 

@@ -187,7 +187,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
     for flag, given in (("--undecided", undecided), ("--until-decided", until_decided or None)):
         if given is not None and against is None:
             needed = "--no-worse-than RUN or --better-than RUN"
-            raise ConfigurationError(f"{flag} needs {needed}: no other gate can be undecided")
+            raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
     if base is not None and options.better_than is not None:
         raise ConfigurationError("--no-worse-than and --better-than exclude each other: give one of them")
     if base is not None and margin is None:

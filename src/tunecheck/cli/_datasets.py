@@ -46,11 +46,11 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
         if form is None:
             names = ", ".join(known)
             raise ConfigurationError(
-                f"{options.source}: the first record has no form that is converted: name it with --from "
-                f"({names}), or use the file as it is if its records are rows"
+                f"{options.source}: the form of the first record is unknown: name it with --from ({names}); "
+                "if the records are rows already, use the file as it is"
             )
     elif (form := known.get(options.form)) is None:
-        raise ConfigurationError(f"there is no converter for {options.form!r}{did_you_mean(options.form, known)}")
+        raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
     if options.graders is not None:
         if form.with_graders is None:
             raise ConfigurationError(f"--graders: {form.words} has no graders; only openai-evals has them")

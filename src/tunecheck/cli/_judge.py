@@ -102,7 +102,9 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
         raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError("--mapping target.…: there is no target; map the labelled rows' columns, ${data.…}")
+        raise ConfigurationError(
+            "--mapping target.…: this command calls no target; map the labelled rows' columns with ${data.…}"
+        )
     return run(
         labels=labels,
         evaluator=made,

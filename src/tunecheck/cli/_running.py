@@ -189,9 +189,9 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
         described = option_fields(type(options))[name]
         fixed = options.fixed if described.description.fixed is None else described.description.fixed
         if described.description.recorded and fixed and value != getattr(recorded, name):
-            kept = "keeps its name" if name == "name" else "goes on as it was begun"
+            kept = "keeps its name" if name == "name" else "cannot change this option"
             raise ConfigurationError(
-                f"{described.flag}: run {run.id} {kept}; leave {described.flag} out, or start a new one {options.anew}"
+                f"{described.flag}: run {run.id} {kept}; leave {described.flag} out, or start a new run {options.anew}"
             )
     return replace(options.over(recorded), resume=str(run.folder))
 
@@ -256,8 +256,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
             acting.append(each.flag)
     if acting:
         raise UntrustedError(
-            f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept all of "
-            f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
+            f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept "
+            f"all of its options: {invocation.typed} {command_line(['--trust', place])}"
         )
 
 

@@ -99,9 +99,12 @@ def _slice_text(where: str | None, base: RunTable, new: RunTable) -> str:
     if len(columns) == 1:
         return f"[{columns[0]}={where}]"
     if columns:
-        raise ConfigurationError(f"ambiguous [{where}]: write {' or '.join(f'[{name}={where}]' for name in columns)}")
+        choices = " or ".join(f"[{name}={where}]" for name in columns)
+        raise ConfigurationError(f"[{where}] is a value of several columns: write {choices}")
     hint = did_you_mean(column, known) if equals else ""
-    raise ConfigurationError(f"[{where}]: no column gives this slice{hint}; --group-by adds slices by a column")
+    raise ConfigurationError(
+        f"[{where}]: the runs have no such slice{hint}; `tunecheck score RUN --group-by COLUMN` adds slices"
+    )
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:

@@ -275,7 +275,9 @@ class _MetricTest:
             return None
         score = self._scale.score(value)
         if not 0 <= score <= 1:
-            raise RunError(f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct either")
+            raise RunError(
+                f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct one of them"
+            )
         return score
 
     def complete(self) -> None:

@@ -80,7 +80,7 @@ class RunPair:
         column, _, value = where.partition("=")
         found = self.rows_by_value(column).get(value)
         if found is None:
-            raise ConfigurationError(f"{key}: no row that both runs have is in {where}")
+            raise ConfigurationError(f"{key}: no row of {where} is in both runs")
         return found
 
     def labels(self, column: str) -> Sequence[str | None]:

@@ -254,7 +254,10 @@ class Dataset:
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
-                self._source.refuse(f"more than {MAX_COLUMNS:,} different column names; rows should share them", number)
+                what = (
+                    f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one column"
+                )
+                self._source.refuse(what, number)
             name = usable_id(values.get(self._id_column)) if ids is not None else None
             if name is None:
                 self._check_declared_id(values, number)
@@ -564,7 +567,9 @@ class RepeatedDataset(Dataset):
         """
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
-                raise ConfigurationError(f"repeat: the row id {row.id!r} ends like the id of a trial: rename it")
+                raise ConfigurationError(
+                    f"repeat: the row id {row.id!r} ends in # and a number, as ids of trials do: rename it"
+                )
             for trial in range(1, self.times + 1):
                 name = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}

@@ -230,10 +230,12 @@ class JsonLinesSource(FileSource):
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         """Raise DataError for a line that is not JSON, with the most probable cause."""
         if b"\0" in line:
-            self.refuse("holds NUL bytes; the file is damaged, or not text", number)
-        begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object"}.get(line.lstrip(_BLANK)[:1])
+            self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+        begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
+            line.lstrip(_BLANK)[:1]
+        )
         if begun and _ends_early(error):
-            self.refuse(f"each line must be one whole object, and this is only the beginning of {begun}", number)
+            self.refuse(f"holds only the beginning of {begun}", number)
         if isinstance(error, json.JSONDecodeError):
             what = f"not JSON: {_problem(error)} near {excerpt(error.doc, error.pos)}; each line must be one object"
             self.refuse(what, number, error.pos + 1)

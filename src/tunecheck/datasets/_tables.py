@@ -72,7 +72,7 @@ class CsvSource(FileSource):
         """Yield the lines as text with line feeds; raise DataError for a line that is not UTF-8."""
         for number, line in enumerate(self.lines(digest), 1):
             if b"\0" in line:
-                self.refuse("holds NUL bytes; the file is damaged, or not text", number)
+                self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
             try:
                 yield line.decode("utf-8") + "\n"
             except UnicodeDecodeError as error:

@@ -166,7 +166,7 @@ def _result_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
     if not files:
-        raise DataError(f"{path}: a folder without result files of BFCL (BFCL_v…{_BFCL_RESULT}); name a file")
+        raise DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}); name a file")
     return files
 
 

@@ -208,7 +208,9 @@ class _StreamedAnswer:
         """
         if not self.begun and self.others:
             raise UnreadableReplyError(
-                "streams its answers, but not as pieces of chat completions: return whole ones", lasting=True
+                "streams its answers, but not as pieces of chat completions: check the url, or remove stream from the "
+                "definition",
+                lasting=True,
             )
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer's end")

@@ -135,7 +135,8 @@ class EndpointTarget(EndpointTargetBase):
         messages, tools = self._messages(row), openai_tools(self._value(row, "tools"))
         parameters = self._value(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
-            raise ValueError(f"column {_path_text(self._paths['parameters'][0])} must hold a mapping of parameters")
+            place = _path_text(self._paths["parameters"][0])
+            raise ValueError(f'column {place} must hold an object of parameters, such as {{"temperature": 0}}')
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}

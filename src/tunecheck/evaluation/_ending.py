@@ -182,8 +182,10 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
     if not run.journal.exists():
-        gone = f"its folder {run.folder} was removed or moved while it went on"
-        return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, --resume its new folder")
+        gone = f"its folder {run.folder} was removed or moved while it ran"
+        return RunError(
+            f"run {run.id} stopped: {gone}; start it again, or if it was moved, resume it with --resume NEW_FOLDER"
+        )
     if isinstance(error, StopRunError) and not error.resumable:
         return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")

@@ -292,7 +292,9 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
         return target
     default = dataset.defaults.target
     if is_driver(default):
-        raise ConfigurationError(f"{dataset.name}: its rows need an endpoint for {default}: give target=…")
+        raise ConfigurationError(
+            f"{dataset.name}: its rows need the target {default}, which calls an endpoint: give target=…"
+        )
     return default
 
 
@@ -476,5 +478,7 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
     driver = plugins.find(_TARGETS, name)
     target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):
-        raise PluginError(f"the plug-in's {_TARGETS} entry {name!r} returned no Target for an endpoint")
+        raise PluginError(
+            f"the plug-in of target {name!r} must be a function that takes an endpoint and returns a Target"
+        )
     return target

@@ -241,7 +241,8 @@ class Budget:
         """
         if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
             raise StopRunError(
-                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, with unanswered attempts: raise --max-cost"
+                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, and retries of unanswered calls may exceed the "
+                "limit: raise --max-cost"
             )
 
     def count(self, cost: float | None) -> None:

@@ -202,7 +202,9 @@ class Binder:
                 first_error = first_error or error
             else:
                 return {**optional, **target, **arguments} if self.takes_any else arguments
-        raise first_error or ColumnMissingError(f"{self.what} takes no parameters, so it cannot be given a row")
+        raise first_error or ColumnMissingError(
+            f"{self.what} takes no parameters, so no column can reach it: add one, such as response"
+        )
 
 
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:

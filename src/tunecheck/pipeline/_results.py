@@ -65,7 +65,7 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
     for column in columns:
         if "." in column and (name := next((each for each in evaluators if column.startswith(f"{each}.")), None)):
             raise ValueError(
-                f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename one"
+                f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename the column"
             )
 
 

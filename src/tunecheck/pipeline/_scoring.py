@@ -367,7 +367,7 @@ def _checked_number(result: object) -> object:
     """
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("the evaluator returned a coroutine that nothing awaits: define it with `async def`")
+        raise TypeError("the evaluator returned a coroutine, not a result: define it with `async def`")
     may_be_number = isinstance(result, (int, float)) or hasattr(result, "tolist")
     if not may_be_number or not isinstance(plain(result, path="it"), (int, float, type(None))):
         raise TypeError(f"the evaluator returned a {type(result).__name__}; expected a dict or a number")

@@ -167,8 +167,8 @@ def resume_manifest(
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
     changed = _changes(before, now)
     if changed:
-        new = f"a new run that reuses what still holds: --reuse {run_id}" if reuses_answers else "a new run"
-        text = f"run {run_id} cannot be finished as it was begun: {'; '.join(changed)}"
+        new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses_answers else "a new run"
+        text = f"run {run_id} cannot be resumed: {'; '.join(changed)}"
         raise ConfigurationError(f"{text}. Undo that, or start {new}")
     return structs.replace(before, format_version=now.format_version, status="running")
 

@@ -301,8 +301,8 @@ def given_name(run_id: str) -> str:
 def damage_error(run: Run, what: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {what}; put back whole files (`tunecheck runs {run.id} --verify` checks them), or "
-        "go on all the same with --accept-damage (accept_damage=True)"
+        f"run {run.id} is damaged: {what}; restore its files (`tunecheck runs {run.id} --verify` checks them), or "
+        "continue despite the damage with --accept-damage (accept_damage=True)"
     )
 
 

@@ -225,7 +225,7 @@ class Backends:
             DataError: no benchmark here provides them.
         """
         if self.long_context is None:
-            raise DataError("a row needs long context: install the benchmark's plug-in, which has its texts")
+            raise DataError("a row needs the texts of long context: install the plug-in of the benchmark that has them")
         return self.long_context()
 
     def find(self, name: str) -> type[Simulator]:

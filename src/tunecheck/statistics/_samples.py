@@ -99,7 +99,9 @@ def differences(base: Floats, new: Floats) -> Floats:
         ValueError: base and new have different lengths.
     """
     if len(base) != len(new):
-        raise ValueError(f"rows are compared in pairs: there are {len(base)} of the base and {len(new)} of the new run")
+        raise ValueError(
+            f"rows are compared in pairs: give as many of the new run ({len(new)}) as of the base ({len(base)})"
+        )
     with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
         change[numpy.abs(change) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
