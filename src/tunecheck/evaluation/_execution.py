@@ -26,13 +26,12 @@ from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._callable_target import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
-from tunecheck.pipeline._plan import Plan, Tally
+from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._manifest import (

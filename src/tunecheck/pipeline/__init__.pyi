@@ -11,7 +11,6 @@ from .._files import (
 from .._records import Journal as Journal
 from .._targets import Load as Load, group_of as group_of
 from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
-from ._callable_target import CallableTarget as CallableTarget
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
 from ._costs import (
     Budget as Budget,
@@ -50,7 +49,7 @@ from ._mapping import (
     value_reader as value_reader,
 )
 from ._model_calls import CachedResults as CachedResults, RunCalls as RunCalls, SharedCalls as SharedCalls
-from ._plan import Plan as Plan, Tally as Tally
+from ._plan import CallableTarget as CallableTarget, Plan as Plan, Tally as Tally
 from ._results import (
     ResultsWriter as ResultsWriter,
     RowState as RowState,

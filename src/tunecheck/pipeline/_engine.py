@@ -23,14 +23,21 @@ from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._answer_queue import AnswerQueue
-from tunecheck.pipeline._callable_target import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
-from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
+from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
-from tunecheck.pipeline._worker_queues import LATE, AsyncExecutor, Executor, Job, ThreadExecutor, Work, WorkerQueue
+from tunecheck.pipeline._worker_queues import (
+    LATE,
+    AnswerQueue,
+    AsyncExecutor,
+    Executor,
+    Job,
+    ThreadExecutor,
+    Work,
+    WorkerQueue,
+)
 
 _WINDOW = 1_024
 """Limit of rows in progress, or four per concurrent call if that is more: queues stay full, memory constant."""
