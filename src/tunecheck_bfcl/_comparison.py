@@ -187,7 +187,13 @@ class BfclScores:
     files: Mapping[str, Path]
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Yield each scored row with its verdict, reason and answer under the pooled metric."""
+        """Yield the rows of all categories, each with its answer, and its verdict and reason under one pooled metric.
+
+        A row without a verdict is `not_applicable`.
+
+        Raises:
+            DataError: a file is damaged, or a score file and its result file do not belong together.
+        """
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():

@@ -288,7 +288,7 @@ def _elements(value: object) -> Sequence[object]:
 
 
 def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
-    """Return None if an object equals one of the possible objects, else the error type of the last comparison."""
+    """Return None if an object matches one of the possible objects, else the error type of the last comparison."""
     fault: str | None = "dict_checker:unclear"
     for answer in answers:
         if answer == "":
@@ -319,7 +319,13 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
 
 
 def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
-    """Return None if a list of objects equals one of the possible lists, else the error type of the last comparison."""
+    """Return None if a list of objects matches one of the possible lists, else the error type of the last comparison.
+
+    Objects match as in `_one_mapping_fault`, item by item.
+
+    Raises:
+        UnusableAnswerError: the value or an answer has a form on which the leaderboard's checker fails.
+    """
     fault: str | None = "list_dict_checker:unclear"
     for answer in answers:
         fault = _one_list_fault(_elements(value), answer)

@@ -186,7 +186,7 @@ class Scheduler:
         self._to_begin: dict[str, deque[str]] = {}
         for test in ordered:
             if test.id in self.tasks:
-                raise ValueError(f"two tests are called {test.id!r}: make their examples unique")
+                raise ValueError(f"two tests have the id {test.id!r}: their kind must give each test another example")
             self.tasks[test.id] = Task(test, settings.wording, lambda: self.now_us)
             self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 

@@ -49,6 +49,8 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     Raises:
         ValueError: a vector has only zeros, or the vectors have different lengths.
     """
+    if len(first) != len(second):
+        raise ValueError(f"two embeddings have different lengths, {len(first)} and {len(second)}: check the model")
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:

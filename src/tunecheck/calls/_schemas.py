@@ -164,7 +164,7 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     `nested` is the number of further levels allowed.
 
     Raises:
-        ValueError: an item is neither of these, or is nested too deeply.
+        ValueError: an item is none of these, a text is not JSON, or the nesting is too deep.
     """
     if nested < 0:
         raise ValueError(f"{place} is nested too deeply for tool definitions")
@@ -173,8 +173,8 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             tool = item.get("function", item) if nested and isinstance(item, dict) else None
-            if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):  # the usual form
-                yield place, tool
+            if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):
+                yield place, tool  # the usual form; its exact place is never shown, because it has a name
             else:
                 yield from _flat(item, f"{place}[{index}]", nested - 1)
     elif isinstance(value, dict):
@@ -483,7 +483,8 @@ class _CompiledSchema:
         `followed` are the references that lead here, `depth` is the nesting.
 
         Raises:
-            ValueError: the schema is too large or too deep, or an inner id changes what its references mean.
+            ValueError: the schema is too large or too deep, a reference is not local, or an inner id changes what
+                references mean.
         """
         if not isinstance(node, (dict, list)):
             return

@@ -225,11 +225,15 @@ class Gate:
 
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
-    """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that."""
+    """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that.
+
+    `rate` is the rate of its verdicts, for the remark.
+    """
     corrected = judge.corrected
-    if corrected is None or corrected.value is None or group:
-        why = "of a group, not corrected for the judge's errors" if corrected else "uncalibrated judge"
-        return None, judge.remark or why
+    if corrected is None or corrected.value is None:
+        return None, judge.remark or "uncalibrated judge"
+    if group:
+        return None, judge.remark or "of a group, not corrected for the judge's errors"
     remark = f"corrected for the judge's errors by {judge.labels:,} labels"
     if corrected.low is not None:
         remark += f", {100 * corrected.confidence:.3g}% interval {corrected.low:.1%} to {corrected.high:.1%}"

@@ -155,7 +155,7 @@ def _view(calibration: Calibration, out: str | None) -> View:
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
-    """Yield the agreement with people, the main disagreement with advice, and the next command."""
+    """Yield the agreement with people; the errors, else the main disagreement with advice; and the next command."""
     share, run, errors = calibration.accuracy, calibration.run_dir.name, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
@@ -173,12 +173,12 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
         yield f"Main disagreement: {words}, {of}. Say in the prompt how to judge such rows, or change the threshold."
     else:
         yield "No row differs."
-    words, aim = f"report {run}", "look at every row"
+    arguments, aim = f"report {run}", "look at every row"
     if errors:
-        words, aim = f"judge calibrate --resume {run}", "judge the rows with an error again"
-    elif calibration.saved is None and calibration.usage:
-        words, aim = f"judge calibrate --resume {run} --save", "correct this judge's pass rates by these labels"
-    yield f"Next, {aim}:  {command_line(['tunecheck', *words.split(' ')])}"
+        arguments, aim = f"judge calibrate --resume {run}", "judge the rows with an error again"
+    elif calibration.saved is None and calibration.usage:  # only a judge uses a model, and only a judge can be saved
+        arguments, aim = f"judge calibrate --resume {run} --save", "correct this judge's pass rates by these labels"
+    yield f"Next, {aim}:  {command_line(['tunecheck', *arguments.split(' ')])}"
 
 
 def _figures(calibration: Calibration) -> Table:

@@ -138,7 +138,7 @@ def _look_up(names: Sequence[str], mains: dict[str, str], base: RunTable, new: R
 def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
     """Return the key of a column that both runs have for a metric: its own, else a pass rate with the same verdicts.
 
-    Return None if both runs have neither.
+    Return None unless both runs have one of these.
     """
     for key in (name, name.removesuffix("_score")):
         if key in base.columns and key in new.columns:

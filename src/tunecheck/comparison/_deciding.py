@@ -73,7 +73,7 @@ class EarlyStopping:
             label=lambda row: self._unit_label(row, target),
             seed=self._question.seed,
             enough=self._add_unit,
-            tells=lambda unit: any(row.index in self._base_items for row in unit),
+            is_useful=lambda unit: any(row.index in self._base_items for row in unit),
         )
         units = [[self._base_items.get(row.index) for row in unit] for unit in self._order.units]
         for test in self._tests:

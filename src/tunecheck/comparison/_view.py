@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
-from tunecheck._faults import title_of_cause
+from tunecheck._faults import cause_named, title_of_cause
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._wording import (
     ALONE,
@@ -334,7 +334,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     rows: Sequence[RowChange] = getattr(metric, name)
     faults: Counter[str] = Counter()
     for row in rows:
-        base, new = _groups(row)
+        base, new = _groups(row, by_cause=metric.primary)
         left, right = (new, base) if name == "fixed" else (base, new)
         faults.update(title for title in right if title not in left)
     common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(most_faults)]
@@ -350,11 +350,15 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     return Table(("", ""), cells, "ll", tuple(title), folded=True)
 
 
-def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """Return what went wrong in the base and in the new run: a problem of serving, else the causes of the faults."""
+def _groups(row: RowChange, *, by_cause: bool) -> tuple[list[str], list[str]]:
+    """Return what went wrong in the base and in the new run: a problem of serving, else titles of the faults.
+
+    With `by_cause` the row's causes come first, so that lists and the table of causes use the same words. Causes follow
+    from the primary evaluator, so other metrics have only faults.
+    """
     sides = (row.base_causes, row.base_faults, row.base_reason), (row.new_causes, row.new_faults, row.new_reason)
     base, new = (
-        serving_titles(causes)
+        ([cause_named(code).title for code in causes] if by_cause else serving_titles(causes))
         or list(dict.fromkeys(title_of_cause(*each) for each in fault_groups(faults, reason or "").items()))
         for causes, faults, reason in sides
     )

@@ -46,7 +46,8 @@ def read_json(body: bytes) -> JSON:
     """Return a reply's JSON exactly; a byte order mark is skipped.
 
     Raises:
-        ValueError: The body is not strict JSON. NaN, numbers too large for a float and repeated keys are refused, too.
+        ValueError: the body is not strict JSON in UTF-8, has NaN, a repeated key or a number out of range, or is nested
+            too deeply.
     """
     return decode(body.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
 

@@ -61,7 +61,9 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         """Return the answer at the path `response` of a reply, or in the whole reply without a path.
 
         Raises:
-            UnreadableReplyError: there is nothing at the path, or the reply is an error.
+            UnreadableReplyError: there is nothing at the path, the reply is an error, or it is an invalid chat
+                completion.
+            FilteredError: the content filter stopped the answer.
         """
         if self._path and isinstance(reply, str):
             with contextlib.suppress(ValueError):

@@ -87,7 +87,13 @@ class EndpointTarget(EndpointTargetBase):
     def __init__(
         self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None, places: Mapping[str, str] | None = None
     ) -> None:
-        """Read the mapping of request parts (messages, tools, parameters) to columns; None uses the default columns."""
+        """Read the mapping of request parts (messages, tools, parameters) to columns; None uses the default columns.
+
+        `places` has the file and line of each entry that a file declares, for error messages.
+
+        Raises:
+            ConfigurationError: an entry's key is unknown, or its value is not a column of the data.
+        """
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])

@@ -385,12 +385,14 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
     }
 
 
-def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
+def recorded_columns(
+    record: Mapping[str, JSON], columns: Mapping[str, JSON], *, stopped_early: bool
+) -> dict[str, JSON]:
     """Return the columns of a replayed record: `columns`, as the replay computed them, with the recorded result and
     counts.
 
-    `ended` is True if the record has fewer turns than its row. Then the conversation was ended by force, unless the
-    record holds an error instead of a result.
+    `stopped_early` is True if the record has fewer turns than its row. Then the conversation was ended by force, unless
+    the record holds an error instead of a result.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
@@ -400,7 +402,7 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
         **columns,
         **recorded,
         "ended_by": episode.ended_by,
-        "forced_quit": (ended or episode.forced_quit) and not is_error,
+        "forced_quit": (stopped_early or episode.forced_quit) and not is_error,
         "error": result if is_error else None,
     }
     if not columns.get("response"):

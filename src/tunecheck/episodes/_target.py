@@ -154,7 +154,7 @@ class ConversationTarget(EndpointTargetBase):
         if has_turns:
             return await self._converse(row, context)
         if record is not None:
-            return recorded_columns(record, _NOTHING, ended=False)
+            return recorded_columns(record, _NOTHING, stopped_early=False)
         return await self._answer_question(row, context)
 
     async def _converse(self, row: Row, context: CallContext) -> TargetOutput:
@@ -163,7 +163,7 @@ class ConversationTarget(EndpointTargetBase):
         in_text = self.mode == "text"
         model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
-        wording = self._wording_for(row, from_copy=in_text or scenario.adds_functions)
+        wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
         step_limit = self._step_limit if self._benchmark is None else self._step_limit + 1
         return output_columns(await self._attempt(scenario, model, user, dialect, step_limit).run(context))
@@ -174,7 +174,7 @@ class ConversationTarget(EndpointTargetBase):
         request = self._single.request(row, context.idempotency_key())
         tools = self._tools_of_question(row, request)
         offer = Offer(tools, [tool.get("function") for tool in tools])
-        dialect = self._dialect(row, offer, self._wording_for(row, from_copy=in_text), in_text=in_text)
+        dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
         if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
         request_row = question_row(row, tools) if self.endpoint.simulated else row
@@ -199,14 +199,14 @@ class ConversationTarget(EndpointTargetBase):
         model = RecordedModel(record)
         user = ScriptedUser(scenario.turns[: model.turn_count])
         try:
-            wording = self._wording_for(row, from_copy=True)
+            wording = self._wording_for(row, from_benchmark_copy=True)
         except DataError:
             wording = OwnWording()  # used only for the log, because no request is sent
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
         attempt = self._attempt(scenario, model, user, dialect, None)
         attempt.recorded = Episode.read(record)
         columns = output_columns(await attempt.run(context))
-        return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
+        return recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
 
     def _attempt(
         self, scenario: Scenario, model: Model, user: User, dialect: Dialect, step_limit: int | None
@@ -248,16 +248,16 @@ class ConversationTarget(EndpointTargetBase):
             self._owners[name] = find_benchmark(name)(self._data)
         return self._owners[name]
 
-    def _wording_for(self, row: Row, *, from_copy: bool) -> Wording:
+    def _wording_for(self, row: Row, *, from_benchmark_copy: bool) -> Wording:
         """Return the texts for the model: the given ones, else its family's, else the owning benchmark's, else ours.
 
-        The benchmark's texts must be read from the user's copy, so they are used only with `from_copy`.
+        The benchmark's texts must be read from the user's copy, so they are used only with `from_benchmark_copy`.
         """
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return FamilyWording(self._profile.prompt)
-        owner = self._owner(row) if from_copy else None
+        owner = self._owner(row) if from_benchmark_copy else None
         return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:

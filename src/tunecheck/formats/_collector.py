@@ -128,7 +128,10 @@ class CallCollector:
         best = max(fits.values(), default=0)
         fitting = [name for name, fit in fits.items() if fit == best >= 0 or len(fits) == 1]
         if len(fitting) != 1:
-            raise UnreadableError(f"a call is named {quoted(counter)}, and {len(fitting)} tools take its arguments")
+            problem = "no tool fits its arguments"
+            if fitting:
+                problem = f"{len(fitting)} tools fit its arguments equally well"
+            raise UnreadableError(f"a call has the number {quoted(counter)} in place of a name, and {problem}")
         return fitting[0]
 
     def fresh(self) -> "CallCollector":

@@ -110,8 +110,8 @@ class RandomOrder:
     Units come in a seeded random order and are judged in that order, whichever finishes first.
 
     `enough` receives each unit's finished rows in that order and returns True if the run may stop. Rows that finish
-    early wait for their turn, so the speed of answers does not affect which rows count. Units for which `tells` is
-    false come last.
+    early wait for their turn, so the speed of answers does not affect which rows count. `is_useful`
+    is true of a unit that can show a difference, such as one with a row of the base run; other units come last.
     """
 
     def __init__(
@@ -120,15 +120,15 @@ class RandomOrder:
         label: Callable[[Row], Hashable],
         seed: int,
         enough: Callable[[Sequence[RowState]], bool],
-        tells: Callable[[Sequence[Row]], bool],
+        is_useful: Callable[[Sequence[Row]], bool],
     ) -> None:
-        """Group the rows into units by `label` and shuffle them with the seed; units that `tells` rejects come last."""
+        """Group the rows into units by `label` and shuffle them with the seed; units that are not useful come last."""
         units: dict[Hashable, list[Row]] = {}
         for row in rows:
             units.setdefault(label(row), []).append(row)
         self.units = [*units.values()]
         random.Random(seed).shuffle(self.units)
-        self.units.sort(key=tells, reverse=True)
+        self.units.sort(key=is_useful, reverse=True)
         self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
         self._enough = enough
         self._held: dict[int, list[RowState]] = {}

@@ -481,8 +481,8 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
 def name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault of a called name that no tool has, with the tool that it probably means, if any.
 
-    `decorated_name` if something was added to a tool's name, such as a prefix, `:1` or `<|token|>`; else
-    `unknown_function`.
+    `decorated_name.token` for a tool's name followed by a token such as `<|x|>`; `decorated_name` for a prefix or
+    `:1`; else `unknown_function`.
     """
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name

@@ -104,9 +104,11 @@ def parts_of(text: str) -> Iterable[tuple[bool, str]]:
 def join(texts: Iterable[str]) -> Fragment:
     """Concatenate texts into one fragment that still knows which parts came from the template.
 
-    Adjacent parts of the same trust are merged.
+    Adjacent parts of the same trust are merged, except messages and images (`Inserted`). A value is a part even if it
+    is empty: its content must not decide whether the line around it is a role header.
 
-    An empty value stays a part, so that the content of a value cannot decide whether a line is a role header.
+    Raises:
+        PromptRenderError: the result is longer than MAX_TEXT.
     """
     parts: list[tuple[bool, list[str]]] = []
     size = 0
@@ -116,8 +118,8 @@ def join(texts: Iterable[str]) -> Fragment:
             raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
         for trusted, part in parts_of(text):
             last_trusted, last_pieces = parts[-1] if parts else (None, [""])
-            is_inserted = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
-            if trusted != last_trusted or is_inserted:
+            must_stay_apart = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
+            if trusted != last_trusted or must_stay_apart:
                 parts.append((trusted, []))
             parts[-1][1].append(part)
     return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])

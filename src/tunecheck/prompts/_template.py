@@ -131,7 +131,8 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
         return error.message or "not a template"
     sort, name = unknown.groups()
     known = environment.filters if sort == "filter" else environment.tests
-    return f"there is no {sort} {name!r}{did_you_mean(name, [item for item in known if ' ' not in item])}"
+    usable = [item for item in known if " " not in item]  # names with a space are our own, see _filter_name
+    return f"there is no {sort} {name!r}{did_you_mean(name, usable)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -147,16 +147,18 @@ def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: Evaluato
     kind = "" if entry is None or entry.type is None else entry.type.rpartition(".")[2]
     matches_calls = options.keys() >= _POLICIES  # no other evaluators have all the options of MatchPolicy
     compares: Literal["arguments", "functions"] | None = None
-    if matches_calls or kind == "CallCheckEvaluator":
+    if matches_calls:
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
+    elif kind == "CallCheckEvaluator":
+        compares = "arguments"
     main = table.columns.get(columns.main or "")
     primary = None if main is None else main.metric
     metrics = [*_undeclared_metrics(columns, table)]
     if entry is not None:
         primary, metrics = entry.primary, entry.metrics or metrics
     pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
-    shown = primary or (metrics[0].name if metrics else name)
-    verdicts = VerdictReader(name, shown if pass_rate is None else pass_rate.metric)
+    counted = primary or (metrics[0].name if metrics else name)
+    verdicts = VerdictReader(name, counted if pass_rate is None else pass_rate.metric)
     alternatives = options.get("alternatives") is True if matches_calls else None
     return Evaluated(name, primary, metrics, verdicts, compares, alternatives)
 

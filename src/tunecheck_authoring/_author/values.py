@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,7 +163,7 @@ def as_list(value: JSON) -> list[JSON]:
 
 
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
-    """Return values of the schema's type and limits; lists and objects get plausible parts."""
+    """Return values of the schema's type, numbers as whole numbers within its limits; parts get plausible values."""
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
@@ -176,14 +177,14 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
         for key in chosen:
             values = plain_values(f"{place}.{key}", properties[key], random, function, held)
             fresh = [each for each in values if each not in made.values()]
+            # If none is left, `held` is not passed again: it would offer the same values.
             made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
         return [made]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
-        low = schema.get("minimum") or 0
-        high = schema.get("maximum")
-        assert isinstance(low, (int, float))
-        top = high if isinstance(high, (int, float)) else low + 50
-        return [random.randint(int(low), max(int(low), int(top))) for _ in range(3)]
+        least, most = schema.get("minimum"), schema.get("maximum")
+        high = math.floor(most) if isinstance(most, (int, float)) else None
+        low = math.ceil(least) if isinstance(least, (int, float)) else min(0, high or 0)
+        return [random.randint(low, max(low, low + 50 if high is None else high)) for _ in range(3)]
     return _PLAIN.get(str(kind), _PLAIN["string"])
 
 

@@ -74,7 +74,8 @@ class FoundryUpload(AzureUpload):
                     raise
                 continue
             return candidate, reply
-        raise UploadError(RESERVE, f"{_MOST_VERSIONS} versions are taken", status=409)
+        taken = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results are taken"
+        raise UploadError(RESERVE, f"{taken}; look in Foundry what registered them", status=409)
 
     def _register(self, version: int, address: str) -> None:
         """Register the uploaded files as a version of the result, and record that."""

@@ -28,10 +28,10 @@ class TwitterAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. The keys of the configuration's comments stay text, because BFCL's data need this.
+        """See `Simulator.load`. The keys of tweets become numbers; those of comments stay text, as BFCL's data need.
 
         Raises:
-            DataError: a tweet is not an object, or its key is not a number.
+            DataError: a value has the wrong type, a tweet is not an object, or its key is not a number.
         """
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():

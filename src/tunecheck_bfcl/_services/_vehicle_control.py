@@ -83,7 +83,7 @@ class VehicleControlAPI(ConfiguredService):
         if self.data["fuelLevel"] + fuelAmount > _TANK_GALLONS:
             raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
         if self.data["fuelLevel"] + fuelAmount < 0:
-            raise SimulatorError("the tank would still be empty")
+            raise SimulatorError("the fuel level would still be below 0: add more fuel")
         self.data["fuelLevel"] += fuelAmount
         return {"fuelLevel": self.data["fuelLevel"]}
 
@@ -306,9 +306,9 @@ class VehicleControlAPI(ConfiguredService):
     @tool
     def get_outside_temperature_from_google(self) -> dict[str, object]:
         """Ask Google for the temperature outside, in degrees Celsius."""
-        earlier = {} if self._padding is None else copy_json(self._padding["LONG_WEATHER_EXTENSION"])
-        assert isinstance(earlier, dict)
-        return {**earlier, "outsideTemperature": self._random.uniform(*_TEMPERATURES_C)}
+        padding = {} if self._padding is None else copy_json(self._padding["LONG_WEATHER_EXTENSION"])
+        assert isinstance(padding, dict)
+        return {**padding, "outsideTemperature": self._random.uniform(*_TEMPERATURES_C)}
 
     @tool
     def get_outside_temperature_from_weather_com(self) -> dict[str, float]:

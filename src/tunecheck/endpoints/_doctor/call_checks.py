@@ -136,7 +136,7 @@ def names_are_kept(answers: Answers) -> Diagnosis:
             meant = next((name for name in offered if called.endswith(plain_name(name))), None)
             evidence = f"{meant or ' and '.join(offered[:3])} was offered, and {clean(call.name, 60)} called"
             if meant is not None and call.name == tool_name(meant):
-                advice = "this API has no dots in names: such a call counts as one of the dotted function (names=auto)"
+                advice = "this API has no dots in names; with names=auto, this counts as a call of the dotted function"
                 return Diagnosis("warn", evidence, advice)
             return Diagnosis("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")
     dotted = answers["dotted"]

@@ -444,7 +444,7 @@ def _number_in(text: str, most: float | None) -> JSON:
 # -- asking for it
 
 
-_BOUNDS = frozenset(
+_REFUSED_KEYWORDS = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
     uniqueItems default examples""".split()
 )
@@ -462,7 +462,7 @@ def _strict(schema: JSON, depth: int) -> JSON:
     """
     if depth > _DEEPEST_SCHEMA or not isinstance(schema, dict):
         return schema
-    made = {key: value for key, value in schema.items() if key not in _BOUNDS}
+    made = {key: value for key, value in schema.items() if key not in _REFUSED_KEYWORDS}
     match schema:
         case {"type": "integer", "minimum": int(least), "maximum": int(most)} if 0 <= most - least < _MOST_LISTED:
             made.setdefault("enum", list(range(least, most + 1)))
