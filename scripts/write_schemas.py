@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import cast
 
@@ -75,8 +76,22 @@ def _schema(name: str, place: str) -> bytes:
         kind = kind.options
     is_options = isinstance(kind, type) and issubclass(kind, CommandOptions)
     described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind, schema_hook=_path)
+    _level(described)
     head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}
     return msgspec.json.format(dumps({**head, **described}), indent=2) + b"\n"
+
+
+def _level(schema: JSON) -> None:
+    """Remove where msgspec 0.22 and 0.23 differ: indentation of descriptions, `propertyNames`, and empty defaults."""
+    if isinstance(schema, dict):
+        schema.pop("propertyNames", None)
+        if schema.get("default") == {}:
+            del schema["default"]
+        if isinstance(text := schema.get("description"), str):
+            schema["description"] = cleandoc(text)
+    if isinstance(schema, (dict, list)):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            _level(part)
 
 
 def _path(kind: type) -> dict[str, JSON]:
