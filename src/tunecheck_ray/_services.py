@@ -120,7 +120,7 @@ class TaskServer:
                 self._buckets[name, TOKENS] = TokenBucket.within_a_minute(tokens, clock=clock, burst_s=TOKEN_BURST_S)
         self._ends: dict[int, EndCall] = {}
         self._budget = Budget(job.max_cost)
-        self._budget.count(job.spent)
+        self._budget.add_cost(job.spent)
         self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
         self._tickets = count(1)
         self._lost = 0.0
@@ -157,7 +157,7 @@ class TaskServer:
         refusal.
         """
         await self._while_wanted(task)
-        held = self._budget.reserved(name, expected)
+        held = self._budget.reserve(name, expected)
         try:
             reservation = await held.__aenter__()
         except StopRunError as error:
@@ -171,7 +171,7 @@ class TaskServer:
         if ticket in self._reserved:
             _, held, reservation = self._reserved.pop(ticket)
             reservation.cost = cost
-            self._budget.count(cost)
+            self._budget.add_cost(cost)
             await held.__aexit__(None, None, None)
 
     async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
@@ -258,13 +258,13 @@ class _SharedBudget(Budget):
     spending at the last grant plus the task's own spending since then.
     """
 
-    def __init__(self, services: TaskServices, most: float) -> None:
-        super().__init__(most)
+    def __init__(self, services: TaskServices, limit: float) -> None:
+        super().__init__(limit)
         self._services = services
 
     @contextlib.asynccontextmanager
-    async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Reserve the cost of a call in the actor; see `Budget.reserved`.
+    async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
+        """Reserve the cost of a call in the actor; see `Budget.reserve`.
 
         Raises:
             StopRunError: the budget does not allow the call.
@@ -275,11 +275,11 @@ class _SharedBudget(Budget):
         ticket, amount, spent = granted
         self.spent = max(self.spent, spent)
         reservation = Reservation(amount)
-        self._reserved.append(reservation)
+        self._reservations.append(reservation)
         try:
             yield reservation
         finally:
-            self._reserved.remove(reservation)
+            self._reservations.remove(reservation)
             self._services.actor.settle.remote(ticket, reservation.cost)
 
 

@@ -26,7 +26,7 @@ from tunecheck.endpoints import (
     load_endpoint,
 )
 from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls, Spending, cost_of
-from tunecheck.pipeline._costs import ReportedUsage, charged_usage
+from tunecheck.pipeline._costs import ReportedUsage, usage_with_estimates
 from tunecheck.pipeline._model_calls import call_key
 from tunecheck.plugins import JSON, CallsMade
 
@@ -398,10 +398,10 @@ def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
     rng = random.Random(seed)
     calls = [Usage(rng.randrange(100), rng.randrange(10)) for _ in range(40)]
     answers = [calls[at : at + 8] for at in range(0, 40, 8)]
-    steps = [("add_calls", CallsMade(1, call.input_tokens, call.output_tokens)) for call in calls]
+    steps = [("count_calls", CallsMade(1, call.input_tokens, call.output_tokens)) for call in calls]
     for group in answers:
         usage = Usage(sum(call.input_tokens or 0 for call in group), sum(call.output_tokens or 0 for call in group))
-        steps.append(("add_answer", CallsMade(len(group), usage.input_tokens, usage.output_tokens)))
+        steps.append(("count_answer", CallsMade(len(group), usage.input_tokens, usage.output_tokens)))
     rng.shuffle(steps)
     reported = ReportedUsage()
     parts = [getattr(reported, how)(made) for how, made in steps]
@@ -411,7 +411,7 @@ def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
 
 
 def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where_nothing_was() -> None:
-    assert charged_usage(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
+    assert usage_with_estimates(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
 
 
 async def test_a_call_waits_for_the_budget_and_then_refuses(tmp_path: Path) -> None:
@@ -435,9 +435,9 @@ async def test_calls_side_by_side_exceed_a_budget_by_less_than_they_cost(seed: i
     costs = [rng.lognormvariate(-7, 1) for _ in range(500)]
 
     async def call(cost: float) -> None:
-        async with side_by_side, budget.reserved("target", 0.01) as reservation:
+        async with side_by_side, budget.reserve("target", 0.01) as reservation:
             await asyncio.sleep(rng.random() / 1000)
-            budget.count(cost)
+            budget.add_cost(cost)
             reservation.cost = cost
 
     results = await asyncio.gather(*map(call, costs), return_exceptions=True)
@@ -448,7 +448,7 @@ async def test_calls_side_by_side_exceed_a_budget_by_less_than_they_cost(seed: i
 def spent(*calls: tuple[Usage, float | None, str | None]) -> dict[str, object]:
     spending = Spending()
     for call in calls:
-        spending.add(*call)
+        spending.count_calls(*call)
     return dict(spending.summary())
 
 

@@ -29,32 +29,55 @@ _KEPT = 0.9
 """Weight that earlier calls keep after each further call: about the last ten calls count."""
 
 _ROUNDING = 1 + 1e-9
+"""Tolerance for rounding errors when a sum of costs reaches the limit."""
 
-_MOST_ALONE = 10
+_MOST_LONE_CALLS = 10
 """Maximum number of calls made one at a time until the first one reports a cost; some may fail at first."""
+
+
+# -- the cost of a call
 
 
 def cost_of(usage: Usage, price: Price) -> float:
     """Return the cost of a call in the price's currency; token counts that are missing cost nothing."""
-    given = usage.input_tokens or 0
-    cached = 0 if price.cached_input_per_million is None else min(usage.cached_input_tokens or 0, given)
-    millions = (given - cached) * price.input_per_million + (usage.output_tokens or 0) * price.output_per_million
-    return (millions + cached * (price.cached_input_per_million or 0.0)) / 1_000_000
+    input_tokens, cached_price = usage.input_tokens or 0, price.cached_input_per_million
+    cached_tokens = 0 if cached_price is None else min(usage.cached_input_tokens or 0, input_tokens)
+    # Tokens times the price of a million tokens are millionths of the currency.
+    millionths = (input_tokens - cached_tokens) * price.input_per_million
+    millionths += (usage.output_tokens or 0) * price.output_per_million
+    millionths += cached_tokens * (cached_price or 0.0)
+    return millionths / 1_000_000
 
 
-def is_counted(usage: Usage) -> bool:
+def cost_with_estimates(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
+    """Return the cost of a call by the reported token counts, and by the estimate for counts that are missing."""
+    input_tokens = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
+    output_tokens = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
+    return cost_of(Usage(input_tokens, output_tokens, usage.cached_input_tokens), price)
+
+
+def has_token_counts(usage: Usage) -> bool:
     """Return True if the service reported the input and output tokens of a call."""
     return usage.input_tokens is not None and usage.output_tokens is not None
 
 
-def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """Return the expected tokens of a call from the characters of its request (`asked`) and answer (`answered`).
+def expected_usage(request_length: int, output_limit: int | None, answer_length: int | None = None) -> Usage:
+    """Return the expected tokens of a call from the number of characters of its request and its answer.
 
-    An unknown answer (None) counts as 500 tokens; `limit` is the largest number of output tokens, if there is one.
+    An answer of unknown length (None) counts as 500 tokens. `output_limit` is the largest number of output tokens, if
+    there is one.
     """
     usual = _USUAL.output_tokens or 0
-    answer = usual if answered is None else tokens_in(answered)
-    return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
+    output_tokens = usual if answer_length is None else tokens_in(answer_length)
+    if output_limit is not None:
+        output_tokens = min(output_tokens, output_limit)
+    return Usage(tokens_in(request_length), output_tokens)
+
+
+def usage_with_estimates(made: CallsMade) -> Usage:
+    """Return the tokens of calls: the reported ones, plus estimates from the characters of calls without counts."""
+    input_tokens = (made.input_tokens or 0) + tokens_in(made.asked)
+    return Usage(input_tokens, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
 
 
 def tokens_in(characters: int) -> int:
@@ -62,18 +85,15 @@ def tokens_in(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
-def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
-    """Return the cost to charge for a call: reported token counts first, the estimate for counts that are missing."""
-    given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
-    answered = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
-    return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
+# -- the calls, tokens and cost of a run, for its files and its output
 
 
 @dataclass(slots=True)
 class Spending:
     """Calls, tokens and cost of one evaluator or of the target.
 
-    Calls without token counts (`uncounted`) are charged by estimate; the total cost is then unknown.
+    Calls without token counts (`uncounted`) cost what is estimated; the total cost is then unknown. `unpriced` calls
+    have no price.
     """
 
     calls: int = 0
@@ -84,13 +104,14 @@ class Spending:
     costs: defaultdict[tuple[str, bool], ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     """Costs by currency and by whether tokens were counted; sums are exact, so the order of calls changes nothing."""
 
-    def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
-        """Count one or several calls; `cost` is None if the price is unknown."""
+    def count_calls(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+        """Count one or several calls with their tokens and cost; `cost` is None if the price is unknown."""
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
-        counted = is_counted(usage)
-        self.uncounted += 0 if counted else calls
+        counted = has_token_counts(usage)
+        if not counted:
+            self.uncounted += calls
         if cost is None or currency is None:
             self.unpriced += calls
         else:
@@ -104,16 +125,17 @@ class Spending:
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
         sums = {counted: math.fsum(costs.numbers) for (_, counted), costs in self.costs.items()}
-        separate: dict[str, JSON] = {"counted_cost": sums.get(True, 0.0), "estimated_cost": sums.get(False, 0.0)}
-        return {
+        entry: dict[str, JSON] = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "uncounted_calls": self.uncounted,
             "cost": None if currency is None or self.uncounted else sums.get(True, 0.0),
             "currency": currency,
-            **(separate if currency is not None and self.uncounted else {}),
         }
+        if currency is not None and self.uncounted:
+            entry |= {"counted_cost": sums.get(True, 0.0), "estimated_cost": sums.get(False, 0.0)}
+        return entry
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
@@ -131,6 +153,9 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
     return "unknown" if spent.get("uncounted_calls") else None
 
 
+# -- the budget of a run
+
+
 @dataclass(eq=False, slots=True)
 class Reservation:
     """The amount reserved for one call; `cost` is its actual cost, None if it failed or has no price."""
@@ -138,150 +163,165 @@ class Reservation:
     amount: float = 0.0
     cost: float | None = None
 
-    def charge(self, cost: float | None) -> None:
+    def add_cost(self, cost: float | None) -> None:
         """Add the cost of one of the call's attempts; None if it is unknown."""
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
 
 
 @dataclass(slots=True)
-class _Learned:
-    """Ratio of actual to estimated cost, as a moving average over about ten calls.
+class _CostRatio:
+    """Ratio of actual to expected costs, as a moving average over about ten calls.
 
-    A call with an estimate of 0 counts as an estimate of 1.
+    A call with an expected cost of 0 counts as an expected cost of 1.
     """
 
     expected: float = 0.0
-    cost: float = 0.0
+    actual: float = 0.0
 
-    def estimate(self, expected: float) -> float:
-        """Return the expected cost, corrected by the actual costs of earlier calls, if there were any."""
-        return (expected or 1.0) * self.cost / self.expected if self.expected else expected
+    def correct(self, expected: float) -> float:
+        """Return an expected cost, corrected by the actual costs of earlier calls, if there were any."""
+        if not self.expected:
+            return expected
+        return (expected or 1.0) * self.actual / self.expected
 
-    def learn(self, expected: float, cost: float) -> None:
-        """Add a call's expected and actual cost to the moving average."""
-        # One call says little, so the estimate counts as a second one if it was higher.
+    def learn(self, expected: float, actual: float) -> None:
+        """Include a call's expected and actual cost in the moving average."""
+        # One call says little, so the expectation counts as a second one if it was higher.
         if expected and not self.expected:
-            self.expected, self.cost = expected, max(expected, cost)
+            self.expected, self.actual = expected, max(expected, actual)
         self.expected = _KEPT * self.expected + (expected or 1.0)
-        self.cost = _KEPT * self.cost + cost
+        self.actual = _KEPT * self.actual + actual
 
 
 class Budget:
-    """Limits the cost of a run, including calls in flight. None: no limit.
+    """Limits the cost of a run, including calls in flight.
 
     Each call reserves its expected cost before it is sent; earlier calls of the same name correct the expectation. If
     the reservation exceeds the limit, the call waits for calls in flight. If there are none, the run stops. So the run
     exceeds the limit at most by the excess cost of calls in flight. The first calls go one at a time until one
     succeeds, at most ten.
+
+    A caller reserves, calls, and adds the cost of each attempt to both sums. Before a further attempt it checks:
+
+        async with budget.reserve("judge", expected_cost) as reservation:
+            while True:
+                answer, cost = await attempt()
+                budget.add_cost(cost)  # counts against the limit
+                reservation.add_cost(cost)  # corrects the expected cost of later calls
+                if answer is not None:
+                    break
+                budget.check()
     """
 
-    def __init__(self, most: float | None) -> None:
-        """Limit the cost of a run to `most`, in the currency of the prices; None: no limit."""
-        self.most = most
+    def __init__(self, limit: float | None) -> None:
+        """Limit the cost of a run to `limit`, in the currency of the prices; None: no limit."""
+        self.limit = limit
         self.spent = 0.0
-        self._reserved: list[Reservation] = []
+        self._reservations: list[Reservation] = []
         self._settled = asyncio.Event()
-        self._learned: defaultdict[str, _Learned] = defaultdict(_Learned)
-        self._alone = _MOST_ALONE
+        self._ratios: defaultdict[str, _CostRatio] = defaultdict(_CostRatio)
+        self._lone_calls_left = _MOST_LONE_CALLS
 
     @contextlib.asynccontextmanager
-    async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Reserve a call's expected cost while it runs; the caller sets `cost` of the yielded reservation.
+    async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
+        """Reserve a call's expected cost while it runs; the caller adds its actual cost to the yielded reservation.
 
         Waits until the budget allows the call. The actual cost corrects later estimates for the same `name`.
 
         Raises:
             StopRunError: the call would exceed the limit.
         """
-        if self.most is None:
+        if self.limit is None:
             yield Reservation()
             return
-        learned = self._learned[name]
-        reservation = Reservation(await self._set_aside(learned, expected))
-        self._reserved.append(reservation)
+        ratio = self._ratios[name]
+        reservation = Reservation(await self._wait_for_room(ratio, expected, self.limit))
+        self._reservations.append(reservation)
         try:
             yield reservation
         finally:
-            # A known cost ends the phase in which calls are made one at a time.
-            self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
-            self._reserved.remove(reservation)
-            if reservation.cost is not None:
-                learned.learn(expected, reservation.cost)
+            self._reservations.remove(reservation)
+            if reservation.cost is None:
+                self._lone_calls_left = max(0, self._lone_calls_left - 1)
+            else:
+                # A known cost corrects further expectations, so calls may now go side by side. A failed call, which
+                # has no cost, says nothing about them.
+                self._lone_calls_left = 0
+                ratio.learn(expected, reservation.cost)
             self._settled.set()
 
-    async def _set_aside(self, learned: _Learned, expected: float) -> float:
-        """Wait until the budget allows a call; return the amount to reserve, corrected by what earlier calls cost.
+    async def _wait_for_room(self, ratio: _CostRatio, expected: float, limit: float) -> float:
+        """Wait until the limit allows a call; return the amount to reserve, corrected by what earlier calls cost.
 
         Raises:
-            StopRunError: the budget does not allow the call, and no call in flight can release any amount.
+            StopRunError: the limit does not allow the call, and no call in flight can release any amount.
         """
         while True:
-            amount = learned.estimate(expected)
-            fits = self.spent + self.set_aside + amount <= (self.most or 0.0) * _ROUNDING
-            # Until a first call has shown what calls really cost, only one is made at a time.
-            if fits and not (self._reserved and self._alone):
+            amount = ratio.correct(expected)
+            is_within_limit = self.spent + self.reserved_total + amount <= limit * _ROUNDING
+            # Until a call has shown what calls really cost, many calls side by side could far exceed the limit.
+            if is_within_limit and not (self._reservations and self._lone_calls_left):
                 return amount
-            if not self._reserved:
-                spent = f"--max-cost {self.most:g}: {self.spent:.4g} is spent"
-                raise StopRunError(f"{spent}, and the next call may cost {amount:.4g}: raise --max-cost")
+            if not self._reservations:
+                raise self._limit_error(f"the next call may cost {amount:.4g}")
             self._settled.clear()
             await self._settled.wait()
 
     @property
-    def set_aside(self) -> float:
+    def reserved_total(self) -> float:
         """Return the amount reserved for calls in flight."""
-        return sum(each.amount for each in self._reserved)
+        return sum(reservation.amount for reservation in self._reservations)
+
+    def add_cost(self, cost: float | None) -> None:
+        """Add the cost of a call or of one of its attempts to the amount spent; None if it is unknown."""
+        self.spent += cost or 0.0
 
     def check(self) -> None:
-        """Check that the budget allows further attempts of calls in flight.
+        """Check that the limit allows further attempts of calls in flight.
 
         Raises:
             StopRunError: the attempts could exceed the limit.
         """
-        if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
-            raise StopRunError(
-                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, and retries of unanswered calls may exceed the "
-                "limit: raise --max-cost"
-            )
+        if self.limit is not None and self.spent + self.reserved_total > self.limit * _ROUNDING:
+            raise self._limit_error("retries of unanswered calls may exceed the limit")
 
-    def count(self, cost: float | None) -> None:
-        """Add the cost of a call."""
-        self.spent += cost or 0.0
+    def _limit_error(self, reason: str) -> StopRunError:
+        """Return the error that stops the run, with the limit, the amount spent and the reason."""
+        return StopRunError(f"--max-cost {self.limit:g}: {self.spent:.4g} is spent, and {reason}: raise --max-cost")
+
+
+# -- usage that endpoints report during a call, or twice
 
 
 @contextlib.contextmanager
-def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
-    """Call `charge` with the usage of each attempt that gets no answer inside the `with` block.
+def report_unanswered(report: Callable[[Usage], object]) -> Iterator[None]:
+    """Call `report` with the usage of each attempt that gets no answer inside the `with` block.
 
-    Attempts in other threads are charged at the end of the block. An unreadable reply counts as an attempt, too.
+    Attempts in other threads are reported at the end of the block. An unreadable reply counts as an attempt, too.
     """
-    loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
+    loop, pending, has_attempts = asyncio.get_running_loop(), list[Usage](), False
 
-    def count(usage: Usage) -> None:
-        """Charge an attempt without an answer now; from another thread, keep it until the end of the block."""
-        nonlocal counted
-        counted = True
-        waiting.append(usage)
-        if asyncio.get_running_loop() is loop:  # else a user's class makes the call in a thread
-            charge(waiting.pop())
+    def receive(usage: Usage) -> None:
+        """Report an attempt without an answer now; from another thread, keep it until the end of the block."""
+        nonlocal has_attempts
+        has_attempts = True
+        if asyncio.get_running_loop() is loop:
+            report(usage)
+        else:  # a user's class makes the call in a thread
+            pending.append(usage)
 
-    token = ON_UNANSWERED.set(count)
+    token = ON_UNANSWERED.set(receive)
     try:
         yield
     except ReplyError:  # the service did its work, but its reply is unreadable
-        waiting += [] if counted else [Usage()]
+        if not has_attempts:
+            pending.append(Usage())
         raise
     finally:
         ON_UNANSWERED.reset(token)
-        for usage in waiting:
-            charge(usage)
-
-
-def charged_usage(made: CallsMade) -> Usage:
-    """Return the tokens to charge for calls: reported tokens, plus estimates from characters."""
-    given = (made.input_tokens or 0) + tokens_in(made.asked)
-    return Usage(given, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
+        for usage in pending:
+            report(usage)
 
 
 @dataclass(slots=True)
@@ -295,15 +335,15 @@ class ReportedUsage:
     _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
     _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
 
-    def add_calls(self, made: CallsMade) -> CallsMade:
-        """Add reported calls; return the usage that was not counted yet."""
-        return self._add(self._by_call, made)
+    def count_calls(self, made: CallsMade) -> CallsMade:
+        """Count reported calls; return the usage that was not counted yet."""
+        return self._count(self._by_call, made)
 
-    def add_answer(self, made: CallsMade) -> CallsMade:
-        """Add the usage that an answer reports; return the usage that was not counted yet."""
-        return self._add(self._by_answer, made)
+    def count_answer(self, made: CallsMade) -> CallsMade:
+        """Count the usage that an answer reports; return the usage that was not counted yet."""
+        return self._count(self._by_answer, made)
 
-    def _add(self, side: list[int], made: CallsMade) -> CallsMade:
+    def _count(self, side: list[int], made: CallsMade) -> CallsMade:
         """Add usage to one of the two sums; return by how much this raises the larger sum, for each count.
 
         Counts that `made` does not report stay None.
@@ -325,15 +365,12 @@ _FEW = 1_024
 """Number of values that are kept before they are condensed."""
 
 
+@dataclass(eq=False, slots=True)
 class ExactSum:
     """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
 
-    __slots__ = ("count", "numbers")
-
-    def __init__(self) -> None:
-        """Start with a sum of 0."""
-        self.numbers = array("d")
-        self.count = 0
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    count: int = 0
 
     def append(self, number: float) -> None:
         """Add a number.

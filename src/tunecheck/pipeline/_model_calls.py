@@ -30,12 +30,12 @@ from tunecheck.pipeline._costs import (
     ReportedUsage,
     Reservation,
     Spending,
-    charge_of,
-    charge_unanswered,
-    charged_usage,
     cost_of,
+    cost_with_estimates,
     expected_usage,
-    is_counted,
+    has_token_counts,
+    report_unanswered,
+    usage_with_estimates,
 )
 from tunecheck.pipeline._scoring import Output
 
@@ -261,7 +261,7 @@ class RunCalls:
         # The idempotency key is the same for each attempt of this call in this run.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        async with self.reserved(evaluator, price, expected) as reservation:
+        async with self.reserve(evaluator, price, expected) as reservation:
             completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
             estimate = expected_usage(asked, limit, _length(columns)) if price else expected
@@ -269,41 +269,41 @@ class RunCalls:
             self._recorded[key] = self._journal.call(evaluator, key, cost, currency, columns, ROW.get())
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
-            reservation.charge(cost)
+            reservation.add_cost(cost)
         return completion
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Add calls to the spending of an evaluator (or `target`) and to the budget; a cost of None is unknown."""
-        self.spending[evaluator].add(usage, cost, currency, calls)
-        self.budget.count(cost)
+        self.spending[evaluator].count_calls(usage, cost, currency, calls)
+        self.budget.add_cost(cost)
 
     @contextlib.asynccontextmanager
-    async def reserved(self, name: str, price: Price | None, expected: Usage | None) -> AsyncIterator[Reservation]:
-        """Reserve budget for a call of an evaluator (or `target`); the caller charges its cost to the reservation.
+    async def reserve(self, name: str, price: Price | None, expected: Usage | None) -> AsyncIterator[Reservation]:
+        """Reserve budget for a call of an evaluator (or `target`); the caller adds its cost to the reservation.
 
-        Attempts without an answer are journaled and charged, because the service may have billed them; nothing without
-        a price. If nothing is known about the request, `expected` is None: earlier calls tell how much to reserve.
+        Attempts without an answer are journaled and count, because the service may have billed them; nothing without a
+        price. If nothing is known about the request, `expected` is None: earlier calls tell how much to reserve.
 
         Raises:
             StopRunError: the budget is spent, or further attempts could exceed it.
         """
         amount = cost_of(expected, price) if price is not None and expected is not None else 0.0
-        async with self.budget.reserved(name, amount) as reservation:
+        async with self.budget.reserve(name, amount) as reservation:
 
-            def charge(usage: Usage) -> None:
+            def count_attempt(usage: Usage) -> None:
                 """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it."""
                 if price is None:
                     return
-                if expected is not None or is_counted(usage):
-                    cost = charge_of(usage, price, expected or Usage())
+                if expected is not None or has_token_counts(usage):
+                    cost = cost_with_estimates(usage, price, expected or Usage())
                 else:
-                    cost = reservation.amount or charge_of(Usage(), price)
+                    cost = reservation.amount or cost_with_estimates(Usage(), price)
                 self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
                 self._count(name, usage, cost, price.currency)
-                reservation.charge(cost)
+                reservation.add_cost(cost)
                 self.budget.check()
 
-            with charge_unanswered(charge):
+            with report_unanswered(count_attempt):
                 yield reservation
 
     # -- the target's calls
@@ -315,9 +315,9 @@ class RunCalls:
     def count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
         """Count an endpoint's calls, their cost at this price, and secrets masked in the replies."""
         self.masked += more.masked
-        charged = charged_usage(more)
-        if more.calls or charged.input_tokens or charged.output_tokens:
-            cost, currency = _cost(charged, price, charged)
+        usage = usage_with_estimates(more)
+        if more.calls or usage.input_tokens or usage.output_tokens:
+            cost, currency = _cost(usage, price, usage)
             self._count(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
 
     @contextlib.asynccontextmanager
@@ -333,8 +333,8 @@ class RunCalls:
         if price is None or target.tracks_each_call:  # no price, so no cost to limit; or each call is counted already
             yield functools.partial(self.count_target, target, row)
             return
-        async with self.reserved("target", price, _expected_answer(target, row)) as reservation:
-            yield lambda answer: reservation.charge(self.count_target(target, row, answer))
+        async with self.reserve("target", price, _expected_answer(target, row)) as reservation:
+            yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before an interruption; return its cost, if known.
@@ -343,7 +343,7 @@ class RunCalls:
         """
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
-                more = self._reported[share.name, share.conversation].add_answer(share.made)
+                more = self._reported[share.name, share.conversation].count_answer(share.made)
                 self.count_calls(share.name, _price(share.endpoint), more)
             return None
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
@@ -388,17 +388,17 @@ class EndpointCosts:
             yield self.record
             return
         price = self._price
-        async with self._calls.reserved(self._name, price, None) as reservation:
+        async with self._calls.reserve(self._name, price, None) as reservation:
 
             def count(made: CallsMade) -> None:
                 self.record(made)
-                reservation.charge(cost_of(charged_usage(made), price))
+                reservation.add_cost(cost_of(usage_with_estimates(made), price))
 
             yield count
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made: in this session without a limit, or before the run was interrupted."""
-        self._calls.count_calls(self._name, self._price, self._reported.add_calls(made))
+        self._calls.count_calls(self._name, self._price, self._reported.count_calls(made))
 
 
 def _price(endpoint: object) -> Price | None:
@@ -407,7 +407,7 @@ def _price(endpoint: object) -> Price | None:
 
 def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | None, str | None]:
     """Return the cost and its currency, by reported tokens or else the estimate; None for both without a price."""
-    return (None, None) if price is None else (charge_of(usage, price, estimate), price.currency)
+    return (None, None) if price is None else (cost_with_estimates(usage, price, estimate), price.currency)
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:

@@ -164,7 +164,7 @@ def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent
     """Add an estimated call: `sent` characters in the request, `answered` in the answer (None: unknown)."""
     limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
     usage, price = expected_usage(sent, limit, answered), endpoint.price
-    spending.add(usage, *((None, None) if price is None else (cost_of(usage, price), price.currency)))
+    spending.count_calls(usage, *((None, None) if price is None else (cost_of(usage, price), price.currency)))
 
 
 def _length(value: object) -> int:
