@@ -249,6 +249,20 @@ def whole_number(value: JSON) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def object_or_empty(value: JSON) -> dict[str, JSON]:
+    """Return the value if it is a JSON object, else an empty object."""
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def text_or_json(value: JSON) -> str:
+    """Return a text as it is, and another value as JSON."""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
 def value_of(text: str | bytes) -> JSON:
     """Return the value of a JSON text, or None if the text is not JSON."""
     try:

@@ -36,7 +36,7 @@ from tunecheck._files import (
     Verdicts,
     check_first_record,
 )
-from tunecheck._json import JSON, dumps, value_of
+from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import plural
 from tunecheck._targets import Row
 
@@ -378,8 +378,7 @@ class Journal:
         """Return the record at this offset; an empty one if it is damaged."""
         with self.path.open("rb") as file:
             file.seek(offset)
-            record = value_of(file.readline())
-        return record if isinstance(record, dict) else {}
+            return object_or_empty(value_of(file.readline()))
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tunecheck._errors import TimedOutError
-from tunecheck._json import JSON, content_hash, whole_number
+from tunecheck._json import JSON, content_hash, object_or_empty, whole_number
 from tunecheck._loops import LateError, PerLoop, UserLoop, is_in_user_loop
 from tunecheck._version import is_shipped
 
@@ -290,8 +290,7 @@ class Target(UserCalls, ABC):
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
         """Return the input and output tokens of an answer, if known; by default, read them from the column `usage`."""
-        counted = output.get("usage")
-        counts = counted if isinstance(counted, dict) else {}
+        counts = object_or_empty(output.get("usage"))
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterable[EndpointUsage]:

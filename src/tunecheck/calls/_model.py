@@ -20,6 +20,10 @@ class FunctionCall:
     id: str | None = field(default=None, compare=False)
 
 
+def as_value(call: FunctionCall) -> dict[str, JSON]:
+    return {"name": call.name, "arguments": call.arguments}
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.calls._model import PARALLEL, FunctionCall
+from tunecheck.calls._model import PARALLEL, FunctionCall, as_value
 from tunecheck.calls._python_text import NAME, positional_count
 from tunecheck.calls._strict_json import MAX_CALLS, UnreadableError, exact, quoted
 
@@ -137,19 +137,15 @@ def _python(call: FunctionCall) -> str:
 
 
 def _hermes(calls: Sequence[FunctionCall]) -> JSON:
-    return "\n".join(f"<tool_call>\n{_text(_call_object(call))}\n</tool_call>" for call in calls)
+    return "\n".join(f"<tool_call>\n{_text(as_value(call))}\n</tool_call>" for call in calls)
 
 
 def _mistral(calls: Sequence[FunctionCall]) -> JSON:
     """Write the calls as a JSON list after `[TOOL_CALLS]`; no calls give an empty text."""
     if not calls:
         return ""
-    objects = [_call_object(call) | ({"id": call.id} if call.id is not None else {}) for call in calls]
+    objects = [as_value(call) | ({"id": call.id} if call.id is not None else {}) for call in calls]
     return f"[TOOL_CALLS] {_text(objects)}"
-
-
-def _call_object(call: FunctionCall) -> dict[str, JSON]:
-    return {"name": call.name, "arguments": call.arguments}
 
 
 def _llama(calls: Sequence[FunctionCall]) -> JSON:

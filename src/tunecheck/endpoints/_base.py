@@ -14,7 +14,7 @@ import msgspec
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, real_number, whole_number
+from tunecheck._json import JSON, object_or_empty, real_number, text_or_none, whole_number
 from tunecheck._targets import Load, Row, UserCalls
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.formats._reading import AUTO
@@ -80,7 +80,7 @@ class Usage:
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
         """Read a usage from the value of the column `usage`; a count that is not a whole number becomes None."""
-        counts = value if isinstance(value, dict) else {}
+        counts = object_or_empty(value)
         return cls(*(whole_number(counts.get(name)) for name in _COUNTS))
 
 
@@ -210,10 +210,6 @@ def time_text(at: datetime) -> str:
     if at.tzinfo is None:
         raise ValueError("a request's sent_at has no time zone: give one, such as UTC")
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def text_or_none(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:

@@ -16,7 +16,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._target import parameters_by_name
 
@@ -84,8 +84,8 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     index, path, value = rng.choice(places)
     schema = situation.functions.get(draft.calls[index].name, {})
     for step in path:
-        inner = _object(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
-        schema = _object(inner)
+        inner = object_or_empty(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
+        schema = object_or_empty(inner)
     other = _another(value, schema, situation.said, rng)
     return None if other is None else _with_value(draft, index, path, other)
 
@@ -106,11 +106,11 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     """Add a needless argument: an optional one of the schema, else one that the function does not have; never None."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
-    properties = _object(situation.functions.get(call.name, {}).get("properties"))
+    properties = object_or_empty(situation.functions.get(call.name, {}).get("properties"))
     free = [name for name, schema in properties.items() if name not in call.arguments and isinstance(schema, dict)]
     if free:
         name = rng.choice(free)
-        schema = _object(properties[name])
+        schema = object_or_empty(properties[name])
         value = _invent(schema, situation.said, rng)
         # Passing a default explicitly would not be a mistake.
         value = _another(value, schema, situation.said, rng) if value == schema.get("default", ...) else value
@@ -140,7 +140,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
         return None
     name = rng.choice(list(situation.functions))
     arguments = _invent({**situation.functions[name], "type": "object"}, situation.said, rng)
-    return SimulatedAnswer(calls=(FunctionCall(name, _object(arguments)),))
+    return SimulatedAnswer(calls=(FunctionCall(name, object_or_empty(arguments)),))
 
 
 def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
@@ -263,21 +263,17 @@ def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) 
         case "boolean":
             return rng.random() < 0.5
         case "array" if depth < MAX_DEPTH:
-            return [_invent(_object(schema.get("items")), said, rng, depth + 1)]
+            return [_invent(object_or_empty(schema.get("items")), said, rng, depth + 1)]
         case "object" if depth < MAX_DEPTH:
-            properties = _object(schema.get("properties"))
+            properties = object_or_empty(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
-            return {name: _invent(_object(properties[name]), said, rng, depth + 1) for name in names}
+            return {name: _invent(object_or_empty(properties[name]), said, rng, depth + 1) for name in names}
     return str(rng.choice(_NAME.findall(said) or _WORD.findall(said) or ["example"]))
 
 
 def _names(value: JSON) -> list[str]:
     """Return the texts in a list; empty for other values."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
-
-
-def _object(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}
 
 
 _LARGEST_NUMBER = 10**15

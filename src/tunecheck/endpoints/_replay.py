@@ -19,10 +19,10 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck._json import JSON, canonical, loads, value_of, whole_number
+from tunecheck._json import JSON, canonical, loads, text_or_none, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
-from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, text_or_none
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck.calls._strict_json import MAX_CALLS
 from tunecheck.endpoints._answers import UnreadableReplyError, first_choice, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
@@ -66,12 +66,11 @@ def read_stream(body: bytes) -> Streamed:
 def _piece(data: bytes) -> Mapping[str, JSON]:
     """Return the JSON object of one event, or {} for other JSON; raise UnreadableReplyError if it is not JSON."""
     try:
-        piece = read_json(data)
+        return object_or_empty(read_json(data))
     except ValueError:
         raise UnreadableReplyError(
             "a part of the streamed reply is not JSON: check the url, or remove stream from the definition"
         ) from None
-    return piece if isinstance(piece, dict) else {}
 
 
 def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
@@ -190,8 +189,7 @@ class _StreamedAnswer:
         self.begun = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
-        delta = choice.get("delta") or choice.get("message")  # some servers send a whole message
-        fields = delta if isinstance(delta, dict) else {}
+        fields = object_or_empty(choice.get("delta") or choice.get("message"))  # some servers send a whole message
         function = fields.get("function_call")  # the API of 2023
         if function:
             fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from tunecheck._json import JSON, Missing, dumps, find_value, parse_path
+from tunecheck._json import JSON, Missing, find_value, parse_path, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import ChatRequest, Place, time_text
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolve
@@ -56,7 +56,7 @@ class RequestTemplate:
             whole = _REFERENCE.fullmatch(value)
             if whole and whole[1] is not None:
                 return value_of(whole[1])
-            return _REFERENCE.sub(lambda match: "${" if match[1] is None else _text(value_of(match[1])), value)
+            return _REFERENCE.sub(lambda match: "${" if match[1] is None else text_or_json(value_of(match[1])), value)
 
         return filled(self._body)
 
@@ -103,7 +103,3 @@ def _column(request: ChatRequest, name: str) -> JSON:
     if request.row is None or isinstance(value, Missing):
         raise ValueError(f"the endpoint's request names ${{{name}}}, which this row does not have")
     return value
-
-
-def _text(value: JSON) -> str:
-    return value if isinstance(value, str) else dumps(value).decode()

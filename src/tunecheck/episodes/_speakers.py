@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from tunecheck._json import JSON, dumps, real_number, whole_number
+from tunecheck._json import JSON, real_number, text_or_json, text_or_none, whole_number
 from tunecheck._targets import CallContext, Row
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import write_calls
 from tunecheck.datasets._judging import first_value, may_be_left_out
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._target import ask, parameters_by_name
 from tunecheck.formats._reading import read_python_calls
 
@@ -60,7 +60,7 @@ def question_row(row: Row, tools: Tools) -> Row:
         for name, options in expected.items() if isinstance(expected, dict) else ():
             arguments = _first_accepted(options, required) if isinstance(options, dict) else {}
             if texts_only:
-                arguments = {key: _as_text(value) for key, value in arguments.items()}
+                arguments = {key: text_or_json(value) for key, value in arguments.items()}
             calls.append(FunctionCall(name if name in schemas else tool_name(name), arguments))
     return _answer_row(row, row.id, write_calls(calls, "openai"))
 
@@ -74,10 +74,6 @@ def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str
         if not may_be_left_out(values) or (name in required and given):
             arguments[name] = first_value(given)
     return arguments
-
-
-def _as_text(value: JSON) -> str:
-    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
@@ -200,7 +196,7 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
     calls: list[Mapping[str, JSON]] = []
     for item in step:
         for name, arguments in item.items() if isinstance(item, dict) else [(None, item)]:
-            function: JSON = {"name": name, "arguments": _as_text(arguments)}
+            function: JSON = {"name": name, "arguments": text_or_json(arguments)}
             calls.append({"id": f"call_{stem}_{len(calls)}", "type": "function", "function": function})
     return calls
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from tunecheck._errors import EndpointError
 from tunecheck._files import DatasetEntry, EarlyStop
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty, text_or_none
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._sources import DatasetDefaults
@@ -117,19 +117,16 @@ class _RecordedAnswers(Target):
         """
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
-            error = self._rows[row.index].get("error.target")
-            details = error if isinstance(error, dict) else {}
+            details = object_or_empty(self._rows[row.index].get("error.target"))
             reason = f": {details.get('type')}: {details.get('message')}" if details else ""
             failed = EndpointError(f"run {self._run_id} has no answer to this row{reason}")
-            cause = details.get("cause")
-            failed.cause = cause if isinstance(cause, str) else None
+            failed.cause = text_or_none(details.get("cause"))
             raise failed
         return recorded
 
     def fingerprint(self) -> str | None:
         """Return the fingerprint of the target that gave the answers, or None if it had none."""
-        fingerprint = self._recorded_target.get("fingerprint")
-        return fingerprint if isinstance(fingerprint, str) else None
+        return text_or_none(self._recorded_target.get("fingerprint"))
 
     def describe(self) -> dict[str, JSON]:
         """Return the manifest's description of the target that gave the answers."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, text_or_json
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import type_of
 from tunecheck.calls._strict_json import CutOffError, UnreadableError, find_close, place
@@ -31,7 +31,7 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, dict):
             return f"{{{','.join(f'{key}:{self.written(item)}' for key, item in value.items())}}}"
-        return f"[{','.join(map(self.written, value))}]" if isinstance(value, list) else _plain(value)
+        return f"[{','.join(map(self.written, value))}]" if isinstance(value, list) else text_or_json(value)
 
 
 class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
@@ -42,7 +42,7 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
     def written(self, value: JSON) -> str:
         """Write a value and its nested values."""
         if not isinstance(value, (dict, list)):
-            return _plain(value)
+            return text_or_json(value)
         items = value.items() if isinstance(value, dict) else [("item", item) for item in value]
         return "".join(f"{self.prefix}<{key}>{self.written(item)}{self.prefix}</{key}>" for key, item in items)
 
@@ -105,16 +105,12 @@ class ToolPrompt:
         return _fill(self.call, given)
 
     def _parameter(self, key: str, value: JSON) -> str:
-        text = self.nested.written(value) if self.nested else _plain(value)
+        text = self.nested.written(value) if self.nested else text_or_json(value)
         is_text = "true" if isinstance(value, str) else "false"
         return _fill(
             self.parameter,
             {"key": key, "value": text, "python": repr(value), "is_text": is_text, "type": type_of(value)},
         )
-
-
-def _plain(value: JSON) -> str:
-    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._faults import cause_named
 from tunecheck._files import MetricEntry
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, object_or_empty
 from tunecheck.comparison._pairs import tags_of
 from tunecheck.pipeline._finished_rows import errors_of, fault_groups
 from tunecheck.report._blocks import cut, line
@@ -151,8 +151,7 @@ class RowIndex:
 
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
         """Add the row's latencies and token counts; NaN for a missing one."""
-        usage = row.get("outputs.usage")
-        counts = usage if isinstance(usage, dict) else {}
+        counts = object_or_empty(row.get("outputs.usage"))
         for name in _FIGURES:
             self.figures[name].append(number_of(row.get(f"outputs.{name}")))
         for name in _TOKENS:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry, RunFile
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, read_failures
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
@@ -47,13 +48,31 @@ class MainFigure:
         return f"{self.value:.1%}" if self.is_rate and self.value is not None else number_text(self.value)
 
 
+MainFigures = Mapping[str, Sequence[MainFigure]]
+"""Main figures by evaluator: of all rows, then of each kind of row if the table shows the kinds."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """A group of rows, which is a column of the table."""
+class _Column:
+    """A column of the table: its head, and the metrics and the number of the rows that it is about."""
 
     head: str
     metrics: Metrics
-    rows: int
+    row_count: int
+
+    def failed_rows(self, cause: str) -> int:
+        """Return the number of rows that failed for this cause."""
+        share = self.metrics.get(f"{CAUSE_METRIC}{cause}")
+        return round(share * self.row_count) if isinstance(share, (int, float)) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _NextStep:
+    """What to do after a run: the purpose, and the words of the command."""
+
+    purpose: str
+    command: Sequence[str]
+    is_serving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,58 +100,42 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     manifest, summary = run.manifest(), run.metrics()
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
-    groups = _row_groups(summary)
+    columns = [*_columns(summary)]
     figures: dict[str, list[MainFigure]] = {}
     for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary) or None):
         entry = manifest.evaluators[name]
         uncalibrated = is_uncalibrated(run.folder.parent, entry)
-        figures[name] = [main_figure_of(name, entry, group.metrics, is_uncalibrated=uncalibrated) for group in groups]
+        figures[name] = [main_figure_of(name, entry, each.metrics, is_uncalibrated=uncalibrated) for each in columns]
     counts = failures.causes
+    # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
     other = _other_reason(failures, causes)
-    words, purpose, is_serving = _next_step(run, manifest, summary, () if other else causes)
+    main_cause = causes[0] if causes and other is None else None
+    step = _next_step(run, manifest, summary, main_cause)
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures)),
-        cause=_main_cause(failures, causes, other),
-        next_step=f"Next, {purpose}:  {command_line([*words, *where])}",
-        table=_table(figures, causes, groups, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}"),
-        is_serving=is_serving,
+        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause),
+        next_step=f"Next, {step.purpose}:  {command_line([*step.command, *where])}",
+        table=_table(figures, causes, columns, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}"),
+        is_serving=step.is_serving,
     )
+
+
+def _columns(summary: Metrics) -> Iterator[_Column]:
+    """Yield the columns of the table: all rows, and each kind of row if there are several kinds."""
+    row_count = _count(summary.get("rows"))
+    yield _Column(f"all {plural(row_count, 'row')}", object_or_empty(summary.get("metrics")), row_count)
+    kinds = _row_kinds(summary)
+    if len(kinds) > 1:
+        for kind in sorted(kinds, reverse=True):  # calls before answers
+            metrics = object_or_empty(kinds[kind])
+            row_count = _count(metrics.get("row_count"))
+            yield _Column(f"{clean(kind, 20)} ({row_count:,})", metrics, row_count)
 
 
 def _row_kinds(summary: Metrics) -> Mapping[str, JSON]:
     """Return the metrics of each kind of row: `call`, `answer`; empty if no row has a ground truth."""
-    return _mapping(_mapping(summary.get("by")).get("row_kind"))
-
-
-def _row_groups(summary: Metrics) -> list[_Group]:
-    """Return the groups of rows that the table shows: all rows, and each kind of row if there are several kinds."""
-    rows = _count(summary.get("rows"))
-    groups = [_Group(f"all {plural(rows, 'row')}", _mapping(summary.get("metrics")), rows)]
-    kinds = _row_kinds(summary)
-    if len(kinds) > 1:
-        for kind in sorted(kinds, reverse=True):  # calls before answers
-            metrics = _mapping(kinds[kind])
-            count = _count(metrics.get("row_count"))
-            groups.append(_Group(f"{clean(kind, 20)} ({count:,})", metrics, count))
-    return groups
-
-
-def _passed_sentences(
-    manifest: RunFile, summary: Metrics, failures: Failures, figures: Mapping[str, Sequence[MainFigure]]
-) -> Iterator[str]:
-    """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed."""
-    metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
-    if manifest.stopped is not None:
-        yield f"{stopped_text(manifest.stopped)}."
-    if summary.get("simulated") is True:
-        some = 0 < failures.simulated_answers < rows
-        yield f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}."
-    for name in _shown_first(figures, metrics):
-        by_judge = manifest.evaluators[name].judge is not None
-        yield _passed_sentence(figures[name][0], metrics, by_judge=by_judge)
-    if failed := _count(summary.get("failed_rows")):
-        yield f"{plural(failed, 'row')} ended in an error."
+    return object_or_empty(object_or_empty(summary.get("by")).get("row_kind"))
 
 
 def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
@@ -146,29 +149,54 @@ def order_evaluators(names: Collection[str], declared: str | None, kinds: Contai
     return sorted(names, key=lambda name: name != primary)
 
 
-def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
+# -- how many rows passed
+
+
+def _passed_sentences(manifest: RunFile, summary: Metrics, failures: Failures, figures: MainFigures) -> Iterator[str]:
+    """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed."""
+    metrics = object_or_empty(summary.get("metrics"))
+    if manifest.stopped is not None:
+        yield f"{stopped_text(manifest.stopped)}."
+    if summary.get("simulated") is True:
+        is_mixed = 0 < failures.simulated_answers < _count(summary.get("rows"))
+        yield f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if is_mixed else f"{SIMULATED}."
+    for name in _shown_evaluators([*figures], metrics):
+        yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
+    if failed := _count(summary.get("failed_rows")):
+        yield f"{plural(failed, 'row')} ended in an error."
+
+
+def _shown_evaluators(names: Sequence[str], metrics: Metrics) -> Sequence[str]:
     """Return the primary evaluator, and up to two others that cover rows to which the primary does not apply."""
-    primary, *others = [*names] or [""]
-    if not primary:
+    if not names:
         return []
-    left = _count(metrics.get(f"{primary}.not_applicable_count"))
-    covering = [name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left]
+    primary, *others = names
+    not_applicable = _count(metrics.get(f"{primary}.not_applicable_count"))
+    covering = [name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= not_applicable]
     return [primary, *covering[:2]]
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
     """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts."""
     name = figure.evaluator
-    scored, left = (_count(metrics.get(f"{name}.{key}")) for key in ("scored_count", "not_applicable_count"))
     if figure.value is None:
         return f"{clean(name, 60)} scored no row."
     unit = "answer" if f"{name}.pass_at_1" in metrics else "row"
+    scored = _count(metrics.get(f"{name}.scored_count"))
+    not_applicable = _count(metrics.get(f"{name}.not_applicable_count"))
     result = f"mean {figure.text} over {plural(scored, unit)}"
     if figure.is_rate:
         result = f"{round(figure.value * scored):,} of {plural(scored, unit)} passed ({figure.value:.1%})"
-    judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ", as judged" * by_judge
-    not_applicable = f"; not applicable to {plural(left, unit)}" if left else ""
-    return f"{clean(name, 60)}: {result}{judge}{not_applicable}."
+    if figure.is_uncalibrated:
+        result += ", by an uncalibrated judge"
+    elif by_judge:
+        result += ", as judged"
+    if not_applicable:
+        result += f"; not applicable to {plural(not_applicable, unit)}"
+    return f"{clean(name, 60)}: {result}."
+
+
+# -- the main cause of failures
 
 
 def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | None:
@@ -176,106 +204,114 @@ def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | N
 
     Without causes, reasons and errors, return the scores below a threshold, or None if no row failed.
     """
-    groups = [*failures.reasons.values()]
+    reasons = [*failures.reasons.values()]
     for stage, errors in failures.errors.items():
-        groups += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
-    if not groups and not causes:  # a score below its threshold is neither a cause nor a reason
-        for name, below in failures.faults.items():
-            groups += [replace(fault, title=f"{name}: {fault.title}") for fault in below.values()]
+        reasons += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
+    if not reasons and not causes:  # a score below its threshold is neither a cause nor a reason
+        for name, faults in failures.faults.items():
+            reasons += [replace(fault, title=f"{name}: {fault.title}") for fault in faults.values()]
     most_rows = failures.causes[causes[0]].rows if causes else 0
-    return max((group for group in groups if group.rows > most_rows), key=lambda group: group.rows, default=None)
+    return max((reason for reason in reasons if reason.rows > most_rows), key=lambda reason: reason.rows, default=None)
 
 
-def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup | None) -> str:
-    """Return a sentence on the `other` reason if there is one, else on the most frequent cause, with its advice."""
-    if other is not None:
-        example = f"{plural(other.rows, 'row')}, e.g. {clean(other.example, 60)}"
-        return f"Main reason of failures: {clean(other.title, 200).rstrip('.')} ({example})."
-    if not causes:
+def _reason_sentence(reason: FailureGroup) -> str:
+    """Return the sentence on a reason that is not a known cause, with its rows and an example."""
+    example = f"{plural(reason.rows, 'row')}, e.g. {clean(reason.example, 60)}"
+    return f"Main reason of failures: {clean(reason.title, 200).rstrip('.')} ({example})."
+
+
+def _cause_sentences(failures: Failures, code: str | None) -> str:
+    """Return the sentences on a cause: its rows, an example with its error, and advice. Without one, no row failed."""
+    if code is None:
         return "No row failed."
-    first, cause = failures.causes[causes[0]], cause_named(causes[0])
-    failed = sum(group.rows for group in failures.causes.values())
-    target_errors = {group.example: group.words for group in failures.errors.get("target", {}).values()}
-    error = ""
-    if first.example in target_errors:
-        error = f" ({clean(_OWN_ERROR.sub('', target_errors[first.example]), 200)})"
-    side = ", a problem of serving" if cause.side == "serving" else ""
+    group, cause = failures.causes[code], cause_named(code)
+    failed = sum(of_cause.rows for of_cause in failures.causes.values())
     known = f"{plural(failed, 'failed row')}{_KNOWN_CAUSE if failures.reasons else ''}"
-    example = f"{first.rows:,} of {known}, e.g. {clean(first.example, 60)}{side}"
+    text = f"{clean(cause.title, 100)}, {group.rows:,} of {known}, e.g. {clean(group.example, 60)}"
+    if cause.side == "serving":
+        text += ", a problem of serving"
+    target_errors = {error.example: error.words for error in failures.errors.get("target", {}).values()}
+    if group.example in target_errors:
+        text += f" ({clean(_OWN_ERROR.sub('', target_errors[group.example]), 200)})"
     end = "" if cause.advice.endswith("?") else "."
-    advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}{end}"
-    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}"
+    return f"Main cause of failures: {text}. {cause.advice[:1].upper()}{cause.advice[1:]}{end}"
 
 
-def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
-    """Return the next command as words, its purpose, and True if it examines how the model is served."""
+# -- the next step
+
+
+def _next_step(run: Run, manifest: RunFile, summary: Metrics, main_cause: str | None) -> _NextStep:
+    """Return the next step: to fix serving or errors, to leave the simulation, to compare, or to look at the rows."""
     endpoint = str((manifest.target or {}).get("name") or "")
     command = (command_of(manifest.command) or "evaluate").split()
-    if endpoint and causes and cause_named(causes[0]).side == "serving":
-        return ["tunecheck", "check", endpoint], "find out how the endpoint is served", True
+    if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
+        return _NextStep("find out how the endpoint is served", ["tunecheck", "check", endpoint], is_serving=True)
     if _count(summary.get("failed_rows")):
-        return ["tunecheck", *command, "--resume", run.id], "run the rows with an error again", False
+        return _NextStep("run the rows with an error again", ["tunecheck", *command, "--resume", run.id])
     if summary.get("simulated") is True:
         data = manifest.dataset.path or manifest.dataset.name or "FILE"
         options = ["--dataset", data] if command == ["evaluate"] else []
-        return ["tunecheck", *command, *options, "--endpoint", "NAME"], "evaluate your own endpoint", False
+        return _NextStep("evaluate your own endpoint", ["tunecheck", *command, *options, "--endpoint", "NAME"])
     options_of_run = manifest.command or {}
     base = options_of_run.get("no_worse_than") or options_of_run.get("better_than")
     if base:
-        return ["tunecheck", "compare", str(base), run.id], "compare with the gate's base", False
-    earlier = next(_earlier(run, manifest), None)
+        return _NextStep("compare with the gate's base", ["tunecheck", "compare", str(base), run.id])
+    earlier = _earlier_run(run, manifest)
     if earlier is not None:
-        return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it", False
-    return ["tunecheck", "report", run.id], "look at every row", False
+        return _NextStep("compare with the run before it", ["tunecheck", "compare", earlier.id, run.id])
+    return _NextStep("look at every row", ["tunecheck", "report", run.id])
 
 
-def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
-    """Yield earlier finished runs with real answers on the same data with a common evaluator, latest first."""
+def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
+    """Return the latest earlier run with real answers on the same data and with a common evaluator, or None."""
     before = [*takewhile(lambda listed: listed.id != run.id, list_runs(run.folder.parent))]
-    for earlier in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
-        try:
+    for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
+        with suppress(ConfigurationError):
             other = earlier.manifest()
-            is_comparable = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
-            if is_comparable and other.evaluators.keys() & manifest.evaluators.keys():
+            has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
+            if has_same_data and other.evaluators.keys() & manifest.evaluators.keys():
                 summary = earlier.metrics()
                 if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
-                    yield earlier
-        except ConfigurationError:
-            continue
+                    return earlier
+    return None
 
 
-def _table(
-    figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group], failed: str
-) -> Table:
-    """Return the table of main figures and causes of failures: one row each, one column for each group of rows.
+# -- the table
 
-    `failed` is the label of the rows with a cause.
-    """
-    rows: list[list[Sentence]] = []
-    for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
-        label = clean(name, 60) + ", uncalibrated" * own.is_uncalibrated
-        scored = _count(groups[0].metrics.get(f"{name}.scored_count"))
-        counts = (f"{round(own.value * scored):,} of {scored:,}  ",) if own.is_rate and own.value is not None else ()
-        rows.append([Words(label, "strong", foreign=True), (*counts, own.text), *(each.text for each in others)])
-    by_cause = [{code: _rows_of(code, each) for code in causes} for each in groups]
+
+def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column], failed: str) -> Table:
+    """Return the table of main figures and causes of failures; `failed` is the label of the rows with a cause."""
+    table_rows = [*_evaluator_rows(figures, columns[0].metrics), *_cause_rows(causes, columns, failed)]
+    return Table(["", *(column.head for column in columns)], table_rows, below=_footer(figures, causes))
+
+
+def _evaluator_rows(figures: MainFigures, metrics: Metrics) -> Iterator[list[Sentence]]:
+    """Yield the table row of each evaluator. A pass rate of all rows follows the count of passed rows."""
+    for name, (overall, *by_kind) in islice(figures.items(), _MOST_EVALUATORS):
+        label = clean(name, 60)
+        if overall.is_uncalibrated:
+            label += ", uncalibrated"
+        cell: Sentence = (overall.text,)
+        if overall.is_rate and overall.value is not None:
+            scored = _count(metrics.get(f"{name}.scored_count"))
+            cell = (f"{round(overall.value * scored):,} of {scored:,}  ", overall.text)
+        yield [Words(label, "strong", foreign=True), cell, *(figure.text for figure in by_kind)]
+
+
+def _cause_rows(causes: Sequence[str], columns: Sequence[_Column], failed: str) -> Iterator[list[Sentence]]:
+    """Yield the table row of all rows with a cause, labelled `failed`, then those of the most frequent causes."""
     if causes:
-        rows.append([failed, *(f"{sum(of.values()):,}" for of in by_cause)])
-    for code in causes[:_MOST_CAUSES]:
-        title = f"  {clean(cause_named(code).title, 60)}"
-        rows.append([Words(title, "dim"), *(Words(f"{of[code]:,}", "dim") for of in by_cause)])
-    left = {"evaluators": len(figures) - _MOST_EVALUATORS, "causes of failures": len(causes) - _MOST_CAUSES}
-    more = " and ".join(f"{count} more {what}" for what, count in left.items() if count > 0)
-    return Table(["", *(each.head for each in groups)], rows, below=Words(f"{more}: --details", "dim") if more else "")
+        yield [failed, *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
+    for cause in causes[:_MOST_CAUSES]:
+        title = f"  {clean(cause_named(cause).title, 60)}"
+        yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]
 
 
-def _rows_of(cause: str, group: _Group) -> int:
-    """Return the number of a group's rows that failed for this cause."""
-    share = group.metrics.get(f"{CAUSE_METRIC}{cause}")
-    return round(share * group.rows) if isinstance(share, (int, float)) else 0
-
-
-def _mapping(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, dict) else {}
+def _footer(figures: MainFigures, causes: Sequence[str]) -> Sentence:
+    """Return how many evaluators and causes the table omits; empty if it omits none."""
+    omitted = {"evaluators": len(figures) - _MOST_EVALUATORS, "causes of failures": len(causes) - _MOST_CAUSES}
+    more = " and ".join(f"{count} more {name}" for name, count in omitted.items() if count > 0)
+    return Words(f"{more}: --details", "dim") if more else ""
 
 
 def _count(value: JSON) -> int:
@@ -312,5 +348,6 @@ def main_figure_of(name: str, entry: EvaluatorEntry, metrics: Metrics, *, is_unc
 def _main_keys(name: str, entry: EvaluatorEntry, metrics: Metrics) -> Iterator[str]:
     """Yield the keys of an evaluator's metrics, the most important first."""
     yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
-    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
-    yield from own[: own.index("scored_count") if "scored_count" in own else len(own)]
+    own = (key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}."))
+    # Means of the evaluator's results come first. scored_count begins what is no main figure: counts and aggregates.
+    yield from takewhile(lambda key: key != "scored_count", own)

@@ -10,7 +10,7 @@ from datetime import datetime
 from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import NewerFileError, RunFile
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck.results._first_screen import MainFigure, main_figure_of
 from tunecheck.runs._store import Run, is_uncalibrated, stopped_text
 from tunecheck.statistics._results import wilson
@@ -55,8 +55,7 @@ def describe_run(run: Run) -> RunLine:
                 line.answered = sum(record.startswith(b'{"k":"answer"') for record in journal)
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
-            found = summary.get("metrics")
-            metrics = found if isinstance(found, dict) else {}
+            metrics = object_or_empty(summary.get("metrics"))
             line.is_finished, line.rows, line.failed_rows = True, summary.get("rows"), summary.get("failed_rows")
             line.cost = _cost(summary.get("usage"))
             for name, entry in manifest.evaluators.items():

@@ -1,11 +1,11 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from .._model import as_value as as_value
 from ._kinds import KINDS as KINDS
 from ._match import (
     Match as Match,
     Pair as Pair,
     argument_faults as argument_faults,
-    as_value as as_value,
     call_faults as call_faults,
     match_calls as match_calls,
     named_arguments as named_arguments,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from tunecheck._faults import MOST_VALUE, Fault, cut
 from tunecheck._json import JSON, canonical
-from tunecheck.calls._model import FunctionCall, tool_name
+from tunecheck.calls._model import FunctionCall, as_value, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
@@ -472,7 +472,3 @@ def _argument_fault(call: str, one: Difference) -> Fault:
         actual=UNSET if one.fault == "missing" else one.actual,
         any_of=one.any_of,
     )
-
-
-def as_value(call: FunctionCall) -> JSON:
-    return {"name": call.name, "arguments": call.arguments}

@@ -15,7 +15,7 @@ from tunecheck._errors import (
     TimedOutError,
 )
 from tunecheck._faults import CUT_OFF, cause_named
-from tunecheck._json import JSON, dumps, value_of
+from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
 from tunecheck.endpoints._api_facts import ApiFacts
@@ -146,8 +146,7 @@ class Answers:
     @property
     def parameters(self) -> dict[str, JSON]:
         """The parameters of the definition."""
-        given = self.definition.get("parameters")
-        return given if isinstance(given, dict) else {}
+        return object_or_empty(self.definition.get("parameters"))
 
     @property
     def parameters_taken(self) -> dict[str, JSON]:
@@ -209,5 +208,4 @@ def decode_arguments(arguments: JSON) -> JSON:
 
 def _object(arguments: JSON) -> dict[str, JSON]:
     """Decode arguments, even if they were encoded twice. Return an empty dict if they are not an object."""
-    meant = decode_arguments(decode_arguments(arguments))
-    return meant if isinstance(meant, dict) else {}
+    return object_or_empty(decode_arguments(decode_arguments(arguments)))

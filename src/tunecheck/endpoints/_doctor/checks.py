@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck._faults import cause_named, repeats_itself
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
@@ -194,8 +194,7 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     allowed = headers.get("x-ratelimit-limit-requests")
     if allowed is None:
         return Diagnosis("pass", "no limits in the headers; after a 429, Tunecheck waits and lowers the concurrency")
-    written = answers.definition.get("limits")
-    limits = written if isinstance(written, dict) else {}
+    limits = object_or_empty(answers.definition.get("limits"))
     limit = limits.get("requests_per_minute")
     evidence = f"{clean(allowed, 20)} requests a minute"
     if allowed.isdecimal() and isinstance(limit, (int, float)) and limit > int(allowed):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tunecheck._errors import EndpointError
 from tunecheck._faults import CUT_OFF, refuses, repeats_itself
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, text_or_json
 from tunecheck._loops import LoopThread
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
@@ -117,8 +117,7 @@ def _reply_texts(completion: Completion) -> Iterator[str]:
         yield completion.text
     for call in completion.tool_calls:
         function = call.get("function")
-        arguments = function.get("arguments") if isinstance(function, dict) else None
-        yield arguments if isinstance(arguments, str) else dumps(arguments).decode()
+        yield text_or_json(function.get("arguments") if isinstance(function, dict) else None)
 
 
 def takes_format(endpoint: Endpoint) -> bool:
@@ -165,7 +164,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     winner = max(counts, key=lambda score: (counts[score], worse * score))
     typical = next(judgement for score, judgement in scored if score == winner)
     said = (judgement.answer.said for _, judgement in scored)
-    votes = Counter(value if isinstance(value, str) else dumps(value).decode() for value in said)
+    votes = Counter(map(text_or_json, said))
     return Combined(winner, typical, 1 - counts[winner] / len(scores), dict(votes))
 
 
