@@ -13,56 +13,61 @@ can have such a key. `bind_positional` replaces the positions by names if there 
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from typing import ClassVar, NoReturn, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NoReturn
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, CutOffError, UnreadableError, decode_at, exact, place, quoted
 
-_Item = TypeVar("_Item")
-
+# no white space and no ASCII punctuation but `_`; after the first character also digits, `-` and `.`
 NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
-"""A name of a function or of an argument, dotted or hyphenated, in any script."""
+"""A name of a function or of an argument in any script: `get_time`, `weather.get-now`, `天气`; not `2nd` or `-x`."""
 
 _NAME = re.compile(NAME)
+# white space and comments; matches the empty text, too
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
-# a prefix (as in r"…"), which may be empty, and the opening quotation mark
-_QUOTE = re.compile(r"([A-Za-z]{0,2})('''|\"\"\"|'|\")")
-# by opening quotation mark: the text up to the closing one
+
+# -- texts
+
+# the beginning of a text: `"`, `r'`, `b"""`; not `abc'`, because no prefix has three letters
+_QUOTE = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<mark>'''|\"\"\"|'|\")")
+# by quotation mark: the rest of the text with its closing mark, `it\'s'`; a single mark must close on the same line
 _BODIES = {
     "'": re.compile(r"((?:[^'\\\n]++|\\.)*+)'", re.DOTALL),
     '"': re.compile(r'((?:[^"\\\n]++|\\.)*+)"', re.DOTALL),
     "'''": re.compile(r"((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL),
     '"""': re.compile(r'((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL),
 }
-_ESCAPE = re.compile(
-    r"\\(\r?\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]{1,100}\}|.)", re.DOTALL
-)
-_PLAIN_ESCAPES: dict[str, str] = dict(zip("\\'\"abfnrtv\n", ["\\", "'", '"', *"\a\b\f\n\r\t\v", ""], strict=True)) | {
-    "\r\n": ""
-}
-_NUMBER = re.compile(
-    r"([+-]?)\s*+(0[xXoObB][0-9a-fA-F_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9_]++)?)(?![\w.])"
-)
-_WORDS: dict[str, JSON] = {"True": True, "true": True, "False": False, "false": False}
-_NOTHING = ("None", "null")
-# a Python text or a list or dict that begins with one: JSON has no text in apostrophes
-_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
+# a backslash and its code: `\n`, `\101`, `\x41`, `\u2022`, `\N{BULLET}`; of the broken `\x4` only `\x`
+_ESCAPE = re.compile(r"(?s)\\(\r?\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]{1,100}\}|.)")
+_CONTROL_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+# by code; a backslash at the end of a line joins it with the next line
+_PLAIN_ESCAPES = _CONTROL_ESCAPES | {"\\": "\\", "'": "'", '"': '"', "\n": "", "\r\n": ""}
+
+# -- numbers and constants
+
+_NUMBER_STARTS = frozenset("+-.0123456789")
+# `3`, `1_000`, `1.5e-3`, `.5`, `2.`; not `.` or `e3`
+_DECIMAL = r"(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9_]++)?"
+# `-3`, `+ 1.5`, `0xFF`; not `3px` or `1.2.3`, where a name or a dot follows
+_NUMBER = re.compile(rf"(?P<sign>[+-]?)\s*+(?P<digits>0[xXoObB][0-9a-fA-F_]++|{_DECIMAL})(?![\w.])")
+_CONSTANTS: dict[str, JSON] = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
 
 
 class PythonScanner:
     """Reads a text from a position on. `position` is the current place, or the place of an error.
 
-    The methods raise `UnreadableError`, which names line and column.
+    The methods raise `UnreadableError`, which names line and column. Subclasses read what models write instead of
+    Python: they override the patterns `keyword` and `space`, and the methods for single parts, such as `_key`.
     """
 
     __slots__ = ("_depth", "position", "text")
 
     keyword: ClassVar[re.Pattern[str]] = re.compile(rf"({NAME})\s*+=(?!=)")
-    """The name and `=` of a named argument."""
+    """The name and `=` of a named argument: `days =`, not `days ==`. Some models write `days:` or `"days"=`."""
     space: ClassVar[re.Pattern[str]] = _SPACE
-    """White space and comments, which are skipped."""
+    """White space and comments, which are skipped. In formats without comments, `#` is part of a value."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
@@ -72,7 +77,7 @@ class PythonScanner:
     def calls(self) -> list[FunctionCall]:
         """Read a list of calls, `[f(a=1), g('x')]`, and move past it."""
         self._expect("[")
-        return self._sequence("]", self.call)
+        return [self.call() for _ in self._items("]")]
 
     def all_calls(self) -> list[FunctionCall]:
         """Read the whole text as calls, `[f(), g()]` or `f(), g()`.
@@ -84,7 +89,7 @@ class PythonScanner:
             calls = self.calls()
         else:
             calls = [self.call()]
-            while self._take(","):
+            while self._accept(","):
                 calls.append(self.call())
         if not self.at_end():
             raise UnreadableError(f"more text after the calls at {place(self.text, self.position)}")
@@ -99,19 +104,31 @@ class PythonScanner:
         self.position = name.end()
         self._expect("(")
         arguments: dict[str, JSON] = {}
-        positions = [0]
-        self._sequence(")", lambda: self._argument(arguments, positions))
+        next_position, named_seen = 0, False
+        for _ in self._items(")"):
+            self._skip()
+            if self.text.startswith("**", self.position):
+                named_seen = True
+                self._unpack(arguments)
+            elif keyword := self.keyword.match(self.text, self.position):
+                named_seen = True
+                self._named_argument(keyword, arguments)
+            elif named_seen:
+                self._fail("a positional argument follows a named one")
+            else:
+                arguments[str(next_position)] = self.value()
+                next_position += 1
         return FunctionCall(name[0], arguments)
 
     def value(self) -> JSON:
         """Read one literal as a JSON value and move past it; tuples become lists."""
         self._skip()
         first = self.text[self.position : self.position + 1]
-        if first in "[({" and first:
+        if first in ("[", "(", "{"):
             return self._container(first)
         if _QUOTE.match(self.text, self.position):
-            return self._strings()
-        if first and first in "+-.0123456789":
+            return self._adjacent_texts()
+        if first in _NUMBER_STARTS:
             return self._number()
         return self._word()
 
@@ -132,7 +149,7 @@ class PythonScanner:
         if space:
             self.position = space.end()
 
-    def _take(self, token: str) -> bool:
+    def _accept(self, token: str) -> bool:
         """Move past this token and return True; return False if another token comes next."""
         if not self.sees(token):
             return False
@@ -140,58 +157,48 @@ class PythonScanner:
         return True
 
     def _expect(self, token: str) -> None:
-        if not self._take(token):
+        if not self._accept(token):
             self._fail(f"expected {token!r}")
 
-    def _fail(self, what: str) -> NoReturn:
+    def _fail(self, problem: str) -> NoReturn:
         """Raise an error at this position: CutOffError at the end of the text, else UnreadableError."""
         if self.position >= len(self.text):
-            raise CutOffError(f"{what}, but the text ends at {place(self.text, self.position)}")
-        raise UnreadableError(f"{what} at {place(self.text, self.position)}")
+            raise CutOffError(f"{problem}, but the text ends at {place(self.text, self.position)}")
+        raise UnreadableError(f"{problem} at {place(self.text, self.position)}")
 
-    def _sequence(self, closer: str, item: Callable[[], _Item]) -> list[_Item]:
-        """Read items between commas up to the closer. A comma after the last item is allowed."""
-        items: list[_Item] = []
-        while not self._take(closer):
-            items.append(item())
-            if not self._take(",") and not self.sees(closer):
-                self._fail(f"expected ',' or {closer!r} after a literal")
-        return items
+    def _items(self, closer: str) -> Iterator[None]:
+        """Yield before each item, for the caller to read it, and move past the commas and the closing bracket.
 
-    def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
-        """Read one argument of a call and add it to `arguments`.
-
-        `positions[0]` is the number of the next positional argument, or -1 after a named one.
+        A comma after the last item is allowed.
         """
-        self._skip()
-        if self.text.startswith("**", self.position):
-            return self._unpack(arguments, positions)
-        if keyword := self.keyword.match(self.text, self.position):
-            self.position = keyword.end()
-            name = keyword[1]
-            positions[0] = -1
-        elif positions[0] < 0:
-            self._fail("a positional argument follows a named one")
-        else:
-            name = str(positions[0])
-            positions[0] += 1
-        return self._give(arguments, name, self.value())
+        while not self._accept(closer):
+            yield
+            if not self._accept(",") and not self.sees(closer):
+                self._fail(f"expected ',' or {closer!r} after a literal")
 
-    def _unpack(self, arguments: dict[str, JSON], positions: list[int]) -> None:
-        """Read `**{…}` and add its entries to `arguments`; no positional argument may follow."""
-        positions[0] = -1
-        self.position += 2
+    # -- arguments of a call
+
+    def _named_argument(self, keyword: re.Match[str], arguments: dict[str, JSON]) -> None:
+        """Read the value after a name and `=`, and add it to `arguments`."""
+        self.position = keyword.end()
+        self._add_argument(arguments, keyword[1], self.value())
+
+    def _unpack(self, arguments: dict[str, JSON]) -> None:
+        """Read `**{…}` and add its entries to `arguments`."""
+        self.position += len("**")
         values = self.value()
         if not isinstance(values, dict):
             self._fail("expected an object after '**'")
         for name, value in values.items():
-            self._give(arguments, name, value)
+            self._add_argument(arguments, name, value)
 
-    def _give(self, arguments: dict[str, JSON], name: str, value: JSON) -> None:
+    def _add_argument(self, arguments: dict[str, JSON], name: str, value: JSON) -> None:
         """Add an argument to `arguments`; raise UnreadableError for a repeated name."""
         if name in arguments:
             self._fail(f"the argument {quoted(name)} is given twice")
         arguments[name] = value
+
+    # -- lists, tuples and dicts
 
     def _container(self, opener: str) -> JSON:
         """Read the list, tuple or dict that begins here with this bracket."""
@@ -199,55 +206,58 @@ class PythonScanner:
             self._fail(f"the text is nested deeper than {MAX_TEXT_DEPTH} levels")
         self._depth += 1
         self.position += 1
-        made: JSON
+        container: JSON
         if opener == "[":
-            made = self._sequence("]", self.value)
+            container = [self.value() for _ in self._items("]")]
+        elif opener == "(":
+            container = self._tuple()
         else:
-            made = self._tuple() if opener == "(" else self._dict()
+            container = self._dict()
         self._depth -= 1
-        return made
+        return container
 
     def _tuple(self) -> JSON:
         """Read the rest of a parenthesis: a tuple becomes a list, a value in parentheses stays a value."""
-        if self._take(")"):
+        if self._accept(")"):
             return []
         first = self.value()
-        if self._take(")"):
+        if self._accept(")"):
             return first  # parentheses around one value
         self._expect(",")
-        return [first, *self._sequence(")", self.value)]
+        return [first, *[self.value() for _ in self._items(")")]]
 
     def _dict(self) -> JSON:
-        made: dict[str, JSON] = {}
-        self._sequence("}", lambda: self._entry(made))
-        return made
-
-    def _entry(self, made: dict[str, JSON]) -> None:
-        """Read `key: value` and add it to the dict; raise UnreadableError for a key that is repeated or no text."""
-        key = self._key()
-        if not self._take(":"):
-            self._fail("expected ':' after a key")
-        value = self.value()
-        if isinstance(key, int) and not isinstance(key, bool):
-            key = str(key)  # as in JSON
-        if not isinstance(key, str):
-            self._fail("a key is not text")
-        if key in made:
-            self._fail(f"the key {quoted(key)} is given twice")
-        made[key] = value
+        """Read the rest of a dict; raise UnreadableError for a key that is repeated or neither text nor integer."""
+        entries: dict[str, JSON] = {}
+        for _ in self._items("}"):
+            key = self._key()
+            if not self._accept(":"):
+                self._fail("expected ':' after a key")
+            value = self.value()
+            if isinstance(key, int) and not isinstance(key, bool):
+                key = str(key)  # as in JSON
+            if not isinstance(key, str):
+                self._fail("a key is not text")
+            if key in entries:
+                self._fail(f"the key {quoted(key)} is given twice")
+            entries[key] = value
+        return entries
 
     def _key(self) -> JSON:
+        """Read the key of a dict, any literal in Python. Subclasses override it for formats with bare keys."""
         return self.value()
 
-    def _strings(self) -> str:
+    # -- texts, numbers and constants
+
+    def _adjacent_texts(self) -> str:
         """Read one text, or adjacent texts, which Python joins."""
         parts: list[str] = []
         while opening := _QUOTE.match(self.text, self.position):
-            parts.append(self._text(opening[1].lower(), opening[2], opening.end()))
+            parts.append(self._quoted_text(opening["prefix"].lower(), opening["mark"], opening.end()))
             self._skip()
         return "".join(parts)
 
-    def _text(self, prefix: str, quote: str, start: int) -> str:
+    def _quoted_text(self, prefix: str, quote: str, start: int) -> str:
         """Read a text up to its closing quotation mark and return it without escapes.
 
         `prefix` is what stands before the opening `quote`, such as "r" for raw; `start` is the position after it.
@@ -264,31 +274,32 @@ class PythonScanner:
 
     def _unescape(self, escape: re.Match[str]) -> str:
         """Return the character for an escape such as `\\n` or `\\x41`; raise UnreadableError for one that is broken."""
-        whole: str = escape[0]
-        code = whole[1:]
-        plain = _PLAIN_ESCAPES.get(code)
-        if plain is not None:
-            return plain
+        code: str = escape[1]
+        if code in _PLAIN_ESCAPES:
+            return _PLAIN_ESCAPES[code]
         if code[0] in "01234567":
             return chr(int(code, 8))
         if code[0] not in "xuUN":
-            return whole  # Python keeps unknown escapes
+            return f"\\{code}"  # Python keeps unknown escapes
         try:
             return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
         except (ValueError, KeyError, OverflowError):
-            self._fail(f"a text has the broken escape {quoted(whole)}")
+            self._fail(f"a text has the broken escape {quoted(escape[0])}")
 
     def _number(self) -> JSON:
         """Read a number in Python's notation, with a sign and underscores, and move past it."""
         match = _NUMBER.match(self.text, self.position)
         if not match:
             self._fail("expected a number")
+        digits = match["digits"]
+        is_integer = digits[:2].lower() in ("0x", "0o", "0b") or digits.replace("_", "").isdigit()
         try:
-            number = _number(match[2])
+            number = int(digits, 0) if is_integer else float(digits)  # base 0 refuses leading zeros, as Python does
+            value = exact(-number if match["sign"] == "-" else number)  # refuses what JSON cannot have, such as 1e999
         except ValueError:
             self._fail("a number cannot be read")
         self.position = match.end()
-        return -number if match[1] == "-" else number
+        return value
 
     def _word(self) -> JSON:
         """Read True, False, None, or JSON's true, false, null; any other name raises an error."""
@@ -296,36 +307,25 @@ class PythonScanner:
         if not match:
             self._fail("expected a literal")
         word = match[0]
-        if word in _WORDS or word in _NOTHING:
+        if word in _CONSTANTS:
             self.position = match.end()
-            return _WORDS.get(word)
+            return _CONSTANTS[word]
         space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
             self._fail(f"arguments must be literals, not a call of {quoted(word)}")
         self._fail(f"the name {quoted(word)} is not a literal")
 
 
-def _number(digits: str) -> int | float:
-    """Convert a number in Python's notation.
-
-    Raises:
-        ValueError: the digits are no number, or the number is infinite or too long.
-    """
-    if digits[:2].lower() in ("0x", "0o", "0b"):
-        number: int | float = int(digits, 0)
-    elif digits.replace("_", "").isdigit():
-        number = int(digits, 0)  # base 0 refuses leading zeros, as Python does
-    else:
-        number = float(digits)
-    exact(number)
-    return number
+# brackets up to a text in apostrophes: `'a'`, `['a'`, `[{'a'`; not `["a", 'b'`
+_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
     """Read the JSON value or Python literal at this position; return it with the position after it.
 
     Raises:
-        UnreadableError: the text is neither JSON nor a Python literal.
+        UnreadableError: the text is neither JSON nor a Python literal. The error describes the JSON, unless the value
+            begins with a text in apostrophes, which only Python has.
     """
     try:
         return decode_at(text, position)
@@ -333,8 +333,10 @@ def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
         scanner = PythonScanner(text, position)
         try:
             return scanner.value(), scanner.position
-        except UnreadableError as error:
-            raise (error if _APOSTROPHE_FIRST.match(text, position) else json_error) from None
+        except UnreadableError as python_error:
+            if _APOSTROPHE_FIRST.match(text, position):
+                raise python_error from None
+            raise json_error from None
 
 
 def positional_count(arguments: dict[str, JSON]) -> int:
@@ -352,7 +354,9 @@ def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> Funct
     position and by name, or is itself named "0". The matcher then reports arguments that no definition has.
     """
     count = min(positional_count(call.arguments), len(parameter_names))
-    names = {str(place): parameter_names[place] for place in range(count)}
-    if not count or "0" in parameter_names or any(name in call.arguments for name in names.values()):
+    names = {str(position): parameter_names[position] for position in range(count)}
+    given_twice = any(name in call.arguments for name in names.values())
+    if not count or given_twice or "0" in parameter_names:
         return call
-    return FunctionCall(call.name, {names.get(key, key): value for key, value in call.arguments.items()}, call.id)
+    arguments = {names.get(key, key): value for key, value in call.arguments.items()}
+    return FunctionCall(call.name, arguments, call.id)

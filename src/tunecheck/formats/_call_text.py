@@ -80,16 +80,12 @@ class CallScanner(PythonScanner):
             self._fail("not a literal, or a missing bracket or ','")
         return value
 
-    def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
-        self._skip()
-        keyword = self.keyword.match(self.text, self.position)
+    def _named_argument(self, keyword: re.Match[str], arguments: dict[str, JSON]) -> None:
         try:
-            super()._argument(arguments, positions)
+            super()._named_argument(keyword, arguments)
         except UnreadableError:
-            if not keyword:
-                raise
             self.position, self._depth = keyword.end(), 0
-            self._give(arguments, keyword[1], self._unquoted_text(keyword[1]))
+            self._add_argument(arguments, keyword[1], self._unquoted_text(keyword[1]))
 
     def _unquoted_text(self, name: str) -> JSON:
         """Read an argument without quotes: words, or a list of words, if the definition says that it is text."""
@@ -105,9 +101,9 @@ class CallScanner(PythonScanner):
         finally:
             self._texts = False
 
-    def _text(self, prefix: str, quote: str, start: int) -> str:
+    def _quoted_text(self, prefix: str, quote: str, start: int) -> str:
         if self._escaped:
-            return super()._text(prefix, quote, start)
+            return super()._quoted_text(prefix, quote, start)
         end = _TEXT_END[quote[0]].search(self.text, start)
         if not end:
             self._fail("a text that is not closed")

@@ -1,4 +1,8 @@
-"""The profile of a model family: the marks of its calls and reasoning, and the shape of its calls."""
+"""The profile of a model family: the marks of its calls and reasoning, the shape of its calls, and its prompt.
+
+`_families` makes the profiles of the known families from `families.toml`; a user's own module makes others. `_marks`
+finds a mark in a text and asks its profile to read the calls after it.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,25 +17,198 @@ from tunecheck.calls._schemas import type_of
 from tunecheck.calls._strict_json import CutOffError, UnreadableError, find_close, place
 from tunecheck.formats._collector import CallCollector
 
+# -- the profile of a family
+
+# what may stand between two calls: white space and one `;` or `,`
+_SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
+# what may stand between a mark and its call: white space and the beginning of a code fence
+_OPENING = re.compile(r"\s*+(?:```(?:json|python)?\s*+)?")
+_FENCE_END = re.compile(r"(?:\s*+```)?")
+# a tag without `>` at the end of a text: `<tool_ca`; not `</tool_ca`
+_UNFINISHED_TAG = re.compile(r"<[^/>][^>]*+\Z")
+
+
+class TextShape(Protocol):
+    """The format of one call or one list of calls in text."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """Return whether a call in this shape begins at this position, complete or not."""
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Add the calls at this position to the collector, and return where they end.
+
+        Raises:
+            UnreadableError: the calls cannot be read; the message says why and where.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The marks of a family's reasoning, such as `Thought("<think>", ("</think>",))`.
+
+    Args:
+        opens: the opening mark.
+        closes: the closing marks; each of them ends the reasoning.
+        lone: a closing mark without an opening mark ends reasoning that the prompt has opened.
+        leading: the opening mark counts only at the beginning of an answer.
+    """
+
+    opens: str
+    closes: tuple[str, ...]
+    lone: bool = True
+    leading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The format of one family's calls in text.
+
+    The profile of Hermes, and a text that it reads:
+
+        Profile("hermes", JsonCalls(), marks=("<tool_call>",), closes=("</tool_call>",), closed=True)
+
+        <tool_call>{"name": "get_time", "arguments": {"city": "Paris"}}</tool_call>
+
+    Args:
+        name: the name of the format (`format="hermes"`), also used as `Reading.format`.
+        shape: the shape of calls.
+        marks: marks before calls; empty if the family writes calls without marks.
+        closes: closing marks, which are skipped.
+        thoughts: the marks of reasoning.
+        inner: marks that are already part of the call, because some servers or models leave out the outer mark.
+        within: beginnings of calls that are no marks, but count after the family's first call.
+        inside: every mark is the beginning of the call itself (`<function=f>`).
+        sure: the marks are unambiguous. Otherwise a mark counts only if a call in this shape follows.
+        several: several calls may follow one mark.
+        closed: after the calls, only a closing mark, another call, or the end of the text is allowed.
+        prompt: templates of tools, calls and results for models that accept only text; None if unknown.
+    """
+
+    name: str
+    shape: TextShape
+    marks: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    inner: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    inside: bool = False
+    sure: bool = True
+    several: bool = True
+    closed: bool = False
+    prompt: "ToolPrompt | None" = None
+
+    def announces(self, text: str, start: int, mark: str, collector: CallCollector) -> bool:
+        """Return whether calls in this family's shape follow the mark at `start`."""
+        return self.shape.begins(text, self._call_start(text, start, mark), collector)
+
+    def take(self, text: str, start: int, mark: str, collector: CallCollector) -> int:
+        """Add the calls after the mark at `start` to the collector, and return the end of the last closing mark.
+
+        Without a closing mark, return the end of the last call. After the first call, the positions are:
+
+            <tool_call>{"name": "f"}, {"name": "g"}</tool_call>
+            ^ start    ^ call_start   ^ following
+                                    ^ position
+
+        If `mark` is empty, a call begins at `start` without a mark: the text has none, or the call follows an
+        unreadable one. Any number of calls may follow, and no closing mark is required.
+
+        `collector.begun` is the start of the call that is being read; the caller sets it to `start`. If the call is
+        unreadable, `after_unreadable` searches for the next call from there.
+
+        Raises:
+            UnreadableError: no readable call follows.
+        """
+        collector.format = collector.format or self.name
+        call_start = self._call_start(text, start, mark)
+        position = self.shape.read(text, call_start, mark, collector)
+        if "```" in text[start + len(mark) : call_start]:
+            position = past(_FENCE_END, text, position)
+        while True:
+            following = past(_SEPARATOR, text, position)
+            closing_end = self._skip_closing_marks(text, following)
+            if closing_end is not None:
+                return closing_end
+            if not self._more_calls_follow(text, following, mark, collector):
+                self._check_end(text, following, mark)
+                return position
+            collector.begun = following
+            position = self.shape.read(text, following, mark, collector)
+
+    def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
+        """Return where the next call begins after the unreadable one at `collector.begun`, or None without one.
+
+        `collector.begun` is the position of the mark if its first call is unreadable, else that of a further call or of
+        an object in a list. Only an object can be skipped, because its closing brace can be found.
+        """
+        begun = collector.begun
+        is_at_mark = text.startswith(mark, begun)
+        call_start = self._call_start(text, begun, mark) if is_at_mark else begun
+        may_have_next = self.several or not is_at_mark
+        end = find_close(text, call_start) if may_have_next and text.startswith("{", call_start) else None
+        following = len(text) if end is None else past(_SEPARATOR, text, end)  # no call begins at the end of a text
+        return following if self.shape.begins(text, following, collector) else None
+
+    def _call_start(self, text: str, start: int, mark: str) -> int:
+        """Return where the first call of the mark at `start` begins: after the mark, or at the mark itself."""
+        mark_is_part_of_call = self.inside or mark in self.inner or mark in self.within
+        return start if mark_is_part_of_call else past(_OPENING, text, start + len(mark))
+
+    def _skip_closing_marks(self, text: str, position: int) -> int | None:
+        """Return the end of the closing mark at this position, which a model may repeat, or None without one."""
+        end = None
+        while True:
+            closing_mark = next((mark for mark in self.closes if text.startswith(mark, position)), None)
+            if not closing_mark:
+                return end
+            end = position + len(closing_mark)
+            position = past(_SEPARATOR, text, end)
+
+    def _more_calls_follow(self, text: str, following: int, mark: str, collector: CallCollector) -> bool:
+        """Return whether another call under the same mark begins at `following`."""
+        allows_several_calls = self.several or not mark
+        return allows_several_calls and self.shape.begins(text, following, collector)
+
+    def _check_end(self, text: str, following: int, mark: str) -> None:
+        """Check the text at `following`, after the last call, if there is no closing mark.
+
+        Raises:
+            CutOffError: the text ends inside a tag, which may be the next mark.
+            UnreadableError: the family requires a closing mark, and other text than the next mark follows.
+        """
+        if self.closes and _UNFINISHED_TAG.match(text, following):
+            raise CutOffError(f"the text ends inside a tag at {place(text, following)}")
+        if self.closed and following < len(text) and not text.startswith(mark, following):
+            raise UnreadableError(f"{mark} is not closed at {place(text, following)}")
+
+
+def past(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Return the end of the pattern at this position, or the position itself if the pattern does not match."""
+    found = pattern.match(text, position)
+    return found.end() if found else position
+
+
 # -- tools described in prompts
 
-_PLACE = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|type|calls|tools|result)\}")
+_PLACEHOLDER = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|type|calls|tools|result)\}")
 
-_EXAMPLE = FunctionCall("function_name", {"parameter_name": "value"})
+_EXAMPLE_CALL = FunctionCall("function_name", {"parameter_name": "value"})
 
 
 class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
-    """Gemma's format of values: bare keys, and texts between special quotes."""
+    """Gemma's format of values: bare keys, and texts between special quotes, `{city:<|"|>Paris<|"|>,days:3}`."""
 
     quote: str
 
-    def written(self, value: JSON) -> str:
-        """Write a value and its nested values."""
+    def write(self, value: JSON) -> str:
+        """Return a value and its nested values in this format."""
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, dict):
-            return f"{{{','.join(f'{key}:{self.written(item)}' for key, item in value.items())}}}"
-        return f"[{','.join(map(self.written, value))}]" if isinstance(value, list) else text_or_json(value)
+            return f"{{{','.join(f'{key}:{self.write(item)}' for key, item in value.items())}}}"
+        if isinstance(value, list):
+            return f"[{','.join(map(self.write, value))}]"
+        return text_or_json(value)
 
 
 class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
@@ -39,12 +216,12 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
 
     prefix: str
 
-    def written(self, value: JSON) -> str:
-        """Write a value and its nested values."""
+    def write(self, value: JSON) -> str:
+        """Return a value and its nested values in this format."""
         if not isinstance(value, (dict, list)):
             return text_or_json(value)
         items = value.items() if isinstance(value, dict) else [("item", item) for item in value]
-        return "".join(f"{self.prefix}<{key}>{self.written(item)}{self.prefix}</{key}>" for key, item in items)
+        return "".join(f"{self.prefix}<{key}>{self.write(item)}{self.prefix}</{key}>" for key, item in items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +254,13 @@ class ToolPrompt:
 
     def system(self, tools: Sequence[JSON]) -> str:
         """Return the part of the system message that defines the tools."""
-        defined = [dumps(tool).decode() for tool in tools]
-        listed = f"[{', '.join(defined)}]" if self.listed else "\n".join(defined)
+        definitions = [dumps(tool).decode() for tool in tools]
+        tools_text = f"[{', '.join(definitions)}]" if self.listed else "\n".join(definitions)
         return (
             "You can call functions. These are their definitions, each with its parameters as JSON Schema:\n"
-            f"{_fill(self.tools, {'tools': listed})}\n\n"
+            f"{_fill(self.tools, {'tools': tools_text})}\n\n"
             "To call a function, write it in exactly this form, several of them one after the other:\n"
-            f"{self.written([_EXAMPLE])}\n\n"
+            f"{self.written([_EXAMPLE_CALL])}\n\n"
             "What the calls came to is told to you like this, and you may call again:\n"
             f"{self.results(['…'])}\n\n"
             "Where no function is needed, or none fits, answer in plain words."
@@ -91,21 +268,21 @@ class ToolPrompt:
 
     def written(self, calls: Iterable[FunctionCall]) -> str:
         """Return the calls in the family's format."""
-        each = self.between.join(self._call(index, call) for index, call in enumerate(calls))
-        return _fill(self.calls, {"calls": each})
+        written = self.between.join(self._write_call(index, call) for index, call in enumerate(calls))
+        return _fill(self.calls, {"calls": written})
 
     def results(self, results: Iterable[str]) -> str:
         """Return the results of calls in the family's format."""
         return "\n".join(_fill(self.result, {"result": result}) for result in results)
 
-    def _call(self, index: int, call: FunctionCall) -> str:
-        parameters = self.joined.join(self._parameter(key, value) for key, value in call.arguments.items())
+    def _write_call(self, index: int, call: FunctionCall) -> str:
+        parameters = self.joined.join(self._write_parameter(key, value) for key, value in call.arguments.items())
         arguments = dumps(call.arguments).decode()
-        given = {"name": call.name, "arguments": arguments, "parameters": parameters, "index": str(index)}
-        return _fill(self.call, given)
+        values = {"name": call.name, "arguments": arguments, "parameters": parameters, "index": str(index)}
+        return _fill(self.call, values)
 
-    def _parameter(self, key: str, value: JSON) -> str:
-        text = self.nested.written(value) if self.nested else text_or_json(value)
+    def _write_parameter(self, key: str, value: JSON) -> str:
+        text = self.nested.write(value) if self.nested else text_or_json(value)
         is_text = "true" if isinstance(value, str) else "false"
         return _fill(
             self.parameter,
@@ -115,127 +292,4 @@ class ToolPrompt:
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Fill the placeholders of a template. Other braces are text, and placeholders in values stay unchanged."""
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
-
-
-# -- the profile of a family
-
-
-_SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
-_OPENING = re.compile(r"\s*+(?:```(?:json|python)?\s*+)?")
-_UNFINISHED_TAG = re.compile(r"<[^/>][^>]*+\Z")
-_FENCE_END = re.compile(r"(?:\s*+```)?")
-
-
-class TextShape(Protocol):
-    """The format of one call or one list of calls in text."""
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether a call in this shape begins at this position, complete or not."""
-
-    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Add the calls at this position to the collector, and return where they end.
-
-        Raises:
-            UnreadableError: the calls cannot be read; the message says why and where.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """The marks of a family's reasoning.
-
-    `lone`: a closing mark without an opening mark ends reasoning that the prompt has opened. `leading`: the opening
-    mark counts only at the beginning of an answer.
-    """
-
-    opens: str
-    closes: tuple[str, ...]
-    lone: bool = True
-    leading: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """The format of one family's calls in text.
-
-    Args:
-        name: the name of the format (`format="hermes"`), also used as `Reading.format`.
-        shape: the shape of calls.
-        marks: marks before calls; empty if the family writes calls without marks.
-        closes: closing marks, which are skipped.
-        thoughts: the marks of reasoning.
-        inner: marks that are already part of the call, because some servers or models leave out the outer mark.
-        within: beginnings of calls that are no marks, but count after the family's first call.
-        inside: every mark is the beginning of the call itself (`<function=f>`).
-        sure: the marks are unambiguous. Otherwise a mark counts only if a call in this shape follows.
-        several: several calls may follow one mark.
-        closed: after the calls, only a closing mark, another call, or the end of the text is allowed.
-        prompt: templates of tools, calls and results for models that accept only text; None if unknown.
-    """
-
-    name: str
-    shape: TextShape
-    marks: tuple[str, ...] = ()
-    closes: tuple[str, ...] = ()
-    thoughts: tuple[Thought, ...] = ()
-    inner: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    inside: bool = False
-    sure: bool = True
-    several: bool = True
-    closed: bool = False
-    prompt: ToolPrompt | None = None
-
-    def announces(self, text: str, start: int, mark: str, collector: CallCollector) -> bool:
-        """Return whether calls in this family's shape follow the mark at `start`."""
-        return self.shape.begins(text, self._first(text, start, mark), collector)
-
-    def take(self, text: str, start: int, mark: str, collector: CallCollector) -> int:
-        """Add the calls after the mark at `start` to the collector, and return the end of the closing marks.
-
-        An empty mark continues after an unreadable call.
-
-        Raises:
-            UnreadableError: no readable call follows.
-        """
-        collector.format = collector.format or self.name
-        first = self._first(text, start, mark)
-        position = self.shape.read(text, first, mark, collector)
-        if "```" in text[start + len(mark) : first]:
-            position = past(_FENCE_END, text, position)
-        while True:
-            following = past(_SEPARATOR, text, position)
-            closed = position
-            while close := next((close for close in self.closes if text.startswith(close, following)), None):
-                closed = following + len(close)  # a model may repeat the closing mark
-                following = past(_SEPARATOR, text, closed)
-            if closed > position:
-                return closed
-            if not (self.several or not mark) or not self.shape.begins(text, following, collector):
-                break
-            collector.begun = following
-            position = self.shape.read(text, following, mark, collector)
-        if self.closes and _UNFINISHED_TAG.match(text, following):
-            raise CutOffError(f"the text ends inside a tag at {place(text, following)}")
-        if self.closed and following < len(text) and not text.startswith(mark, following):
-            raise UnreadableError(f"{mark} is not closed at {place(text, following)}")
-        return position
-
-    def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
-        """Return where the next call begins if the unreadable one is an object in a list or one of several."""
-        listed = not text.startswith(mark, collector.begun)
-        start = collector.begun if listed else self._first(text, collector.begun, mark)
-        end = find_close(text, start) if (listed or self.several) and text.startswith("{", start) else None
-        following = len(text) if end is None else past(_SEPARATOR, text, end)
-        return following if self.shape.begins(text, following, collector) else None
-
-    def _first(self, text: str, start: int, mark: str) -> int:
-        inside = self.inside or mark in self.inner or mark in self.within
-        return start if inside else past(_OPENING, text, start + len(mark))
-
-
-def past(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Return the end of the pattern at this position, or the position itself if the pattern does not match."""
-    found = pattern.match(text, position)
-    return found.end() if found else position
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
