@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tests.conftest import blob_port, browser, compiled_regex_strategy, cwd, reference_env, shared_data
+from tests.conftest import (
+    blob_port,
+    browser,
+    compiled_regex_strategy,
+    cwd,
+    own_configuration_folder,
+    reference_env,
+    shared_data,
+)
 
-__all__ = ["blob_port", "browser", "compiled_regex_strategy", "cwd", "reference_env", "shared_data"]
+__all__ = [
+    "blob_port",
+    "browser",
+    "compiled_regex_strategy",
+    "cwd",
+    "own_configuration_folder",
+    "reference_env",
+    "shared_data",
+]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.core.test_runs_hostile import foreign, limited, made
+from checks.test_runs_hostile import foreign, limited, made
 from tests.platforms import posix_only
 
 __all__ = ["foreign", "made"]
