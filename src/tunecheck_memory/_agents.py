@@ -5,15 +5,27 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
-from tunecheck import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
+from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._effects import Outcome
-from tunecheck_memory._tokens import CountingOnce, Tokenizer
+from tunecheck_memory._tokens import CountingOnce, Tokenizer, replace_lone_surrogates
 
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its text: its role and delimiters in the usual chat formats."""
+
+MAX_REPLY_CHARACTERS = 1 << 20
+"""The longest accepted reply: some 250,000 tokens, more than any model writes at once."""
+
+
+class _Exchange(NamedTuple):
+    """A message and its reply; `tokens` is what both add to a prompt."""
+
+    message: str
+    reply: str
+    tokens: int
 
 
 class Window:
@@ -34,24 +46,29 @@ class Window:
         self._limit = limit
         if limit is not None and limit <= 0:
             raise ConfigurationError(f"max_prompt_size must be at least 1 token, not {limit}")
-        self._kept: deque[tuple[str, str, int]] = deque()
+        self._kept: deque[_Exchange] = deque()
         self._used = 0
 
     def prompt(self, message: str) -> list[Mapping[str, JSON]]:
         """Drop the oldest exchanges until a new message fits; return the prompt, which ends with the message."""
         self.make_room(message)
-        said = [(role, text) for exchange in self._kept for role, text in zip(_ROLES, exchange[:2], strict=True)]
-        return [{"role": role, "content": text} for role, text in [*said, ("user", message)]]
+        prompt: list[Mapping[str, JSON]] = []
+        for exchange in self._kept:
+            prompt.append({"role": "user", "content": exchange.message})
+            prompt.append({"role": "assistant", "content": exchange.reply})
+        prompt.append({"role": "user", "content": message})
+        return prompt
 
     def make_room(self, message: str) -> None:
         """Drop the oldest exchanges, for good, until a new message fits."""
         needed = self._cost(message)
         while self._limit is not None and self._kept and self._used + needed > self._limit:
-            self._used -= self._kept.popleft()[2]
+            self._used -= self._kept.popleft().tokens
 
     def keep(self, message: str, reply: str) -> None:
-        self._kept.append((message, reply, self._cost(message) + self._cost(reply)))
-        self._used += self._kept[-1][2]
+        exchange = _Exchange(message, reply, self._cost(message) + self._cost(reply))
+        self._kept.append(exchange)
+        self._used += exchange.tokens
 
     def resize(self, limit: int | None) -> None:
         """Change the token limit, None for no limit, and count the kept exchanges again; dropped exchanges stay
@@ -60,8 +77,8 @@ class Window:
         self._limit = limit
         exchanges = [*self._kept]
         self.clear()
-        for message, reply, _ in exchanges:
-            self.keep(message, reply)
+        for exchange in exchanges:
+            self.keep(exchange.message, exchange.reply)
 
     def clear(self) -> None:
         self._kept.clear()
@@ -71,19 +88,16 @@ class Window:
         return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
-_ROLES = ("user", "assistant")
-
-MAX_REPLY_CHARACTERS = 1 << 20
-"""The longest accepted reply: some 250,000 tokens, more than any model writes at once."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class Agent(ABC):
     """The agent's side of one conversation. It gets one message after the other, never two at once.
 
-    `key` is an idempotency key: a call that was in flight when the run was interrupted is repeated with the same key,
-    and must have the same outcome. Times are in µs since 1970 (UTC), from the conversation's clock.
+    A live session calls `reply`, `reset` and `advance`. A resumed session passes what its event log already holds to
+    `observe` and `observe_reset`, which make no call; an agent that remembers the conversation itself ignores them.
+
+    key: an idempotency key. A call that was in flight when the run was interrupted is repeated with the same key, and
+        must have the same outcome.
+    at_us, from_us, to_us: times of the conversation's clock in µs since 1970 (UTC).
+    suggested: a reply that the agent may take as its own instead of generating one; the outcome is then `adopted`.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -92,10 +106,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send a message at `at_us` and return the reply with its cost; the agent may adopt the `suggested` reply
-        instead.
-
-        The outcome's latency counts from sending to the last byte.
+        """Send a message and return the outcome: the reply and its cost, with the latency until the last byte.
 
         Raises:
             EndpointError: The call failed after all retries; the conversation does not contain the message.
@@ -117,76 +128,6 @@ class Agent(ABC):
 
     def resize(self, max_prompt_size: int | None) -> None:
         """Change the token limit of the prompts, from the next message on."""
-
-
-def agent_for(
-    endpoint: Endpoint, tokenizer: Tokenizer, *, conversation: str, max_prompt_size: int | None = None
-) -> Agent:
-    """Return the agent of an endpoint: `RememberingAgent` if it keeps conversations itself, else `EndpointAgent`.
-
-    `conversation` must stay the same when a run is resumed, and differ between conversations.
-
-    Raises:
-        ConfigurationError: The prompt size is below 1, or is given for an endpoint that keeps the conversation itself.
-    """
-    if not isinstance(endpoint, StatefulEndpoint):
-        return EndpointAgent(endpoint, tokenizer, max_prompt_size)
-    if max_prompt_size is not None:
-        raise ConfigurationError(
-            f"endpoint {endpoint.name!r} keeps the conversation itself: leave out max_prompt_size (--max-prompt-size)"
-        )
-    return RememberingAgent(endpoint, conversation)
-
-
-class EndpointAgent(Agent):
-    """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
-
-    It adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined again.
-    """
-
-    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
-        super().__init__(endpoint)
-        self._endpoint = endpoint
-        self._window = Window(tokenizer, max_prompt_size)
-
-    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send the window's exchanges and the message to the model, and keep the exchange; a suggested reply needs no
-        call.
-
-        A reply that the service's content filter declines is empty and not kept.
-
-        Raises:
-            ConfigurationError: The endpoint cannot be an agent.
-        """
-        if suggested is not None:
-            reply = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
-        else:
-            request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
-            try:
-                reply = outcome_of(at_us, await self._endpoint.complete(request), self.name, dumps(request.messages))
-            except ContentFilterError:
-                asked = len(dumps(request.messages))
-                reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked)
-            except TunecheckError:
-                raise
-            except ValueError as error:  # for example a request template that names a row's column
-                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
-        self.observe(message, reply.text or "", declined=reply.declined)
-        return reply
-
-    async def reset(self, key: str, at_us: int) -> None:
-        self._window.clear()
-
-    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        self._window.make_room(message)
-        if not declined:
-            self._window.keep(message, reply)
-
-    def observe_reset(self) -> None:
-        self._window.clear()
-
-    def resize(self, max_prompt_size: int | None) -> None:
-        self._window.resize(max_prompt_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +175,74 @@ class StatefulEndpoint(Endpoint):
         """
 
 
+def agent_for(
+    endpoint: Endpoint, tokenizer: Tokenizer, *, conversation: str, max_prompt_size: int | None = None
+) -> Agent:
+    """Return the agent of an endpoint: `RememberingAgent` if it keeps conversations itself, else `EndpointAgent`.
+
+    `conversation` must stay the same when a run is resumed, and differ between conversations.
+
+    Raises:
+        ConfigurationError: The prompt size is below 1, or is given for an endpoint that keeps the conversation itself.
+    """
+    if not isinstance(endpoint, StatefulEndpoint):
+        return EndpointAgent(endpoint, tokenizer, max_prompt_size)
+    if max_prompt_size is not None:
+        raise ConfigurationError(
+            f"endpoint {endpoint.name!r} keeps the conversation itself: leave out max_prompt_size (--max-prompt-size)"
+        )
+    return RememberingAgent(endpoint, conversation)
+
+
+class EndpointAgent(Agent):
+    """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
+
+    It adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined again.
+    """
+
+    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
+        super().__init__(endpoint)
+        self._endpoint = endpoint
+        self._window = Window(tokenizer, max_prompt_size)
+
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
+        """Send the window's exchanges and the message to the model, unless a reply is suggested; keep the exchange.
+
+        A reply that the service's content filter declines is empty and not kept.
+
+        Raises:
+            ConfigurationError: The endpoint cannot be an agent.
+        """
+        if suggested is not None:
+            outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
+        else:
+            request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_to_utc(at_us))
+            asked_length = len(dumps(request.messages))
+            try:
+                completion = await self._endpoint.complete(request)
+                outcome = outcome_of(at_us, completion, self.name, asked_length)
+            except ContentFilterError:
+                outcome = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked_length)
+            except ValueError as error:  # for example a request template that names a row's column
+                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
+        self.observe(message, outcome.text or "", declined=outcome.declined)
+        return outcome
+
+    async def reset(self, key: str, at_us: int) -> None:
+        self._window.clear()
+
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        self._window.make_room(message)
+        if not declined:
+            self._window.keep(message, reply)
+
+    def observe_reset(self) -> None:
+        self._window.clear()
+
+    def resize(self, max_prompt_size: int | None) -> None:
+        self._window.resize(max_prompt_size)
+
+
 class RememberingAgent(Agent):
     """An agent that keeps the conversation itself: each request holds only the new message."""
 
@@ -245,25 +254,26 @@ class RememberingAgent(Agent):
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         """Send only the new message to the agent; a reply that its service declines is empty."""
         try:
-            remembered = await self._endpoint.reply(
-                message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
+            answer = await self._endpoint.reply(
+                message, conversation=self._conversation, key=key, sent_at=_to_utc(at_us), suggested=suggested
             )
         except ContentFilterError:
             return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
-        return outcome_of(at_us, remembered.completion, self.name, message, adopted=remembered.adopted)
+        return outcome_of(at_us, answer.completion, self.name, len(message), adopted=answer.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
-        await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
+        await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_to_utc(at_us))
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
         seconds = (to_us - from_us) / 1_000_000
-        await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
+        await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_to_utc(to_us), seconds=seconds)
 
 
-def outcome_of(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
-    """Return a model's answer as an outcome of the session.
+def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int, *, adopted: bool = False) -> Outcome:
+    """Return the completion of a model as an outcome; `name` is the endpoint's name for the error.
 
-    If the service reported no input tokens, the outcome holds the length of `asked`, to estimate them.
+    `asked_length` is the number of characters sent. The outcome holds it only if the service reported no input tokens,
+    to estimate them.
 
     Raises:
         ReplyError: The reply is too long.
@@ -276,28 +286,23 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked: str | bytes
         )
     usage = completion.usage
     return Outcome(
-        at_us,
-        _whole(text),
-        completion.latency_ms,
-        usage.input_tokens,
-        usage.output_tokens,
-        adopted,
-        completion.simulated,
+        at_us=at_us,
+        text=replace_lone_surrogates(text),
+        latency_ms=completion.latency_ms,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        adopted=adopted,
+        simulated=completion.simulated,
         cached_input_tokens=usage.cached_input_tokens,
-        asked=len(asked) if usage.input_tokens is None else 0,
+        asked=asked_length if usage.input_tokens is None else 0,
         masked=completion.masked,
-        reasoning=_whole(completion.reasoning) if completion.reasoning else None,
+        reasoning=replace_lone_surrogates(completion.reasoning) if completion.reasoning else None,
     )
 
 
-def _whole(text: str) -> str:
-    """Replace lone surrogates, which JSON may contain, because tokenizers cannot read them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _moment(at_us: int) -> datetime:
-    """Return a time in µs since 1970 as a datetime in UTC; raise ConfigurationError after the year 9999."""
+def _to_utc(at_us: int) -> datetime:
+    """Convert µs since 1970 to a datetime in UTC; raise ConfigurationError after the year 9999."""
     try:
-        return _EPOCH + timedelta(microseconds=at_us)
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     except OverflowError:
         raise ConfigurationError("the tests' waits end after the year 9999: make them shorter") from None

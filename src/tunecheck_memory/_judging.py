@@ -86,7 +86,7 @@ class _Calls:
         """Make one call with an idempotency key of its own, and keep its outcome; `sample` has no effect."""
         key = f"{self._key}-{len(self._outcomes) + 1}" if self._outcomes else self._key
         completion = await endpoint.complete(replace(request, idempotency_key=key))
-        self._outcomes.append(outcome_of(0, completion, endpoint.name, dumps([*request.messages])))
+        self._outcomes.append(outcome_of(0, completion, endpoint.name, len(dumps([*request.messages]))))
         return completion
 
     def outcome(self, text: str) -> Outcome:

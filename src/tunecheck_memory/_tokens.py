@@ -70,7 +70,12 @@ class _Encoding:
         try:
             return self._count(text)
         except UnicodeEncodeError:  # a lone surrogate counts as its replacement character
-            return self._count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+            return self._count(replace_lone_surrogates(text))
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON may contain, because tokenizers cannot read them."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class CountingOnce:
