@@ -1,11 +1,14 @@
-"""Authentication: a key, an Azure ML token, a Microsoft Entra token, or none."""
+"""Authentication of HTTP endpoints: the `auth:` section of a definition becomes the headers of each attempt.
+
+There are three ways: a key (or an Azure ML token, which is sent like one), a Microsoft Entra token, or none.
+"""
 
 import asyncio
 import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
@@ -45,8 +48,8 @@ class Auth(ABC):
             RefusedError: no credential is available.
         """
 
-    def renew(self, sent: Mapping[str, str]) -> bool:
-        """Return whether new headers are worth a retry after the service answered these with 401."""
+    def discard_refused(self, sent: Mapping[str, str]) -> bool:
+        """Discard the headers that the service answered with 401; return whether new headers are worth a retry."""
         return False
 
 
@@ -91,15 +94,16 @@ class EntraAuth(Auth):
         """Return the header with a token; sign in first if there is none or it ends within five minutes."""
         token = self._token
         if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
-            # All waiting calls share one sign-in, which may take seconds and start a process.
+            # All waiting calls share one sign-in, which may take seconds and start a process. A task of another event
+            # loop cannot be awaited here: that loop may have ended with the task unfinished.
             loop = asyncio.get_running_loop()
             if self._fetching is None or self._fetching.done() or self._fetching.get_loop() is not loop:
                 self._fetching = loop.create_task(self._fetch())
             token = await asyncio.shield(self._fetching)
         return _bearer(token)
 
-    def renew(self, sent: Mapping[str, str]) -> bool:
-        """Forget the token that was sent, unless another call has replaced it; True, because a new token may help."""
+    def discard_refused(self, sent: Mapping[str, str]) -> bool:
+        """Discard the token that was sent, unless another call has replaced it; True, because a new token may help."""
         if self._token is not None and sent == _bearer(self._token):
             self._token = None
         return True
@@ -139,6 +143,12 @@ def _bearer(token: Secret) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.reveal()}"}
 
 
+AuthType: TypeAlias = Literal["key", "aml_token", "entra", "none"]
+"""The ways to authenticate. Only the kind `azure_ml` accepts `aml_token`: a token that expires, sent like a key."""
+
+_TYPES_WITH_KEY = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
+
+
 class AuthConfig(Written, frozen=True):
     """The `auth:` section of a definition. The default type is `key` if there is a value, else `none`.
 
@@ -149,9 +159,6 @@ class AuthConfig(Written, frozen=True):
     value: Any = None  # not typed: an error about its type would show a secret that is written out
     header: Text | None = None
     scope: Text | None = None
-
-
-_KEYS_OF = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
 
 
 class SignInDefaults(NamedTuple):
@@ -170,13 +177,13 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
         ConfigurationError: the section is wrong, or contains a secret instead of a reference to the environment.
         MissingExtraError: azure-identity is needed but not installed.
     """
-    sort: str = config.type or ("none" if config.value is None else "key")
-    for key, sorts in _KEYS_OF.items():
-        if getattr(config, key) is not None and sort not in sorts:
-            raise place.at(key).error(f"unknown key for auth type {sort}: leave it out")
-    if sort == "none":
+    auth_type: AuthType = config.type or ("none" if config.value is None else "key")
+    for key, types in _TYPES_WITH_KEY.items():
+        if getattr(config, key) is not None and auth_type not in types:
+            raise place.at(key).error(f"unknown key for auth type {auth_type}: leave it out")
+    if auth_type == "none":
         return NoAuth()
-    if sort == "entra":
+    if auth_type == "entra":
         scope = config.scope or defaults.scope
         if scope is None:
             raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")

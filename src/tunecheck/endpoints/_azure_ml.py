@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from tunecheck._json import JSON, Missing, find_value, parse_path
 from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_json, says_error
-from tunecheck.endpoints._auth import AuthConfig
+from tunecheck.endpoints._auth import AuthConfig, AuthType
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 
@@ -14,7 +14,7 @@ from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 class AzureMLAuthConfig(AuthConfig, frozen=True):
     """The `auth:` section, with the additional type `aml_token`, which is sent like a key."""
 
-    type: Literal["key", "aml_token", "entra", "none"] | None = None  # type: ignore[assignment]  # one type more
+    type: AuthType | None = None  # type: ignore[assignment]  # one type more
 
 
 class AzureMLConfig(HttpConfig, frozen=True, kw_only=True):

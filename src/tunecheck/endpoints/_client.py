@@ -223,7 +223,7 @@ class Client:
                 live.gate.overloaded(cuts)
                 live.overloads[outcome.error.status or 0] += 1
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
-            if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
+            if outcome.error.status == 401 and not renewed and self.auth.discard_refused(identity):
                 renewed = True
                 continue
             if not outcome.retry or failures > self.backoff.retries:
