@@ -104,7 +104,7 @@ class RecordFile:
         """Write a record that is already JSON, with number and checksum, from any thread; return its offset.
 
         Raises:
-            RunError: it cannot be written; a part that was written is cut off.
+            RunError: the record cannot be written; a partly written record is cut off.
         """
         with self._appending:
             line = memoryview(seal_record(record, self.count))

@@ -116,6 +116,14 @@ class FileSource(Source):
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 
+    def refuse_nul(self, number: int) -> NoReturn:
+        """Raise DataError for a line with NUL bytes."""
+        self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+
+    def refuse_encoding(self, error: UnicodeDecodeError, number: int) -> NoReturn:
+        """Raise DataError for a line that is not UTF-8."""
+        self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
+
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
         with self.open() as file:
@@ -230,7 +238,7 @@ class JsonLinesSource(FileSource):
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         """Raise DataError for a line that is not JSON, with the most probable cause."""
         if b"\0" in line:
-            self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+            self.refuse_nul(number)
         begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
             line.lstrip(_BLANK)[:1]
         )
@@ -242,7 +250,7 @@ class JsonLinesSource(FileSource):
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as encoding:
-            self.refuse(f"is not UTF-8 at byte {encoding.start + 1} of the line; save the file as UTF-8", number)
+            self.refuse_encoding(encoding, number)
         self.refuse(f"{_reason(error)}; each line must be one object of plain JSON", number)
 
 

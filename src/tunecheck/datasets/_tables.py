@@ -72,11 +72,11 @@ class CsvSource(FileSource):
         """Yield the lines as text with line feeds; raise DataError for a line that is not UTF-8."""
         for number, line in enumerate(self.lines(digest), 1):
             if b"\0" in line:
-                self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+                self.refuse_nul(number)
             try:
                 yield line.decode("utf-8") + "\n"
             except UnicodeDecodeError as error:
-                self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
+                self.refuse_encoding(error, number)
 
     def _check_header(self, header: list[str], number: int) -> None:
         """Raise DataError for a header that names a column twice, or seems to be separated by semicolons or tabs."""

@@ -19,7 +19,7 @@ import msgspec
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._json import JSON, canonical, dumps
+from tunecheck._json import JSON, canonical, dumps, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
@@ -186,7 +186,7 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
             reading = read_calls(value)
             if reading.calls:
                 return SimulatedAnswer(reading.text or None, reading.calls)
-            return SimulatedAnswer((value if isinstance(value, str) else dumps(value).decode()) or None)
+            return SimulatedAnswer(text_or_json(value) or None)
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
         f"row {row.id}: no ground truth in the column {names} to simulate an answer from; "

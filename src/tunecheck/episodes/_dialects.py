@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._json import JSON, content_hash, dumps, text_or_json
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
@@ -97,7 +97,7 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, k
         arguments = function.get("arguments")
         if not arguments and not keep_nothing:
             arguments = {}
-        entries.append({name: arguments if isinstance(arguments, str) else dumps(arguments).decode()})
+        entries.append({name: text_or_json(arguments)})
     return entries
 
 
@@ -119,7 +119,7 @@ def answer_text(
     step = answer_step(None, completion.tool_calls)
     decoded = decode_step(step)
     if isinstance(step, str) or decoded.problem is not None:
-        return step if isinstance(step, str) else dumps(step).decode()
+        return text_or_json(step)
     return f"[{', '.join(write(call) for call in decoded.calls)}]"
 
 

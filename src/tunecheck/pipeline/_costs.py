@@ -31,7 +31,7 @@ _KEPT = 0.9
 _ROUNDING = 1 + 1e-9
 """Tolerance for rounding errors when a sum of costs reaches the limit."""
 
-_MOST_LONE_CALLS = 10
+_MOST_SERIAL_CALLS = 10
 """Maximum number of calls made one at a time until the first one reports a cost; some may fail at first."""
 
 
@@ -92,7 +92,7 @@ def tokens_in(characters: int) -> int:
 class Spending:
     """Calls, tokens and cost of one evaluator or of the target.
 
-    Calls without token counts (`uncounted`) cost what is estimated; the total cost is then unknown. `unpriced` calls
+    If calls have no token counts (`uncounted`), their cost is estimated and the total cost is unknown. `unpriced` calls
     have no price.
     """
 
@@ -105,7 +105,7 @@ class Spending:
     """Costs by currency and by whether tokens were counted; sums are exact, so the order of calls changes nothing."""
 
     def count_calls(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
-        """Count one or several calls with their tokens and cost; `cost` is None if the price is unknown."""
+        """Count calls with their total of tokens and cost; `cost` is None if the price is unknown."""
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
@@ -202,7 +202,7 @@ class Budget:
     exceeds the limit at most by the excess cost of calls in flight. The first calls go one at a time until one
     succeeds, at most ten.
 
-    A caller reserves, calls, and adds the cost of each attempt to both sums. Before a further attempt it checks:
+    The caller adds the cost of each attempt to both sums, and calls `check` before each retry:
 
         async with budget.reserve("judge", expected_cost) as reservation:
             while True:
@@ -221,7 +221,7 @@ class Budget:
         self._reservations: list[Reservation] = []
         self._settled = asyncio.Event()
         self._ratios: defaultdict[str, _CostRatio] = defaultdict(_CostRatio)
-        self._lone_calls_left = _MOST_LONE_CALLS
+        self._serial_calls_left = _MOST_SERIAL_CALLS
 
     @contextlib.asynccontextmanager
     async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
@@ -236,32 +236,33 @@ class Budget:
             yield Reservation()
             return
         ratio = self._ratios[name]
-        reservation = Reservation(await self._wait_for_room(ratio, expected, self.limit))
+        reservation = Reservation(await self._wait_until_allowed(ratio, expected))
         self._reservations.append(reservation)
         try:
             yield reservation
         finally:
             self._reservations.remove(reservation)
             if reservation.cost is None:
-                self._lone_calls_left = max(0, self._lone_calls_left - 1)
+                self._serial_calls_left = max(0, self._serial_calls_left - 1)
             else:
-                # A known cost corrects further expectations, so calls may now go side by side. A failed call, which
-                # has no cost, says nothing about them.
-                self._lone_calls_left = 0
+                # A known cost corrects the expected costs, so calls may now run concurrently. A call without a cost
+                # corrects nothing.
+                self._serial_calls_left = 0
                 ratio.learn(expected, reservation.cost)
             self._settled.set()
 
-    async def _wait_for_room(self, ratio: _CostRatio, expected: float, limit: float) -> float:
+    async def _wait_until_allowed(self, ratio: _CostRatio, expected: float) -> float:
         """Wait until the limit allows a call; return the amount to reserve, corrected by what earlier calls cost.
 
         Raises:
             StopRunError: the limit does not allow the call, and no call in flight can release any amount.
         """
+        assert self.limit is not None
         while True:
             amount = ratio.correct(expected)
-            is_within_limit = self.spent + self.reserved_total + amount <= limit * _ROUNDING
-            # Until a call has shown what calls really cost, many calls side by side could far exceed the limit.
-            if is_within_limit and not (self._reservations and self._lone_calls_left):
+            is_within_limit = self.spent + self.reserved_total + amount <= self.limit * _ROUNDING
+            # Until the cost of a call is known, many concurrent calls could far exceed the limit.
+            if is_within_limit and not (self._reservations and self._serial_calls_left):
                 return amount
             if not self._reservations:
                 raise self._limit_error(f"the next call may cost {amount:.4g}")
@@ -274,7 +275,7 @@ class Budget:
         return sum(reservation.amount for reservation in self._reservations)
 
     def add_cost(self, cost: float | None) -> None:
-        """Add the cost of a call or of one of its attempts to the amount spent; None if it is unknown."""
+        """Add the cost of a call or an attempt to the amount spent; None means that it is unknown and adds nothing."""
         self.spent += cost or 0.0
 
     def check(self) -> None:
@@ -291,7 +292,7 @@ class Budget:
         return StopRunError(f"--max-cost {self.limit:g}: {self.spent:.4g} is spent, and {reason}: raise --max-cost")
 
 
-# -- usage that endpoints report during a call, or twice
+# -- usage that endpoints report
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, can
 from tunecheck.pipeline._worker_queues import (
     LATE,
     AnswerQueue,
+    Arguments,
     AsyncExecutor,
     Executor,
     Job,
@@ -305,7 +306,10 @@ class Engine:
     # -- evaluating
 
     def _evaluate(self, state: RowState) -> None:
-        """Give a row to the worker queues with work on it; finish it at once if none has. Drop it in a stopped run."""
+        """Give a row to each worker queue with work for it; without such a queue, finish the row.
+
+        If the run has stopped, drop the row.
+        """
         if self._stop_reason is not None:  # the answer is recorded; a resumed run evaluates it
             self._end_row()
             return
@@ -328,14 +332,14 @@ class Engine:
         An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
         be bound. Verdicts that only the parent run has are journaled again.
         """
-        arguments_of: list[dict[str, object] | None] = []
-        readings = RowCache(arguments_of) if queue.evaluators[0].pure else None
-        job = Job(state, Work(arguments_of, readings))
+        arguments_by_evaluator: list[Arguments] = []
+        readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
+        job = Job(state, Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
         for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
             # An earlier evaluator with the same parameters has the same arguments.
-            if first < len(arguments_of) and arguments_of[first] is not None:
-                arguments, input_hash = arguments_of[first], job.hashes[first]
+            if first < len(arguments_by_evaluator) and arguments_by_evaluator[first] is not None:
+                arguments, input_hash = arguments_by_evaluator[first], job.hashes[first]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
             if arguments is not None and self._reuses:
@@ -345,11 +349,11 @@ class Engine:
                     if recorded.is_inherited:
                         inherited[evaluator.name] = (input_hash, recorded.value)
                     arguments = None
-            arguments_of.append(arguments)
+            arguments_by_evaluator.append(arguments)
             job.hashes.append(input_hash)
         if inherited:
             self._record_verdicts([(state.row.index, inherited)])
-        if arguments_of.count(None) == len(arguments_of):
+        if arguments_by_evaluator.count(None) == len(arguments_by_evaluator):
             return None
         if readings is not None:
             state.readings = readings
@@ -433,7 +437,8 @@ class Engine:
         for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                state.outputs[evaluator.name] = outcome.output
+                if outcome.failure is not None:
+                    state.outputs[evaluator.name] = outcome.output
                 outcome = outcome.output if outcome.failure is None else outcome.failure
             if isinstance(outcome, Failure):
                 if outcome.type == LATE:

@@ -405,5 +405,7 @@ def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_i
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
         key, heading = _OWN_WORDS, "other reasons"
-    group = groups.setdefault(key, FailureGroup(heading, 0, row_id, words[:_MOST_READ]))
+    group = groups.get(key)
+    if group is None:
+        group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ])
     group.rows += 1

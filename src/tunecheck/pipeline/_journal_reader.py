@@ -14,7 +14,7 @@ import msgspec
 from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._files import FIRST_COLUMNS, Count, Failure, RowVerdicts, check_first_record
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps, loads, text_or_none
 from tunecheck._messages import plural
 from tunecheck._records import Damage, WholeRecords
 from tunecheck.pipeline._scoring import Output
@@ -29,8 +29,10 @@ _VERDICTS = b'{"k":"verdicts"'
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 _FARTHEST_AHEAD = 1 << 20
-_ROOM_A_PLACE = 4
-"""Row indices up to the first number, plus the second for each record, are kept in a list."""
+"""Row indices up to this number are always stored in the array."""
+
+_INDICES_PER_RECORD = 4
+"""Each record raises that limit by this number."""
 
 
 class _Place(NamedTuple):
@@ -49,7 +51,7 @@ class _ByRow:
     def add(self, _: str | None, place: _Place) -> None:
         """Note that this row's record is at this offset; a later record replaces an earlier one. No hash is needed."""
         self._added += 1
-        if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
+        if place.row > _FARTHEST_AHEAD + _INDICES_PER_RECORD * self._added:
             # The index is far above the number of records: many rows before it failed, or the file is damaged. A list
             # would grow with the index, this mapping grows with the records. Offsets are stored plus 1; 0 means none.
             self._far[place.row] = place.offset + 1
@@ -288,7 +290,7 @@ class JournalReader:
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None
-                yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
+                yield PaidCall(evaluator, columns, known, text_or_none(currency))
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """Return the output of an evaluator that the journal records for these inputs, or None."""

@@ -203,7 +203,7 @@ class Binder:
             else:
                 return {**optional, **target, **arguments} if self.takes_any else arguments
         raise first_error or ColumnMissingError(
-            f"{self.what} takes no parameters, so no column can reach it: add one, such as response"
+            f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
         )
 
 

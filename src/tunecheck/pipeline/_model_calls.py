@@ -281,8 +281,9 @@ class RunCalls:
     async def reserve(self, name: str, price: Price | None, expected: Usage | None) -> AsyncIterator[Reservation]:
         """Reserve budget for a call of an evaluator (or `target`); the caller adds its cost to the reservation.
 
-        Attempts without an answer are journaled and count, because the service may have billed them; nothing without a
-        price. If nothing is known about the request, `expected` is None: earlier calls tell how much to reserve.
+        Attempts without an answer are journaled and counted, because the service may have billed them; without a price,
+        they are ignored. If nothing is known about the request, `expected` is None, and the costs of earlier calls
+        decide how much to reserve.
 
         Raises:
             StopRunError: the budget is spent, or further attempts could exceed it.

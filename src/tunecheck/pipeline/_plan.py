@@ -25,7 +25,7 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.endpoints._base import COMPLETE, UNPARSED
 from tunecheck.formats._reading import UnreadText, read_calls, tools_of
 from tunecheck.pipeline._finished_rows import PASS_RATE
-from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
+from tunecheck.pipeline._mapping import Binder, Mapped, RowValues, Signature, is_async, make_binder, read_signature
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, call, private_copies
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -111,7 +111,8 @@ class RandomOrder:
 
     `enough` receives each unit's finished rows in that order and returns True if the run may stop. Rows that finish
     early wait for their turn, so the speed of answers does not affect which rows count. `is_useful`
-    is true of a unit that can show a difference, such as one with a row of the base run; other units come last.
+    returns True for a unit that can show a difference, for example because the base run has one of its rows. Other
+    units come last.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class Plan:
     concurrency: int
     workers: int
     """Processes for synchronous evaluators; 0: none."""
-    row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
+    row_kind: Callable[[RowValues, RowValues], str | None]
     isolates_files: bool = False
     """Only `pure` evaluators share worker processes; each evaluator from a workspace file has its own process."""
     evaluator_timeout: float = DEFAULT_TIMEOUT_S

@@ -258,7 +258,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
 
 
 def _without_controls(text: str) -> str:
-    """Return the text with control characters escaped, such as `\\u001b`, except tabs, line feeds and `\\r\\n`."""
+    """Escape control characters, such as `\\u001b`; tabs and the line ends `\\n` and `\\r\\n` stay."""
     if text.isprintable():  # ten times as fast as the substitution, and true of most texts
         return text
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

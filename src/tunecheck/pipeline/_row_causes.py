@@ -24,7 +24,7 @@ from tunecheck._faults import (
     refuses,
     repeats_itself,
 )
-from tunecheck._json import JSON, canonical, value_of
+from tunecheck._json import JSON, canonical, object_or_empty, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.calls._strict_json import arguments_problem
@@ -257,8 +257,7 @@ class GivenAnswer:
     @property
     def has_reasoned(self) -> bool:
         """True if the model reasoned before it answered."""
-        usage = self.columns.get("usage")
-        tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
+        tokens = object_or_empty(self.columns.get("usage")).get("reasoning_tokens")
         return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
 
 
@@ -375,8 +374,7 @@ def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 def _ending_text(answer: GivenAnswer, reason: JSON) -> str:
     """Return how the answer ended and after how many output tokens: "finish_reason length after 512 tokens"."""
-    usage = answer.columns.get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    tokens = object_or_empty(answer.columns.get("usage")).get("output_tokens")
     ending = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
     return f"{ending} after {tokens} tokens" if tokens is not None else ending
 
@@ -451,15 +449,15 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
 def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or not wanted at all."""
     has_no_tools = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
-    names = [call.name for call in answer.reading.calls if has_no_tools or answer.tools.spelled(call.name)]
+    calls = answer.reading.calls
+    name = next((call.name for call in calls if has_no_tools or answer.tools.spelled(call.name)), None)
     is_whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation, only steps are examined
-    if names and answer.is_text and is_whole and not answer.codes.isdisjoint(_UNSEEN):
-        yield Fault(code="call_left_in_text", call=names[0], message=f"its form is {answer.reading.format}")
+    if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_UNSEEN):
+        yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
     yield from _repetition_faults(answer)
     if answer.expects_text:
-        first = answer.reading.calls[0]
-        yield Fault(code="extra_call", call=first.name, actual=first.arguments)
+        yield Fault(code="extra_call", call=calls[0].name, actual=calls[0].arguments)
 
 
 def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
@@ -487,10 +485,8 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
     token = _TOKEN.search(name)
-    before_token = name[: token.start()] if token is not None else ""
-    if token is not None and before_token and before_token in [*tools]:
-        message = f"{name} is {before_token} with {token[0]}"
-        return Fault(code="decorated_name.token", call=name, expected=before_token, message=message)
+    if token is not None and token.start() and (tool := name[: token.start()]) in tools:
+        return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
     ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}", f":{tool}"))), None)
     alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
@@ -540,8 +536,7 @@ def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 def _empty_answer_fault(answer: GivenAnswer) -> Fault:
     """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
-    usage = answer.columns.get("usage")
-    written = usage.get("output_tokens") if isinstance(usage, dict) else None
+    written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
     if isinstance(written, int) and written > _END_OF_TURN and not answer.has_reasoned:
         return Fault(code="empty_answer.counted", message=f"{written} output tokens were counted")
     return Fault(code="empty_answer")

@@ -21,7 +21,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError
 from tunecheck._faults import error_cause
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
-from tunecheck._json import JSON, content_hash, dumps, plain
+from tunecheck._json import JSON, content_hash, dumps, plain, text_or_none
 from tunecheck._loops import end_if_forked
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
@@ -145,7 +145,6 @@ def bind_evaluator(
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
-    primary = getattr(function, "primary", None)
     cpu_bound = bool(getattr(function, "cpu_bound", False))
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
     return BoundEvaluator(
@@ -160,7 +159,7 @@ def bind_evaluator(
         pure=cpu_bound or bool(getattr(function, "pure", False)),
         cpu_bound=cpu_bound,
         fingerprint=fingerprint(function),
-        primary=primary if isinstance(primary, str) else None,
+        primary=text_or_none(getattr(function, "primary", None)),
         metrics=declared_metrics(function),
     )
 

@@ -6,7 +6,7 @@ thread, so that a row's text is parsed once. Queues do not wait for each other.
 
 An executor runs a queue's batches and stops waiting for calls that exceed the time limit.
 
-The answer queue, which stands last, hands the engine's rows to the target.
+`AnswerQueue` hands the engine's rows to the target, the rows of a group one after another.
 """
 
 from __future__ import annotations

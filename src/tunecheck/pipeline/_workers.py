@@ -103,10 +103,12 @@ def _loadable(evaluator: BoundEvaluator) -> Loadable:
     """Return what a worker process needs to load an evaluator: its pickle and the workspace files it comes from."""
     pickled = _pickle(evaluator)
     files: list[tuple[str, str]] = []
-    for name, module in sys.modules.items():
-        file = getattr(module, "__file__", None)
-        if file and name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled:
-            files.append((name, file))
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled:
+            # Only these modules are asked: to read an attribute of a lazily loaded module would load it.
+            file = getattr(module, "__file__", None)
+            if file:
+                files.append((name, file))
     return Loadable(pickled, files)
 
 

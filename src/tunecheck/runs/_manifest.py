@@ -18,7 +18,7 @@ from tunecheck._disk import open_regular, sha256_of
 from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
-from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._json import JSON, content_hash, text_or_json
 from tunecheck._messages import cut_apart, plural
 from tunecheck._records import WholeRecords
 from tunecheck._targets import Target
@@ -215,8 +215,7 @@ def changed_settings(
         if was != now and isinstance(was, dict) and isinstance(now, dict):
             yield from changed_settings(was, now, f"{above}{key}.")
         elif was != now:
-            before, after = (value if isinstance(value, str) else dumps(value).decode() for value in (was, now))
-            yield f"{above}{key}", *cut_apart(before, after)
+            yield f"{above}{key}", *cut_apart(text_or_json(was), text_or_json(now))
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from tunecheck._errors import PluginError
 from tunecheck._faults import cause_named
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, text_or_json
 from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.calls._strict_json import arguments_problem
@@ -109,7 +109,7 @@ def arguments_are_json(answers: Answers) -> Diagnosis:
         found = _spelling(arguments)
         if found is not None:
             status, problem, advice = found
-            shown = clean(arguments if isinstance(arguments, str) else dumps(arguments).decode(), 100)
+            shown = clean(text_or_json(arguments), 100)
             return Diagnosis(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
     return Diagnosis("pass", "JSON objects as text") if written else Diagnosis("skip", "no whole answer has tool_calls")
 
