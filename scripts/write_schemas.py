@@ -76,22 +76,27 @@ def _schema(name: str, place: str) -> bytes:
         kind = kind.options
     is_options = isinstance(kind, type) and issubclass(kind, CommandOptions)
     described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind, schema_hook=_path)
-    _level(described)
+    _remove_version_differences(described)
     head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}
     return msgspec.json.format(dumps({**head, **described}), indent=2) + b"\n"
 
 
-def _level(schema: JSON) -> None:
-    """Remove where msgspec 0.22 and 0.23 differ: indentation of descriptions, `propertyNames`, and empty defaults."""
-    if isinstance(schema, dict):
-        schema.pop("propertyNames", None)
-        if schema.get("default") == {}:
-            del schema["default"]
-        if isinstance(text := schema.get("description"), str):
-            schema["description"] = cleandoc(text)
-    if isinstance(schema, (dict, list)):
-        for part in schema.values() if isinstance(schema, dict) else schema:
-            _level(part)
+def _remove_version_differences(schema: JSON) -> None:
+    """Remove what msgspec 0.22 and 0.23 write differently: indented descriptions, `propertyNames`, empty defaults."""
+    if isinstance(schema, list):
+        for part in schema:
+            _remove_version_differences(part)
+    if not isinstance(schema, dict):
+        return
+    schema.pop("propertyNames", None)
+    if schema.get("default") == {}:
+        del schema["default"]
+    if isinstance(text := schema.get("description"), str):
+        schema["description"] = cleandoc(text)
+    for key, part in schema.items():
+        if key in ("properties", "$defs") and isinstance(part, dict):
+            part = [*part.values()]  # schemas by name, not a schema
+        _remove_version_differences(part)
 
 
 def _path(kind: type) -> dict[str, JSON]:

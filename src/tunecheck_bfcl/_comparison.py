@@ -1,6 +1,7 @@
 """BFCL's scores as runs to compare: Tunecheck's verdict files, and the leaderboard's score files with result files.
 
-The core calls `open_scores()` to open a path as a run, and `LEADERBOARD_FIGURES` to compare two of them.
+The core calls `open_scores()` to open a path as a run. `LEADERBOARD_FIGURES` adds the leaderboard's figures to a
+comparison of two runs.
 
 …/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
 …/<category>.verdicts.jsonl                            a line for every row

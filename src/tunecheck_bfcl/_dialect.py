@@ -1,6 +1,7 @@
 """The leaderboard's dialect: its texts, its decoding of answers, and its verdicts on conversations.
 
-The core loads `BfclDialect` for rows of BFCL. Its classes run conversations and judge them as the leaderboard does.
+The core loads `BfclDialect` for rows of BFCL. `LeaderboardTools` and `LeaderboardText` run conversations;
+`LeaderboardCheck` judges them as the leaderboard does.
 """
 
 from __future__ import annotations
@@ -144,11 +145,11 @@ class LeaderboardText(TextDialect):
         Unless `exact`, answers of other rows may be in any format that Tunecheck knows.
         """
         super().__init__(offer, wording, profile)
-        self._is_java = row.values.get("language") in ("java", "javascript")
+        self._is_java_or_javascript = row.values.get("language") in ("java", "javascript")
         declared = row.values.get("declared")
         documents = declared if isinstance(declared, list) else []
         self._documents = [document for document in documents if isinstance(document, dict)]
-        self._any_format = not exact and not self._is_java
+        self._any_format = not exact and not self._is_java_or_javascript
 
     def step(self, completion: Completion) -> JSON:
         """Return the answer as call text, as in a result file.
@@ -159,14 +160,14 @@ class LeaderboardText(TextDialect):
         text = completion.text
         if form is None and self._any_format and text and decode_text_as_bfcl(text).problem is not None:
             form = AUTO
-        write = self._java_text if self._is_java else source_text
+        write = self._java_or_javascript_text if self._is_java_or_javascript else source_text
         return answer_text(completion, form=form, tools=self._functions, write=write)
 
     def decode(self, step: JSON) -> Reading:
         """Return the calls of a step as the leaderboard decodes them."""
         return decode_step(step, text_mode=True)
 
-    def _java_text(self, call: FunctionCall) -> str:
+    def _java_or_javascript_text(self, call: FunctionCall) -> str:
         """Return the text of a call to a Java or JavaScript function, with values as source code.
 
         The types of the parameters come from the row's `declared` documents.
@@ -255,8 +256,8 @@ class LeaderboardAttempt(Attempt):
     def make(self, call: FunctionCall) -> OperationResult:
         """Execute a call of the model; return its result, or an error result. Never raises.
 
-        A text among the arguments may contain a bracket. Such a call is written as source code, gets the leaderboard's
-        object names, and is read again from there.
+        If a text among the arguments contains a bracket, the call is written as source code, the leaderboard's object
+        names are added, and the result is read as calls again.
         """
         has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):

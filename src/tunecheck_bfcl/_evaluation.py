@@ -87,13 +87,13 @@ def run_bfcl(
         **arguments,
     )
     folder = result.run_dir / FOLDER
-    files = RunFiles(folder, target.name)
+    result_files = RunFiles(folder, target.name)
     try:
-        files.write(Run(result.run_dir).rows())
+        result_files.write(Run(result.run_dir).rows())
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; the run itself is complete") from error
     scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
-    return BfclOutcome(result, target.name, files.scores(scorer, mode) if files.files else None)
+    return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)
 
 
 def _evaluators(
@@ -113,7 +113,7 @@ def _evaluators(
 
 
 class RunFiles:
-    """The result files of a run below a folder, and the verdicts of the run on their rows."""
+    """Writes the result files of a run into a folder, and holds the run's verdicts on their rows."""
 
     def __init__(self, folder: Path, model: str) -> None:
         """Prepare to write a model's result files below a folder. `files` and `verdicts` are filled by `write`."""

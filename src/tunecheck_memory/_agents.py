@@ -272,8 +272,8 @@ class RememberingAgent(Agent):
 def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int, *, adopted: bool = False) -> Outcome:
     """Return the completion of a model as an outcome; `name` is the endpoint's name for the error.
 
-    `asked_length` is the number of characters sent. The outcome holds it only if the service reported no input tokens,
-    to estimate them.
+    `asked_length` is the length of the input: the characters of a message, or the bytes of several messages as JSON.
+    The outcome holds it only if the service reported no input tokens, to estimate them.
 
     Raises:
         ReplyError: The reply is too long.

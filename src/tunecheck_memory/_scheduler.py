@@ -186,7 +186,9 @@ class Scheduler:
         self._to_begin: dict[str, deque[str]] = {}
         for test in ordered:
             if test.id in self.tasks:
-                raise ValueError(f"two tests have the id {test.id!r}: their kind must give each test another example")
+                raise ValueError(
+                    f"two tests have the id {test.id!r}: their kind must give each test a different example"
+                )
             self.tasks[test.id] = Task(test, settings.wording, lambda: self.now_us)
             self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from tunecheck import ConfigurationError, MissingExtraError, Run
 from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
-from tunecheck.pipeline import REPEATED
+from tunecheck.pipeline import REPEATED, primaries_with_pass_rate
 from tunecheck.plugins import JSON, clean, dumps, value_of
-from tunecheck.results import PASS_RATE
 from tunecheck_mlflow._traces import Traces
 from tunecheck_upload import (
     CREATE,
@@ -84,9 +83,9 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
     repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
     binary = {
         f"{name}.{metric.name}"
-        for name, entry in evaluators.items()
-        for metric in entry.metrics
-        if metric.kind == "binary" and f"{name}.{PASS_RATE}" in metrics
+        for name in primaries_with_pass_rate(evaluators, metrics)
+        for metric in evaluators[name].metrics
+        if metric.kind == "binary"
     }
     return repeated | (binary & metrics.keys())
 

@@ -85,7 +85,10 @@ class ChunkDriver:
     """The engine of a run on tasks: hands out chunks and writes the journal. A subclass runs the tasks."""
 
     def __init__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> None:
-        """Prepare the driver of a run; `cached` has the results to reuse: its own before a resume, its parent's."""
+        """Prepare the driver of a run.
+
+        `cached` holds the results to reuse: the run's own if it is resumed, and those of its parent run.
+        """
         self.plan = plan
         self.tally = Tally()
         self._journal = journal

@@ -32,7 +32,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
         raise ConfigurationError(f"unknown format of function calls {format!r}; {hint}")
     checked = [_check_call(call) for call in calls]
     if len(checked) > MAX_CALLS:
-        raise ValueError(f"{len(checked)} calls are too many for one text: write at most {MAX_CALLS}")
+        raise ValueError(f"{len(checked)} calls are too many: write at most {MAX_CALLS} at once")
     return write(checked)
 
 

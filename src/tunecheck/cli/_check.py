@@ -1,6 +1,7 @@
 """`tunecheck check`: will a run work? Check data sets and endpoints before anything is paid for.
 
-`check` prints one result for each of its arguments. Plug-ins add checks of rows; `find_unusable_rows()` is the core's.
+`check` prints one result for each of its arguments. Plug-ins add data checks. The core's own check is
+`find_unusable_rows()`.
 """
 
 from __future__ import annotations

@@ -230,10 +230,12 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
     `rate` is the rate of its verdicts, for the remark.
     """
     corrected = judge.corrected
-    if corrected is None or corrected.value is None:
+    if corrected is None:
         return None, judge.remark or "uncalibrated judge"
     if group:
-        return None, judge.remark or "of a group, not corrected for the judge's errors"
+        return None, "of a group, not corrected for the judge's errors"
+    if corrected.value is None:
+        return None, corrected.remark or "cannot be corrected for the judge's errors"
     remark = f"corrected for the judge's errors by {judge.labels:,} labels"
     if corrected.low is not None:
         remark += f", {100 * corrected.confidence:.3g}% interval {corrected.low:.1%} to {corrected.high:.1%}"

@@ -93,8 +93,10 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
 
 def _figures(line: RunLine) -> dict[str, JSON]:
     """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
-    marks = {True: " uncalibrated", False: ""}
-    return {figure.evaluator: figure.text + marks[figure.is_uncalibrated] for figure in line.figures}
+    return {
+        figure.evaluator: f"{figure.text} uncalibrated" if figure.is_uncalibrated else figure.text
+        for figure in line.figures
+    }
 
 
 def _as_json(line: RunLine) -> dict[str, JSON]:

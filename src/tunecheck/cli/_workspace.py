@@ -77,11 +77,13 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
             {"name": name, "brings": {kind: [*map(_as_json, extensions)] for kind, extensions in by_kind.items()}}
             for name, by_kind in origins.items()
         ]
-        missing: list[JSON] = [{"name": gone.name, "package": gone.package, "problem": gone.problem} for gone in absent]
+        missing: list[JSON] = [
+            {"name": plugin.name, "package": plugin.package, "problem": plugin.problem} for plugin in absent
+        ]
         print_json({"plugins": listed, "missing": missing})
         return 0
     tables = [_table(name, by_kind) for name, by_kind in origins.items()]
-    lines = [f"missing: {clean(gone.name)} ({clean(gone.problem)})" for gone in absent]
+    lines = [f"missing: {clean(plugin.name)} ({clean(plugin.problem)})" for plugin in absent]
     print_view(View("plug-ins", [*tables, *([Text(lines)] if lines else [])]), console(sys.stdout))
     return 0
 

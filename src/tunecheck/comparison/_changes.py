@@ -126,7 +126,11 @@ def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
 
 
 def _with_rows(
-    metric: MetricComparison, changes: Changes, runs: RunPair, of_base: VerdictsByPair, of_new: VerdictsByPair
+    metric: MetricComparison,
+    changes: Changes,
+    runs: RunPair,
+    base_verdicts: VerdictsByPair,
+    new_verdicts: VerdictsByPair,
 ) -> MetricComparison:
     """Return the metric with its four lists of rows, given the verdicts of both runs."""
 
@@ -134,7 +138,7 @@ def _with_rows(
         """Return how one pair changed, with the faults that only one run has."""
         base_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
         base_id, new_id = runs.base.items.ids[base_item], runs.new.items.ids[new_item]
-        (base, base_faults), (new, new_faults) = of_base[pair], of_new[pair]
+        (base, base_faults), (new, new_faults) = base_verdicts[pair], new_verdicts[pair]
         return RowChange(
             row_id=base_id,
             new_id=new_id if new_id != base_id else None,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
+from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, RunTable
-from tunecheck.results._first_screen import order_evaluators
 
 MOST_SHOWN = 40
 """The most metrics shown without a test."""
@@ -48,8 +48,7 @@ def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> It
     """Yield the keys of the columns that both runs have, without numbers that only repeat the verdicts."""
     for name in evaluators:
         for key in base.evaluators[name].columns:
-            repeats = base.columns[key].repeats and key in new.columns and new.columns[key].repeats
-            if key in new.evaluators[name].columns and not repeats:
+            if key in new.evaluators[name].columns and not (base.columns[key].repeats and new.columns[key].repeats):
                 yield key
 
 
@@ -158,11 +157,8 @@ def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: S
     if named:
         return tested[0]
     default = default_primary([metric.name for metric in tested], base, new)
-    for name in (base.opened.primary or new.opened.primary, default):
-        for metric in tested:
-            if name in (metric.name, metric.key):
-                return metric
-    return tested[0]
+    names = (base.opened.primary or new.opened.primary, default)
+    return next(metric for name in names for metric in tested if name in (metric.name, metric.key))
 
 
 def default_primary(names: Sequence[str], *tables: RunTable) -> str:

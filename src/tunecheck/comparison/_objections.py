@@ -15,6 +15,7 @@ import numpy
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
+from tunecheck._json import object_or_empty
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._common_metrics import choose_metrics, split_slice
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
@@ -229,12 +230,12 @@ class _Evidence:
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
         tested: list[MetricComparison | Part] = [*others, *slices]
         adjusted = iter(correct_by_holm([(test.p_value, test.moved) for test in tested]))
-        for other in others:
-            if self._is_worse(other.difference, next(adjusted), up=other.higher_is_better):
+        for other, p_adjusted in zip(others, adjusted, strict=False):  # the p-values of slices follow
+            if self._is_worse(other.difference, p_adjusted, up=other.higher_is_better):
                 text = difference_of(other.kind, other.base, other.new, other.difference)
                 yield Objection("metric_worse", f"{clean(other.name, 60)} is worse: {text}", "keep")
-        for part in slices:
-            if self._is_worse(part.difference, next(adjusted), up=metric.higher_is_better):
+        for part, p_adjusted in zip(slices, adjusted, strict=True):
+            if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
                 text = difference_of(metric.kind, part.base, part.new, part.difference)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
                 name = clean(split_slice(metric.name)[0], 60)
@@ -313,7 +314,7 @@ class _Evidence:
 
     @cached_property
     def _without_number(self) -> tuple[Mask, Mask]:
-        """A mask of the pairs without a number, for each run."""
+        """For the base and for the new run, a mask of the pairs in which the run has no number."""
         inside = self.pair.inside(self.metric.key)
         return numpy.isnan(self._sides.base) & inside, numpy.isnan(self._sides.new) & inside
 
@@ -365,9 +366,11 @@ class _Evidence:
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
         """Return the metric with the best or worst value on the masked pairs, in the new run's favour or against it."""
         worst, best = self._worst_and_best
-        of_base, of_new = (worst, best) if favours_new else (best, worst)
+        base_value, new_value = (worst, best) if favours_new else (best, worst)
         sides = self._sides
-        return replace(sides, base=numpy.where(base, of_base, sides.base), new=numpy.where(new, of_new, sides.new))
+        return replace(
+            sides, base=numpy.where(base, base_value, sides.base), new=numpy.where(new, new_value, sides.new)
+        )
 
     def _effect_of(self, base: Mask, new: Mask) -> Effect:
         """Return `undecided` if the best or worst possible verdicts on the masked rows change the choice, else `none`.
@@ -474,13 +477,11 @@ class _Evidence:
 def _cost(table: RunTable) -> tuple[float | None, object]:
     """Return the target's cost per row and the currency; None for both if the cost is unknown."""
     run = Run(Path(table.info.place))
-    if table.info.source == "run" and run.metrics_file.is_file():
-        usage = run.metrics().get("usage")
-        of_target = usage.get("target") if isinstance(usage, dict) else None
-        cost = of_target.get("cost") if isinstance(of_target, dict) else None
-        if isinstance(of_target, dict) and isinstance(cost, (int, float)):
-            return cost / table.info.rows, of_target.get("currency")
-    return None, None
+    if table.info.source != "run" or not run.metrics_file.is_file():
+        return None, None
+    spending = object_or_empty(object_or_empty(run.metrics().get("usage")).get("target"))
+    cost = spending.get("cost")
+    return (cost / table.info.rows, spending.get("currency")) if isinstance(cost, (int, float)) else (None, None)
 
 
 class _EvaluatorChange(NamedTuple):
@@ -491,7 +492,10 @@ class _EvaluatorChange(NamedTuple):
 
 
 def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> _EvaluatorChange | None:
-    """Return how an evaluator differs between two runs: judge, settings or code; None if it does not, or is unknown."""
+    """Return how an evaluator differs between two runs: judge, settings or code.
+
+    Return None if the evaluators are equal, or a run does not record its evaluator.
+    """
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:

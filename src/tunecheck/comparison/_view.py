@@ -353,12 +353,12 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
 def _groups(row: RowChange, *, by_cause: bool) -> tuple[list[str], list[str]]:
     """Return what went wrong in the base and in the new run: a problem of serving, else titles of the faults.
 
-    With `by_cause` the row's causes come first, so that lists and the table of causes use the same words. Causes follow
-    from the primary evaluator, so other metrics have only faults.
+    With `by_cause` the row's causes come first, so that lists and the table of causes use the same words. A row's cause
+    comes from all its failing evaluators, so it counts only if this metric failed in that run.
     """
     sides = (row.base_causes, row.base_faults, row.base_reason), (row.new_causes, row.new_faults, row.new_reason)
     base, new = (
-        ([cause_named(code).title for code in causes] if by_cause else serving_titles(causes))
+        ([cause_named(code).title for code in causes] if by_cause and faults else serving_titles(causes))
         or list(dict.fromkeys(title_of_cause(*each) for each in fault_groups(faults, reason or "").items()))
         for causes, faults, reason in sides
     )

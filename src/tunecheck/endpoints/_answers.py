@@ -130,11 +130,10 @@ def read_usage(reply: JSON) -> Usage:
     cache_read = _tokens(usage, "cache_read_input_tokens", "cacheReadInputTokens")
     cache_written = _tokens(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
     prompt = _tokens(usage, "prompt_tokens", "promptTokenCount")
-    uncached = _tokens(usage, "input_tokens", "inputTokens")
-    if prompt is None and uncached is not None:
-        prompt = (
-            uncached + (cache_read or 0) + (cache_written or 0)
-        )  # Anthropic and Bedrock count cached input separately
+    input_count = _tokens(usage, "input_tokens", "inputTokens")
+    if prompt is None and input_count is not None:
+        # Anthropic and Bedrock count cached input separately.
+        prompt = input_count + (cache_read or 0) + (cache_written or 0)
     output = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _tokens(usage, "total_tokens", "totalTokenCount")
     if reasoning and output is not None and total == (prompt or 0) + output + reasoning:

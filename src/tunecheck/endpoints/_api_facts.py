@@ -1,6 +1,7 @@
 """Facts about an API, learned from its errors: refused parameters and answer formats, and a token limit for judges.
 
-An endpoint keeps its `ApiFacts`. It sends `parameters_of()` a request, and after an error uses what it `learned()`.
+An endpoint keeps its `ApiFacts`. `parameters_of()` returns the parameters to send. After an error, `learned()` returns
+the new facts.
 """
 
 from __future__ import annotations
@@ -155,7 +156,10 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
 
 
 def _named_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str:
-    """Return the name under which the error's `param` was sent, or that name itself; "" if the error has none."""
+    """Return the sent parameter that the error's `param` means.
+
+    If none matches, return a known synonym or the `param` itself; "" if the error has no `param`.
+    """
     match = re.match(r"\w+", error.param or "")
     name = "" if match is None else match[0]
     if name not in sent:

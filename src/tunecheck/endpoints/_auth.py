@@ -146,7 +146,7 @@ def _bearer(token: Secret) -> dict[str, str]:
 AuthType: TypeAlias = Literal["key", "aml_token", "entra", "none"]
 """The ways to authenticate. Only the kind `azure_ml` accepts `aml_token`: a token that expires, sent like a key."""
 
-_TYPES_WITH_KEY = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
+_TYPES_BY_FIELD = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
 
 
 class AuthConfig(Written, frozen=True):
@@ -178,9 +178,9 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
         MissingExtraError: azure-identity is needed but not installed.
     """
     auth_type: AuthType = config.type or ("none" if config.value is None else "key")
-    for key, types in _TYPES_WITH_KEY.items():
-        if getattr(config, key) is not None and auth_type not in types:
-            raise place.at(key).error(f"unknown key for auth type {auth_type}: leave it out")
+    for field, types in _TYPES_BY_FIELD.items():
+        if getattr(config, field) is not None and auth_type not in types:
+            raise place.at(field).error(f"unknown key for auth type {auth_type}: leave it out")
     if auth_type == "none":
         return NoAuth()
     if auth_type == "entra":

@@ -181,7 +181,7 @@ class Completion:
         return cls(
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             usage=Usage.of_json(columns.get("usage")),
-            reasoning_fields=thoughts if isinstance(thoughts, dict) else {},
+            reasoning_fields=object_or_empty(thoughts),
             **known,
         )
 

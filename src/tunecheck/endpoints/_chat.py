@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck.endpoints._answers import read_chat
 from tunecheck.endpoints._api_facts import FORMAT, LIMITS
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
@@ -222,8 +222,7 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
         elif name in LIMITS:
             body["max_output_tokens"] = value
         elif name == FORMAT and isinstance(value, dict):
-            schema = value.get("json_schema")
-            body["text"] = {"format": {**(schema if isinstance(schema, dict) else {}), "type": value.get("type")}}
+            body["text"] = {"format": {**object_or_empty(value.get("json_schema")), "type": value.get("type")}}
         elif name == "reasoning_effort":
             body["reasoning"] = {"effort": value}
         else:

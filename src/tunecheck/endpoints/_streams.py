@@ -69,7 +69,7 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
         return object_or_empty(read_json(data))
     except ValueError:
         raise UnreadableReplyError(
-            "a part of the streamed reply is not JSON: check the url, or remove stream from the definition"
+            "a part of the streamed reply is not JSON: check the url, or make the service return whole JSON replies"
         ) from None
 
 
@@ -206,8 +206,8 @@ class _StreamedAnswer:
         """
         if not self.begun and self.others:
             raise UnreadableReplyError(
-                "streams its answers, but not as pieces of chat completions: check the url, or remove stream from the "
-                "definition",
+                "streams its answers, but not as pieces of chat completions: check the url, or make the service return "
+                "whole JSON replies",
                 lasting=True,
             )
         if not self.begun or not (self.done or self.finish_reason):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, parse_path
+from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, object_or_empty, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.calls._writing import write_calls
@@ -220,10 +220,14 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
 
 def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of the parameters by function name. Tools without a name are left out."""
-    inner = [(tool.get("function"), tool) for tool in tools]
-    functions = [function if isinstance(function, dict) else tool for function, tool in inner]
-    schemas = [(function.get("name"), function.get("parameters")) for function in functions]
-    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas if isinstance(name, str)}
+    schemas: dict[str, dict[str, Any]] = {}
+    for tool in tools:
+        wrapped = tool.get("function")
+        function = wrapped if isinstance(wrapped, dict) else tool
+        name = function.get("name")
+        if isinstance(name, str):
+            schemas[name] = object_or_empty(function.get("parameters"))
+    return schemas
 
 
 def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:

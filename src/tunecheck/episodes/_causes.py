@@ -139,8 +139,8 @@ class TurnComparison:
         That is: the user's messages, the functions' definitions and the results of earlier calls.
         """
         position = next(number for number, call in enumerate(self.made) if call is made)
-        unknown = len(self.made) - position  # results of this call and of later ones, at the end of `results`
-        return self._mentions + _searchable(self.results[: len(self.results) - unknown])
+        later_count = len(self.made) - position  # results of this call and the later ones, which end the list
+        return self._mentions + _searchable(self.results[: len(self.results) - later_count])
 
     @cached_property
     def _mentions(self) -> str:
@@ -168,10 +168,7 @@ class TurnComparison:
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
-        """Yield (model's call, ground-truth call) for each of the model's calls of a function whose result it lacks.
-
-        The ground-truth call is the first call of that function in `undone`.
-        """
+        """Yield the model's calls of functions in `undone`, each with the first call of its function in `undone`."""
         for made in self.made:
             wanted = next((undone for undone in self.undone if undone.call.name == made.call.name), None)
             if wanted is not None:
@@ -189,14 +186,13 @@ def _is_lookup(called: Called, states: object) -> bool:
     """Return True if a call only looked something up: its name says so, or its result repeats a value of the state."""
     if _LOOKUP.search(called.call.name):
         return True
-    state_values = _distinctive_values(states)
-    return any(value in state_values for value in _distinctive_values(called.result.value))
+    return not _distinctive_values(states).isdisjoint(_distinctive_values(called.result.value))
 
 
 def _distinctive_values(value: object) -> set[object]:
     """Return the texts and numbers inside a value that can be recognised elsewhere: all except "", 0 and 1."""
     numbers_and_texts = [leaf for leaf in leaves(value) if isinstance(leaf, (str, int, float))]
-    return {leaf for leaf in numbers_and_texts if leaf not in ("", 0, 1)}
+    return {leaf for leaf in numbers_and_texts if leaf not in ("", 0, 1)}  # True equals 1, and False 0
 
 
 def _searchable(texts: Iterable[str]) -> str:
@@ -395,7 +391,10 @@ def _early_change(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _extra_fault(code: str, turn: int, made: Called, words: str) -> Fault:
-    """Return a fault with a call that the ground truth does not make as evidence; `turn` counts from 1."""
+    """Return the fault of a call that the ground truth does not make; its arguments are the evidence.
+
+    `turn` counts from 1.
+    """
     actual: JSON = made.call.arguments
     return Fault(code=code, call=made.call.name, turn=turn, actual=actual, message=words)
 
@@ -414,10 +413,10 @@ def _is_wanted(made: Called, compared: TurnComparison) -> bool:
 
 def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
     """Return True if both calls have the same function and arguments; 15.0 and 15 are equal."""
-    return first.name == second.name and _comparable_text(first) == _comparable_text(second)
+    return first.name == second.name and _comparable_arguments(first) == _comparable_arguments(second)
 
 
-def _comparable_text(call: FunctionCall) -> bytes:
+def _comparable_arguments(call: FunctionCall) -> bytes:
     """Return the arguments as JSON with whole floats as integers, because simulators treat `15.0` and `15` alike."""
     arguments = dict(call.arguments)
     for name, value in arguments.items():

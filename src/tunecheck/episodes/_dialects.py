@@ -201,7 +201,9 @@ class ToolsDialect(Dialect):
         if decoded.problem is not None and self.refuses_unreadable:
             text = dumps(step).decode()
             return {"role": "assistant", "content": f"{completion.text}\n{text}" if completion.text else text}
-        calls: list[JSON] = [_sent_back(call, f"call_{stem}_{at}") for at, call in enumerate(completion.tool_calls)]
+        calls: list[JSON] = [
+            _sent_back(call, f"call_{stem}_{index}") for index, call in enumerate(completion.tool_calls)
+        ]
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
@@ -220,7 +222,9 @@ class ToolsDialect(Dialect):
         """Return one tool message for each result, with the id of its call."""
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-        return [{"role": "tool", "content": text, "tool_call_id": id_} for id_, text in zip(ids, results, strict=False)]
+        return [
+            {"role": "tool", "content": result, "tool_call_id": id_} for id_, result in zip(ids, results, strict=False)
+        ]
 
 
 class TextDialect(Dialect):

@@ -156,7 +156,7 @@ class RecordedModel:
         self._turns = result if isinstance(result, list) else []
 
     async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
-        """Return the recorded step of a turn (both from 0) as an answer; None after the turn's last recorded step."""
+        """Return a recorded step as an answer, or None if the turn has no more steps. Turns and steps count from 0."""
 
         def recorded(name: str) -> JSON:
             return step_item(self._record.get(name), turn, step)

@@ -242,7 +242,7 @@ class StateCheck:
                 unused.update(made_results(model, turn))
                 wanted = [result for result in expected if not result.error]
                 if not given.truth.judging.final_state_only:
-                    failure = _failure(turn, items, truth, model, given.truth.judging)
+                    failure = _turn_failure(turn, items, truth, model, given.truth.judging)
                     if failure is None and items:
                         failure = missing_result(wanted, unused)
                 elif number == len(given.turns) - 1:
@@ -282,7 +282,7 @@ class StateCheck:
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """Return a failure if the result lacks a list of steps for a turn of the ground truth; else None."""
+    """Return a failure if the result has another number of turns than the ground truth, or an unreadable turn."""
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
     if len(result) != len(truth.turns):
@@ -297,10 +297,12 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     return failed_verdict("multi_turn:inference_error", text, unreadable)
 
 
-def _failure(turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging) -> RowVerdict | None:
+def _turn_failure(
+    turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging
+) -> RowVerdict | None:
     """Return the failure after a turn's calls: no call, a call that is not allowed, or a wrong state; else None.
 
-    `items` are the turn's expected calls. In a turn without any, `judging` allows some calls or none.
+    `items` are the turn's expected calls. In a turn without any, `judging` says which calls are allowed.
     """
     if items:
         return no_call(turn) or wrong_state(truth, model, judging)

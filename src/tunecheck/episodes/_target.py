@@ -1,6 +1,6 @@
 """The conversation target: an endpoint that answers rows of several turns, with simulators for its calls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -27,8 +27,17 @@ from tunecheck.episodes._episode import (
     single_columns,
 )
 from tunecheck.episodes._playing import Services
-from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, Tool, read_scenario
-from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User, question_row
+from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
+from tunecheck.episodes._speakers import (
+    EndpointModel,
+    Message,
+    Model,
+    RecordedModel,
+    ScriptedUser,
+    Tools,
+    User,
+    question_row,
+)
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, choose_profile
 
@@ -183,7 +192,7 @@ class ConversationTarget(EndpointTargetBase):
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
         return single_columns(completion, dialect.step(completion), log)
 
-    def _tools_of_question(self, row: Row, request: ChatRequest) -> Sequence[Tool]:
+    def _tools_of_question(self, row: Row, request: ChatRequest) -> Tools:
         """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
         functions = row.values.get("functions")
         if self.mode == "text" and isinstance(functions, list):
@@ -229,7 +238,8 @@ class ConversationTarget(EndpointTargetBase):
     def _dialect(self, row: Row, offer: Offer, wording: Wording, *, in_text: bool) -> Dialect:
         """Return the dialect of one conversation: functions and calls `in_text`, or as OpenAI tools.
 
-        The benchmark of `compat` decides the details. Without `compat`, only text uses the benchmark that owns the row.
+        The benchmark of `compat` decides the details. Without `compat`, a text dialect follows the
+        benchmark that owns the row; a tools dialect follows none.
         """
         benchmark = self._benchmark
         if not in_text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import cut
 from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
-from tunecheck._json import dumps
+from tunecheck._json import dumps, object_or_empty
 from tunecheck._messages import did_you_mean
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.evaluation._evaluate import evaluate
@@ -207,12 +207,10 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
     Raises:
         ConfigurationError: A label does not fit; the message names the row.
     """
+    readers: dict[LabelKind, Callable[[JSON], object]] = {"score": as_number, "pass_fail": as_pass_or_fail}
     possible = [*_KINDS] if wanted is None else [wanted]
     for row_id, label in labels:
-        if as_number(label) is None and "score" in possible:
-            possible.remove("score")
-        if as_pass_or_fail(label) is None and "pass_fail" in possible:
-            possible.remove("pass_fail")
+        possible = [kind for kind in possible if readers[kind](label) is not None]
         if not possible:
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
             if wanted is not None:
@@ -308,7 +306,7 @@ class _LabelledRun:
             scores=_score_figures(self._compared, confidence),
             threshold=self._fitted_threshold(confidence),
             simulated=summary.get("simulated") is True,
-            usage=usage if isinstance(usage, dict) else {},
+            usage=object_or_empty(usage),
             notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
         )
 

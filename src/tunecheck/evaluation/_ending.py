@@ -133,8 +133,7 @@ def _figures(
     evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON], judges: Mapping[str, Correction]
 ) -> Iterator[tuple[str, Interval]]:
     """Yield each evaluator's name with its pass rate or mean and interval; a calibrated judge's rate is corrected."""
-    from tunecheck.results import main_figure_of
-    from tunecheck.results._run_lines import with_interval
+    from tunecheck.results import main_figure_of, with_interval
     from tunecheck.views import Interval
 
     for name, entry in evaluators.items():

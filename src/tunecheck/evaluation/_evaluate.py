@@ -308,7 +308,8 @@ def _make_target(
 ) -> Target | None:
     """Return the target of a run: an endpoint for one request or several per row, or a function; None stays None.
 
-    `mapping` is evaluator_config's for `target`. Only functions and endpoints with one request per row may have one.
+    `mapping` is the column mapping of `target` in evaluator_config. Only functions, and endpoints with one request per
+    row, accept a mapping.
 
     Raises:
         ConfigurationError: The target is of another kind, or an argument does not go with it.

@@ -106,7 +106,7 @@ def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
 
 
 def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector, read_text: ReadText) -> int:
-    """Add the call at a candidate to the collector, and return its end.
+    """Add the call that starts at a candidate to the collector, and return the position after it.
 
     Raises:
         _NoCallError: the candidate is text, data or a call of an unknown tool.
@@ -122,7 +122,7 @@ def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector,
 
 
 def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Read `[f(a=1), g()]`, as `_take_candidate` does."""
+    """Add the calls of a list, `[f(a=1), g()]`, and return its end. Raises like `_take_candidate`."""
     if not attempt.knows(candidate["listed"]) or not _ARGUMENTS_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
     attempt.format = "bfcl_text"
@@ -140,7 +140,7 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
 
 
 def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
-    """Read a JSON object or list with calls of tools, as `_take_candidate` does."""
+    """Add the calls in a JSON object or list, and return its end. Raises like `_take_candidate`."""
     try:
         value, end = value_at(body, start, "it")
     except UnreadableError:
@@ -160,7 +160,7 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
 
 def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Read a name and the arguments after it, as `_take_candidate` does."""
+    """Add the call of a name with arguments, and return its end. Raises like `_take_candidate`."""
     tool = _find_tool(candidate["action"] or candidate["named"], attempt)
     if tool is None:
         raise _NoCallError(candidate.end())
@@ -183,7 +183,7 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
 
 
 def _find_tool(written: str, attempt: CallCollector) -> tuple[str, int] | None:
-    """Return the tool that a written name means, and where the call begins in the written name; None without a tool.
+    """Return the tool that a written name means, and where the call begins in it, or None if no tool matches.
 
     Remains of removed tokens around the tool's name are ignored: the end of a sentence, an id, a word of the protocol.
     """
@@ -209,7 +209,7 @@ _DECORATION = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_res
 
 
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
-    """Read a text that is completely in backticks. Return False without a call in it."""
+    """Read a text that is completely in backticks. Return False if it contains no call."""
     quoted = _QUOTED.fullmatch(body)
     reading = read_text(quoted["text"]) if quoted else None
     if not reading or not reading.calls:

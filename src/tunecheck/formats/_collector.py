@@ -128,7 +128,7 @@ class CallCollector:
         best = max(fits.values(), default=0)
         fitting = [name for name, fit in fits.items() if fit == best >= 0 or len(fits) == 1]
         if len(fitting) != 1:
-            problem = "no tool fits its arguments"
+            problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"
             if fitting:
                 problem = f"{len(fitting)} tools fit its arguments equally well"
             raise UnreadableError(f"a call has the number {quoted(counter)} in place of a name, and {problem}")

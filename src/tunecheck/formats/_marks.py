@@ -108,8 +108,8 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             break
         if not family:
             family = profile
-            alike = (each for other in marks.profiles[mark] for each in other.marks)
-            call_marks = _mark_pattern((*alike, *family.within))
+            related_marks = (related for candidate in marks.profiles[mark] for related in candidate.marks)
+            call_marks = _mark_pattern((*related_marks, *family.within))
     if failures:
         raise failures[0]
     if family:

@@ -136,7 +136,7 @@ class Profile:
             position = self.shape.read(text, following, mark, collector)
 
     def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
-        """Return where the next call begins after the unreadable one at `collector.begun`, or None without one.
+        """Return where the next call begins after the unreadable one at `collector.begun`, or None if none follows.
 
         `collector.begun` is the position of the mark if its first call is unreadable, else that of a further call or of
         an object in a list. Only an object can be skipped, because its closing brace can be found.
@@ -155,7 +155,7 @@ class Profile:
         return start if mark_is_part_of_call else past(_OPENING, text, start + len(mark))
 
     def _skip_closing_marks(self, text: str, position: int) -> int | None:
-        """Return the end of the closing mark at this position, which a model may repeat, or None without one."""
+        """Return the end of the closing marks at this position, or None. A model may repeat its closing mark."""
         end = None
         while True:
             closing_mark = next((mark for mark in self.closes if text.startswith(mark, position)), None)

@@ -117,7 +117,7 @@ class TaggedCalls:
         """Convert an argument's text to the type in its tag (`kind`), or else to the parameter's type in the schema."""
         if kind in ("string", "true"):
             return value
-        if kind is not None:
+        if kind:
             try:
                 return decode(value)
             except UnreadableError:
@@ -128,7 +128,7 @@ class TaggedCalls:
         return _convert_if_typed(value, parameter)
 
     def _skip_closing_tags(self, text: str, position: int) -> int | None:
-        """Return the position after the call's closing tag, which a model may repeat, or None without the tag."""
+        """Return the position after the call's closing tag and its repetitions, or None without a closing tag."""
         closing = self.last.match(text, skip_space(text, position))
         if not closing:
             return None
@@ -160,11 +160,11 @@ class _ValueReader:
     def __init__(self, shape: TaggedCalls, text: str) -> None:
         self._shape, self._text = shape, text
         self._value_end = 0
-        """Start of the closing tag that was found last; it may be that of a later argument."""
+        """Where the value ends: the start of its closing tag, or of a later argument's if its own is missing."""
         self._after_value = 0
-        """End of this closing tag; equal to its start if the pattern matches without a tag."""
+        """The position after that closing tag and its repetitions; `_value_end` if the pattern matches empty text."""
         self._mention_end = 0
-        """End of the last closing tag that the value only mentions; 0 without one."""
+        """The end of the last closing tag that the value only mentions, or 0 if it mentions none."""
 
     def read(self, opening: re.Match[str]) -> tuple[str, int]:
         """Return a value and the position after it: after its closing tag or, if that is missing, at the next argument.
@@ -433,7 +433,7 @@ def _convert(text: str, schema: Schema | None) -> JSON:
 
 
 def _whole_number(text: str, types: frozenset[str]) -> int | None:
-    """Return the whole number in a text; None if it has none, or if the types do not allow it."""
+    """Return the whole number in a text, or None if it is no whole number or the types do not allow one."""
     match = _WHOLE_NUMBER.fullmatch(text) if types & {"integer", "number"} else None
     if not match or (match["fraction"] and "number" not in types):
         return None
@@ -449,7 +449,7 @@ def _guess_value(text: str) -> JSON:
 
 
 def _escaped_json(text: str) -> JSON:
-    """Return the value of JSON with escaped quotes (`{\"a\": 1}`), else that of a Python literal, else the text."""
+    r"""Return the value of JSON with escaped quotes (`{\"a\": 1}`), else that of a Python literal, else the text."""
     try:
         return decode(str(decode(f'"{text}"')))
     except UnreadableError:

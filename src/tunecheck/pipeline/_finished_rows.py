@@ -11,7 +11,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -174,6 +174,17 @@ class Verdict(msgspec.Struct, frozen=True):
     """The faults of a failed row: at least one."""
 
 
+def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
+    """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first.
+
+    `match` comes first only if the `kinds` of the run's rows include `call`, or are unknown (None).
+    """
+    evaluator = (declared or "").partition(".")[0]
+    default = "match" if kinds is None or "call" in kinds else ""
+    primary = next((name for name in (evaluator, default) if name in names), None)
+    return sorted(names, key=lambda name: name != primary)
+
+
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
     """Return the metric that decides an evaluator's pass or fail; None if it has no metric with a result.
 
@@ -306,7 +317,8 @@ class Failures:
     `causes` counts rows by cause, with the evidence in words; `reasons` counts failed rows without a cause, by the
     reason of their first failing evaluator. `errors` holds the errors by stage (`target`, or an evaluator's name).
     `faults` counts the faults of each evaluator by code; an evaluator's own reasons count by their text.
-    `simulated_answers` counts the rows with a simulated answer.
+    `simulated_answers` counts the rows with a simulated answer. `below_threshold` counts, by evaluator, the failed rows
+    with neither a cause nor a reason.
     """
 
     causes: dict[str, FailureGroup] = field(default_factory=dict)
@@ -314,10 +326,12 @@ class Failures:
     errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     simulated_answers: int = 0
+    below_threshold: dict[str, FailureGroup] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
         """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
         row_id, own = str(row.get("row_id")), ""
+        below: list[str] = []
         self.simulated_answers += row.get("outputs.simulated") is True
         for reader in readers:
             if reader.word(row) == "fail":
@@ -325,13 +339,19 @@ class Failures:
                 groups = self.faults.setdefault(reader.name, {})
                 for key, called in fault_groups(verdict.faults, verdict.reason).items():
                     _add_to_group(groups, key, called, row_id, verdict.reason)
-                    own = own or ("" if key == "below_threshold" else f"{reader.name}: {called}")
+                    if key == "below_threshold":
+                        below.append(reader.name)
+                    else:
+                        own = own or f"{reader.name}: {called}"
         for stage, key, words in errors_of(row):
             _add_to_group(self.errors.setdefault(stage, {}), key, key, row_id, words)
         if isinstance(code := row.get("cause"), str):
             _add_to_group(self.causes, code, cause_named(code).title, row_id, evidence_of(row))
         elif own:
             _add_to_group(self.reasons, own, own, row_id, "")
+        else:
+            for name in below:
+                _add_to_group(self.below_threshold, name, f"{name}: {title('below_threshold')}", row_id, "")
 
     def by_code(self, name: str) -> Counter[str]:
         """Return the number of failed rows by fault code; the evaluator's own reasons all count as `own`."""
@@ -339,6 +359,11 @@ class Failures:
         for key, group in self.faults.get(name, {}).items():
             codes["own" if key.startswith(_OWN_WORDS) else key] += group.rows
         return codes
+
+    @property
+    def target_errors(self) -> dict[str, str]:
+        """The target's error messages by the id of their example row."""
+        return {group.example: group.words for group in self.errors.get("target", {}).values()}
 
     @property
     def error_groups(self) -> list[FailureGroup]:

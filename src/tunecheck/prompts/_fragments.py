@@ -117,9 +117,12 @@ def join(texts: Iterable[str]) -> Fragment:
         if size > MAX_TEXT:
             raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
         for trusted, part in parts_of(text):
-            last_trusted, last_pieces = parts[-1] if parts else (None, [""])
-            must_stay_apart = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
-            if trusted != last_trusted or must_stay_apart:
+            if (
+                not parts
+                or trusted != parts[-1][0]
+                or isinstance(part, Inserted)
+                or isinstance(parts[-1][1][0], Inserted)
+            ):
                 parts.append((trusted, []))
             parts[-1][1].append(part)
     return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])

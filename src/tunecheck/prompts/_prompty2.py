@@ -93,7 +93,9 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
     }
     if required:
         schema["required"] = required
-    return {**schema, "additionalProperties": False} if strict else schema
+    if strict:
+        schema["additionalProperties"] = False
+    return schema
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
@@ -295,7 +297,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         secrets=secrets,
         notes=tuple(left_out),
         configuration={key: value for key, value in configuration.items() if key != "options"},
-        sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
+        sample={name: prompt_input.sample for name, prompt_input in inputs.items() if prompt_input.sample is not None},
         extra=read_judge(front),
         digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
         _file=file,

@@ -12,9 +12,8 @@ from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader
+from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, order_evaluators
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
-from tunecheck.results._first_screen import order_evaluators
 from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
@@ -75,7 +74,7 @@ class ReportedRun:
         rows_read: list[ResultRow] = []
         for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             rows_read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
-        yield from rows_read if positions is None else map(rows_read.__getitem__, positions)
+        yield from rows_read if positions is None else (rows_read[position] for position in positions)
 
     @cached_property
     def ground_truth(self) -> ValueReader:
@@ -157,8 +156,8 @@ def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: Evaluato
     if entry is not None:
         primary, metrics = entry.primary, entry.metrics or metrics
     pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
-    counted = primary or (metrics[0].name if metrics else name)
-    verdicts = VerdictReader(name, counted if pass_rate is None else pass_rate.metric)
+    default_metric = primary or (metrics[0].name if metrics else name)
+    verdicts = VerdictReader(name, default_metric if pass_rate is None else pass_rate.metric)
     alternatives = options.get("alternatives") is True if matches_calls else None
     return Evaluated(name, primary, metrics, verdicts, compares, alternatives)
 
@@ -240,6 +239,6 @@ def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> Ev
     """Return the roles of an evaluator's keys in a row, given as pairs of the name in its output and the key."""
     metric = evaluator.verdicts.metric
     start = f"outputs.{evaluator.name}.{metric}"
-    of_verdict = {f"{metric}{suffix}" for suffix in _VERDICT}
-    others = [(name, key) for name, key in keys if name not in of_verdict]
+    verdict_names = {f"{metric}{suffix}" for suffix in _VERDICT}
+    others = [(name, key) for name, key in keys if name not in verdict_names]
     return EvaluatorKeys(evaluator.verdicts, f"{start}_differences", f"{start}_properties", others, bool(keys))

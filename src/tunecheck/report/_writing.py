@@ -204,7 +204,8 @@ class _Report:
             columns = shapes.columns(row)
             details = self._reader.read(at, row, columns)
             self._table.add(row, columns, details)
-            self._failures.add(row, readers)
+            if self._run.folder is not None:  # other programs' results have no first screen
+                self._failures.add(row, readers)
             others = self._others.answers(at, details) if self._others is not None else {}
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})

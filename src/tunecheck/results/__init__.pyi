@@ -15,7 +15,7 @@ from ._opening import (
     read_run as read_run,
     read_runs as read_runs,
 )
-from ._run_lines import RunLine as RunLine, describe_run as describe_run
+from ._run_lines import RunLine as RunLine, describe_run as describe_run, with_interval as with_interval
 from ._table import (
     NONE as NONE,
     OWN_SOURCES as OWN_SOURCES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
@@ -13,14 +13,14 @@ from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, read_failures
+from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
 
 _KNOWN_CAUSE = " with a known cause"
-"""Limits a count of failed rows if other rows failed without a cause."""
+"""Follows a count of failed rows if it omits rows without a known cause."""
 
 _OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
 """Matches the type of an error whose text says all."""
@@ -102,21 +102,23 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
     columns = [*_columns(summary)]
     figures: dict[str, list[MainFigure]] = {}
-    for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary) or None):
+    for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary)):
         entry = manifest.evaluators[name]
         uncalibrated = is_uncalibrated(run.folder.parent, entry)
         figures[name] = [main_figure_of(name, entry, each.metrics, is_uncalibrated=uncalibrated) for each in columns]
     counts = failures.causes
     # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
-    other = _other_reason(failures, causes)
+    primary = next(iter(figures), "")
+    other = _other_reason(failures, causes, primary)
     main_cause = causes[0] if causes and other is None else None
+    qualifier = _KNOWN_CAUSE if failures.reasons or primary in failures.below_threshold else ""
     step = _next_step(run, manifest, summary, main_cause)
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures)),
-        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause),
+        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause, qualifier),
         next_step=f"Next, {step.purpose}:  {command_line([*step.command, *where])}",
-        table=_table(figures, causes, columns, f"failed rows{_KNOWN_CAUSE if failures.reasons else ''}"),
+        table=_table(figures, causes, columns, f"failed rows{qualifier}"),
         is_serving=step.is_serving,
     )
 
@@ -136,17 +138,6 @@ def _columns(summary: Metrics) -> Iterator[_Column]:
 def _row_kinds(summary: Metrics) -> Mapping[str, JSON]:
     """Return the metrics of each kind of row: `call`, `answer`; empty if no row has a ground truth."""
     return object_or_empty(object_or_empty(summary.get("by")).get("row_kind"))
-
-
-def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
-    """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first.
-
-    `match` comes first only if the `kinds` of the run's rows include `call`, or are unknown (None).
-    """
-    evaluator = (declared or "").partition(".")[0]
-    default = "match" if kinds is None or "call" in kinds else ""
-    primary = next((name for name in (evaluator, default) if name in names), None)
-    return sorted(names, key=lambda name: name != primary)
 
 
 # -- how many rows passed
@@ -199,17 +190,19 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
 # -- the main cause of failures
 
 
-def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | None:
+def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> FailureGroup | None:
     """Return an evaluator's own reason or an error if it explains more rows than the first of these causes.
 
-    Without causes, reasons and errors, return the scores below a threshold, or None if no row failed.
+    Scores of the primary evaluator below its threshold count as a reason; those of others only if nothing else failed.
+    Return None if a cause explains the most rows, or no row failed.
     """
     reasons = [*failures.reasons.values()]
     for stage, errors in failures.errors.items():
         reasons += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
-    if not reasons and not causes:  # a score below its threshold is neither a cause nor a reason
-        for name, faults in failures.faults.items():
-            reasons += [replace(fault, title=f"{name}: {fault.title}") for fault in faults.values()]
+    if primary in failures.below_threshold:
+        reasons.append(failures.below_threshold[primary])
+    elif not reasons and not causes:
+        reasons += failures.below_threshold.values()
     most_rows = failures.causes[causes[0]].rows if causes else 0
     return max((reason for reason in reasons if reason.rows > most_rows), key=lambda reason: reason.rows, default=None)
 
@@ -220,19 +213,22 @@ def _reason_sentence(reason: FailureGroup) -> str:
     return f"Main reason of failures: {clean(reason.title, 200).rstrip('.')} ({example})."
 
 
-def _cause_sentences(failures: Failures, code: str | None) -> str:
-    """Return the sentences on a cause: its rows, an example with its error, and advice. Without one, no row failed."""
+def _cause_sentences(failures: Failures, code: str | None, qualifier: str) -> str:
+    """Return the sentences on a cause: its rows, an example with its error, and advice.
+
+    If `code` is None, the sentence says that no row failed. `qualifier` follows the number of failed rows.
+    """
     if code is None:
         return "No row failed."
     group, cause = failures.causes[code], cause_named(code)
-    failed = sum(of_cause.rows for of_cause in failures.causes.values())
-    known = f"{plural(failed, 'failed row')}{_KNOWN_CAUSE if failures.reasons else ''}"
-    text = f"{clean(cause.title, 100)}, {group.rows:,} of {known}, e.g. {clean(group.example, 60)}"
+    failed = sum(each_group.rows for each_group in failures.causes.values())
+    failed_rows = f"{plural(failed, 'failed row')}{qualifier}"
+    text = f"{clean(cause.title, 100)}, {group.rows:,} of {failed_rows}, e.g. {clean(group.example, 60)}"
     if cause.side == "serving":
         text += ", a problem of serving"
-    target_errors = {error.example: error.words for error in failures.errors.get("target", {}).values()}
-    if group.example in target_errors:
-        text += f" ({clean(_OWN_ERROR.sub('', target_errors[group.example]), 200)})"
+    target_error = failures.target_errors.get(group.example)
+    if target_error is not None:
+        text += f" ({clean(_OWN_ERROR.sub('', target_error), 200)})"
     end = "" if cause.advice.endswith("?") else "."
     return f"Main cause of failures: {text}. {cause.advice[:1].upper()}{cause.advice[1:]}{end}"
 
@@ -241,7 +237,7 @@ def _cause_sentences(failures: Failures, code: str | None) -> str:
 
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, main_cause: str | None) -> _NextStep:
-    """Return the next step: to fix serving or errors, to leave the simulation, to compare, or to look at the rows."""
+    """Return the next step: check the endpoint, retry errors, evaluate a real endpoint, compare, or open the report."""
     endpoint = str((manifest.target or {}).get("name") or "")
     command = (command_of(manifest.command) or "evaluate").split()
     if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
@@ -279,14 +275,14 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
 # -- the table
 
 
-def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column], failed: str) -> Table:
-    """Return the table of main figures and causes of failures; `failed` is the label of the rows with a cause."""
-    table_rows = [*_evaluator_rows(figures, columns[0].metrics), *_cause_rows(causes, columns, failed)]
+def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column], failed_label: str) -> Table:
+    """Return the table of main figures and causes of failures; `failed_label` names the rows with a cause."""
+    table_rows = [*_evaluator_rows(figures, columns[0].metrics), *_cause_rows(causes, columns, failed_label)]
     return Table(["", *(column.head for column in columns)], table_rows, below=_footer(figures, causes))
 
 
 def _evaluator_rows(figures: MainFigures, metrics: Metrics) -> Iterator[list[Sentence]]:
-    """Yield the table row of each evaluator. A pass rate of all rows follows the count of passed rows."""
+    """Yield the table row of each evaluator. In the first cell, a rate follows its count: `31 of 46  67.4%`."""
     for name, (overall, *by_kind) in islice(figures.items(), _MOST_EVALUATORS):
         label = clean(name, 60)
         if overall.is_uncalibrated:
@@ -298,10 +294,10 @@ def _evaluator_rows(figures: MainFigures, metrics: Metrics) -> Iterator[list[Sen
         yield [Words(label, "strong", foreign=True), cell, *(figure.text for figure in by_kind)]
 
 
-def _cause_rows(causes: Sequence[str], columns: Sequence[_Column], failed: str) -> Iterator[list[Sentence]]:
-    """Yield the table row of all rows with a cause, labelled `failed`, then those of the most frequent causes."""
+def _cause_rows(causes: Sequence[str], columns: Sequence[_Column], failed_label: str) -> Iterator[list[Sentence]]:
+    """Yield the table row of all rows with a cause, labelled `failed_label`, then those of the most frequent causes."""
     if causes:
-        yield [failed, *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
+        yield [failed_label, *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
     for cause in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(cause).title, 60)}"
         yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]
@@ -336,7 +332,10 @@ def number_text(value: JSON) -> str:
 
 
 def main_figure_of(name: str, entry: EvaluatorEntry, metrics: Metrics, *, is_uncalibrated: bool = False) -> MainFigure:
-    """Return an evaluator's pass rate without its interval, else its main mean, from a run's or group's metrics."""
+    """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics.
+
+    `with_interval` adds the interval of a rate.
+    """
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
         return MainFigure(name, True, rate, is_uncalibrated=is_uncalibrated)
@@ -349,5 +348,5 @@ def _main_keys(name: str, entry: EvaluatorEntry, metrics: Metrics) -> Iterator[s
     """Yield the keys of an evaluator's metrics, the most important first."""
     yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
     own = (key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}."))
-    # Means of the evaluator's results come first. scored_count begins what is no main figure: counts and aggregates.
+    # Means of the evaluator's results come first; `scored_count` and all keys after it are counts and aggregates.
     yield from takewhile(lambda key: key != "scored_count", own)

@@ -75,9 +75,10 @@ def with_interval(figure: MainFigure, metrics: Mapping[str, JSON]) -> MainFigure
     """
     scored = metrics.get(f"{figure.evaluator}.scored_count")
     is_repeated = f"{figure.evaluator}.pass_at_1" in metrics
-    if not figure.is_rate or is_repeated or not isinstance(scored, int) or not 0 <= (figure.value or 0) <= 1:
+    rate = figure.value if figure.is_rate else None
+    if rate is None or is_repeated or not isinstance(scored, int) or not 0 <= rate <= 1:
         return figure
-    share = wilson(round((figure.value or 0) * scored), scored)
+    share = wilson(round(rate * scored), scored)
     return replace(figure, low=share.low, high=share.high)
 
 
@@ -108,7 +109,7 @@ def _seconds(manifest: RunFile) -> float | None:
 def _cost(usage: JSON) -> Mapping[str, float] | None:
     """Return the cost of a run by currency; None if a price or token count is unknown, or nothing was paid for."""
     sums: defaultdict[str, float] = defaultdict(float)
-    for spending in usage.values() if isinstance(usage, dict) else ():
+    for spending in object_or_empty(usage).values():
         if isinstance(spending, dict):
             cost, currency = spending.get("cost"), spending.get("currency")
             if not isinstance(cost, (int, float)) or spending.get("uncounted_calls"):

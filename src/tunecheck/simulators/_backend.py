@@ -222,10 +222,13 @@ class Backends:
         """The constants that extend rows with long context.
 
         Raises:
-            DataError: no benchmark here provides them.
+            DataError: this object has no `long_context`.
         """
         if self.long_context is None:
-            raise DataError("a row needs the texts of long context: install the plug-in of the benchmark that has them")
+            raise DataError(
+                "a row needs the texts of long context: pass Backends(long_context=…), or use Services, which finds "
+                "those of an installed benchmark"
+            )
         return self.long_context()
 
     def find(self, name: str) -> type[Simulator]:

@@ -6,6 +6,7 @@ from ._model import (
     Cell as Cell,
     Chart as Chart,
     Check as Check,
+    CheckEnd as CheckEnd,
     Interval as Interval,
     Part as Part,
     Sentence as Sentence,

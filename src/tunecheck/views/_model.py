@@ -97,6 +97,9 @@ class Chart:
 Part: TypeAlias = Text | Table | Chart
 
 
+CheckEnd: TypeAlias = Literal["failure", "error", "skipped"]
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A condition that a run must meet, with the finding; `ended` is None if it was met."""
@@ -104,7 +107,7 @@ class Check:
     group: str
     name: str
     found: str
-    ended: Literal["failure", "error", "skipped"] | None
+    ended: CheckEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +258,8 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
             spare = [current - limit for current, limit in zip(widths, limits, strict=True)]
             if max(spare) <= 0:
                 break
-            widest = max(range(len(spare)), key=lambda position: (spare[position], position))
-            widths[widest] -= 1
+            loosest = max(range(len(spare)), key=lambda position: (spare[position], position))
+            widths[loosest] -= 1
     return widths
 
 

@@ -163,7 +163,7 @@ def as_list(value: JSON) -> list[JSON]:
 
 
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
-    """Return values of the schema's type, numbers as whole numbers within its limits; parts get plausible values."""
+    """Return values of the schema's type. Numbers respect its limits; lists and objects get plausible parts."""
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
@@ -177,14 +177,21 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
         for key in chosen:
             values = plain_values(f"{place}.{key}", properties[key], random, function, held)
             fresh = [each for each in values if each not in made.values()]
-            # If none is left, `held` is not passed again: it would offer the same values.
+            # If every value is used already, leave out `held`, which would offer the same values again.
             made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
         return [made]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
         least, most = schema.get("minimum"), schema.get("maximum")
-        high = math.floor(most) if isinstance(most, (int, float)) else None
-        low = math.ceil(least) if isinstance(least, (int, float)) else min(0, high or 0)
-        return [random.randint(low, max(low, low + 50 if high is None else high)) for _ in range(3)]
+        lower = least if isinstance(least, (int, float)) else None
+        upper = most if isinstance(most, (int, float)) else None
+        if lower is None:
+            lower = 0 if upper is None or upper >= 0 else upper - 50
+        if upper is None:
+            upper = lower + 50
+        low, high = math.ceil(lower), math.floor(upper)
+        if kind == "number" and low > high:  # no whole number lies between the limits
+            return [random.uniform(lower, upper) for _ in range(3)]
+        return [random.randint(low, max(low, high)) for _ in range(3)]
     return _PLAIN.get(str(kind), _PLAIN["string"])
 
 

@@ -75,7 +75,7 @@ class FoundryUpload(AzureUpload):
                 continue
             return candidate, reply
         taken = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results are taken"
-        raise UploadError(RESERVE, f"{taken}; look in Foundry what registered them", status=409)
+        raise UploadError(RESERVE, f"{taken}; check in Foundry who registered them", status=409)
 
     def _register(self, version: int, address: str) -> None:
         """Register the uploaded files as a version of the result, and record that."""

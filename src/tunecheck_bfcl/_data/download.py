@@ -54,7 +54,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
 
 
 def _holds_other_files(folder: Path) -> bool:
-    """Return True if a folder has files that are no copy of the data, or if its path is not a folder's."""
+    """Return True if the path is a file or a broken link, or a folder with files that are not a copy of the data."""
     if folder.is_dir():
         return [path.name for path in folder.iterdir()] not in ([], ["bfcl_eval"])
     return folder.exists() or folder.is_symlink()

@@ -25,8 +25,8 @@ _MAX_LOGARITHM_BITS = 14_000
 
 _MAX_ROOT_DIGITS = 10_000
 _MAX_BITS = 14_300  # Python does not convert larger integers to text, so they cannot be results
-_REFUSED_PAIR = "both arguments must be numbers"
-_REFUSED_VALUE = "the value must be a number"
+_NOT_TWO_NUMBERS = "both arguments must be numbers"
+_NOT_A_NUMBER = "the value must be a number"
 
 _METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
 _FACTORS = {
@@ -64,7 +64,7 @@ class MathAPI(Simulator):
             a: The first number.
             b: The second number.
         """
-        return {"result": _try(lambda: a + b, _REFUSED_PAIR)}
+        return {"result": _try(lambda: a + b, _NOT_TWO_NUMBERS)}
 
     @tool
     def subtract(self, a: float, b: float) -> dict[str, float]:
@@ -74,7 +74,7 @@ class MathAPI(Simulator):
             a: The number to take from.
             b: The number to take away.
         """
-        return {"result": _try(lambda: a - b, _REFUSED_PAIR)}
+        return {"result": _try(lambda: a - b, _NOT_TWO_NUMBERS)}
 
     @tool
     def multiply(self, a: float, b: float) -> dict[str, float]:
@@ -84,7 +84,7 @@ class MathAPI(Simulator):
             a: The first number.
             b: The second number.
         """
-        return {"result": _number(a, _REFUSED_PAIR) * _number(b, _REFUSED_PAIR)}
+        return {"result": _number(a, _NOT_TWO_NUMBERS) * _number(b, _NOT_TWO_NUMBERS)}
 
     @tool
     def divide(self, a: float, b: float) -> dict[str, float]:
@@ -96,7 +96,7 @@ class MathAPI(Simulator):
         """
         if b == 0:
             raise SimulatorError("nothing can be divided by 0")
-        return {"result": _try(lambda: a / b, _REFUSED_PAIR)}
+        return {"result": _try(lambda: a / b, _NOT_TWO_NUMBERS)}
 
     @tool
     def power(self, base: float, exponent: float) -> dict[str, float | complex]:
@@ -108,7 +108,7 @@ class MathAPI(Simulator):
         """
         if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
             raise SimulatorError("the result has too many digits")
-        return {"result": _try(lambda: base**exponent, _REFUSED_PAIR)}
+        return {"result": _try(lambda: base**exponent, _NOT_TWO_NUMBERS)}
 
     @tool
     def percentage(self, part: float, whole: float) -> dict[str, float]:
@@ -120,7 +120,7 @@ class MathAPI(Simulator):
         """
         if whole == 0:
             raise SimulatorError("there is no percentage of a whole of 0")
-        return {"result": _try(lambda: part / whole * 100, _REFUSED_PAIR)}
+        return {"result": _try(lambda: part / whole * 100, _NOT_TWO_NUMBERS)}
 
     @tool
     def absolute_value(self, number: float) -> dict[str, float]:
@@ -226,7 +226,7 @@ class MathAPI(Simulator):
             unit_in: The unit it is in: km, m, cm, mm, um or nm.
             unit_out: The unit to convert it into, one of the same.
         """
-        number = _number(value, _REFUSED_VALUE)
+        number = _number(value, _NOT_A_NUMBER)
         if unit_in not in _METRES or unit_out not in _METRES:
             raise SimulatorError(_no_conversion(unit_in, unit_out))
         return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
@@ -240,7 +240,7 @@ class MathAPI(Simulator):
             unit_in: The unit it is in: in, ft, yd, miles, lb, fahrenheit, cm, m, km, kg or celsius.
             unit_out: The unit to convert it into.
         """
-        number = _number(value, _REFUSED_VALUE)
+        number = _number(value, _NOT_A_NUMBER)
         if unit_in == unit_out:
             return {"result": number}
         if (unit_in, unit_out) == ("celsius", "fahrenheit"):

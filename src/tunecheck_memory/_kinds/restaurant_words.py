@@ -37,7 +37,7 @@ _NO_GUEST = re.compile(
     # "may I bring you", "feel free", "I would recommend"
     r"|\b(?:how (?:can|may) i|(?:can|could|may) i (?:get|bring|offer|serve|help|interest) you|may i suggest|feel free"
     r"|i (?:can|could) (?:help|assist|suggest|recommend|offer)|i(?:'d| would)? (?:recommend|suggest)"
-    # "would you like", "you might want to try", "our restaurant offers"
+    # "would you like", "you might want to try", "we offer"
     r"|would you like|do you prefer|what would you|let me know (?:what|which|if)"
     r"|you (?:may|might|can|could) (?:also |want to |like to )*(?:enjoy|choose|try|consider|order|have)"
     r"|(?:we|our restaurant) (?:offer|have|serve))\b"
@@ -82,7 +82,7 @@ _NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
 _THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
 
 # Words that name neither a dish nor a drink.
-_FILLERS = frozenset(
+_STOP_WORDS = frozenset(
     "a an and the of with in or de la al i i'll i'd we like have to please would for my me some then can could get you "
     "thank instead go take pot glass cup can bottle drink be that it this with also just".split()
 )
@@ -154,8 +154,8 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
     if not numbers and _is_brief(reply):
         numbers = _distinct_entries(sentences)
     if numbers:
-        called = {number: names.own_words(number, reply) if are_drinks else entries[number] for number in numbers}
-        return [_item(are_drinks, name, number, entries[number]) for number, name in called.items()]
+        item_names = {number: names.own_words(number, reply) if are_drinks else entries[number] for number in numbers}
+        return [_item(are_drinks, name, number, entries[number]) for number, name in item_names.items()]
     for sentence in ordering:
         words = _stems(_ORDERS.sub(" ", sentence.text))
         if words:
@@ -229,7 +229,10 @@ class _Names:
         return [*sorted(positions, key=positions.__getitem__), *(each for each in written if each in self._entries)]
 
     def _most_alike(self, words: Sequence[str]) -> tuple[int, set[str]] | None:
-        """Return the number of the entry whose name is most alike, with the words that they share; None without any."""
+        """Return the number of the entry whose name is most similar to the words, and the words in both.
+
+        Return None if no entry is similar enough.
+        """
         best = process.extractOne(" ".join(words), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS)
         if best is None:
             return None
@@ -248,7 +251,7 @@ class _Names:
 
 
 def _recalls_all(drinks: JSON, reply: str) -> bool:
-    """Return True if the reply names each of the drinks, and says of none that it is forgotten."""
+    """Return True if the reply names every drink, and nothing in it says that the guest forgot or is unsure."""
     names = [drink for drink in drinks if isinstance(drink, str)] if isinstance(drinks, list) else []
     if not names or _FORGOT.search(reply):
         return False
@@ -266,7 +269,7 @@ def _recalls(drink: str, reply: str) -> bool:
 
 def _stems(text: str) -> list[str]:
     """Return the words of a text that name things, in lower case and without a plural's s."""
-    words = [word for word in _WORD.findall(text.lower()) if word not in _FILLERS]
+    words = [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
     return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 
 

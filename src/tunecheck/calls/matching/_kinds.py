@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from tunecheck._json import JSON
@@ -208,7 +209,7 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
         return None
     words = text.casefold().replace("-", " ").split()
     total = group = count = 0  # the finished thousands, the group in progress, and the number of words read
-    for word, following in zip(words, [*words[1:], ""], strict=False):
+    for word, following in pairwise([*words, ""]):
         value = _WORDS.get(word)
         if value is not None and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and value < 10)):
             group += value
@@ -309,7 +310,7 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
     if measure is None:
         return _is_temperature(with_unit.unit) and _degrees(with_unit.value, bare.value)
     dimension, factor = measure
-    return any(_close(with_unit.value * factor, bare.value * other) for other in _UNITS[dimension].values())
+    return any(_close(with_unit.value * factor, bare.value * bare_factor) for bare_factor in _UNITS[dimension].values())
 
 
 def _units_converted(one: _Quantity, other: _Quantity) -> bool:
@@ -430,9 +431,10 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     actual_moments = list(_moments(actual)) if expected_moments else []
     both = (expected_moments, actual_moments)
     ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in both)
-    same_order = ambiguous and len({frozenset(moment.mark for moment in moments) for moments in both}) == 1
+    marks, other_marks = ({moment.mark for moment in moments} for moments in both)
+    needs_same_order = ambiguous and marks == other_marks
     return any(
-        one.equals(other) and (not same_order or one.order == other.order)
+        one.equals(other) and (not needs_same_order or one.order == other.order)
         for one in expected_moments
         for other in actual_moments
     )

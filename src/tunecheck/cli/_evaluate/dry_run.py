@@ -16,9 +16,9 @@ from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._execution import Execution
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
+from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.pipeline._mapping import row_kind_reader, value_reader
 from tunecheck.pipeline._scoring import BoundEvaluator
-from tunecheck.results._first_screen import order_evaluators
 from tunecheck.statistics._decisions import smallest_binary
 
 _JUDGEMENT = 400
@@ -111,7 +111,8 @@ def estimate(execution: Execution) -> RunEstimate:
     )
     for row in execution.dataset.rows():
         estimated.rows += 1
-        kinds.add(row_kind(row.values, {}))
+        if "call" not in kinds:  # only that matters, and reading a kind parses calls
+            kinds.add(row_kind(row.values, {}))
         expected = ground_truth(row.values, {})
         length = None if expected is None else _length(expected)
         if execution.target is not None:

@@ -79,7 +79,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    jobs = [prepare(of_endpoint, trust, invocation) for of_endpoint in each_endpoint(options)]
+    jobs = [prepare(run_options, trust, invocation) for run_options in each_endpoint(options)]
     if options.dry_run:
         for job in jobs:
             _show_estimate(job)
@@ -98,7 +98,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 
 def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
-    """Run a job with its plug-ins' steps before and after it, and write the output files that its options name."""
+    """Run a job, let plug-ins act before and after it, and write the output files that its options name."""
     options = job.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
@@ -151,8 +151,8 @@ def _show_estimate(job: PreparedRun) -> None:
     recorded = job.recorded
     estimated = estimate(job.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
     if job.options.json:
-        power: list[JSON] = [] if job.base is None else [of_rate.as_json() for of_rate in job.base.power]
-        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
+        powers: list[JSON] = [] if job.base is None else [power.as_json() for power in job.base.power]
+        print_json({**estimated.as_json(), "simulated": job.simulated, "power": powers})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
     print(f"evaluators: {', '.join(map(clean, job.evaluators))}")
@@ -163,7 +163,7 @@ def _show_estimate(job: PreparedRun) -> None:
 def _power_lines(job: PreparedRun) -> list[str]:
     """Return a line for each pass rate: the power of the gate against a run; empty without such a gate."""
     base = job.base
-    return [] if base is None else [f"{base.flag}: {clean(str(of_rate), 400)}" for of_rate in base.power]
+    return [] if base is None else [f"{base.flag}: {clean(str(power), 400)}" for power in base.power]
 
 
 def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
@@ -211,8 +211,9 @@ def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Cor
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
-    """Return how many recorded answers and verdicts were reused: "" if none were and no option asked for it.
+    """Return how many recorded answers and verdicts were reused.
 
+    Return "" if none were and no option asked for reuse.
     `counts` has their number by kind, such as `{"answers": 5}`.
     """
     reused = " and ".join(plural(count, kind.removesuffix("s")) for kind, count in counts.items() if count)

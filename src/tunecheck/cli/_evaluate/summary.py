@@ -19,7 +19,21 @@ from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
 from tunecheck.results import main_figure_of, number_text
-from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of, words_of
+from tunecheck.views import (
+    SIMULATED,
+    Cell,
+    Check,
+    CheckEnd,
+    Part,
+    Sentence,
+    Style,
+    Table,
+    Text,
+    View,
+    Words,
+    text_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,9 +165,10 @@ def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
 
 def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[Sentence]]) -> Table:
     """Return the table of several runs; with more than two, its cells have only rates, which fit beside each other."""
-    rows: list[list[Sentence]] = [[label, *cells] for label, cells in by_label.items()]
-    if len(names) > 2:
-        rows = [[label, *([*words_of(cell)][-1] for cell in cells)] for label, cells in by_label.items()]
+    rows: list[list[Sentence]] = []
+    for label, cells in by_label.items():
+        shown = cells if len(names) <= 2 else [[*words_of(cell)][-1] for cell in cells]
+        rows.append([label, *shown])
     return Table(["", *(clean(name, 30) for name in names)], rows)
 
 
@@ -319,7 +334,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
     A row counts under its cause, or without a cause under its evaluators' first reason.
     """
     cells: list[Sequence[Sentence]] = []
-    errors_by_row = {group.example: group.words for group in failures.errors.get("target", {}).values()}
+    target_errors = failures.target_errors
     advised: set[str] = set()
     for side, head in _HEADS.items():
         codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
@@ -327,7 +342,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
         for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
             cause, group = cause_named(code), failures.causes[code]
             title = Words(f"  {clean(cause.title, 100)}  ")
-            cells.append(_failure_line(title, group, rows, errors_by_row.get(group.example, "")))
+            cells.append(_failure_line(title, group, rows, target_errors.get(group.example, "")))
             if cause.advice not in advised:
                 cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
                 advised.add(cause.advice)
@@ -381,7 +396,7 @@ def _checks(page: RunPage) -> Iterator[Check]:
     only if all rows have an error.
     """
     for outcome in page.gates:
-        problem: Literal["error", "failure", "skipped"] | None = None if outcome.met else "failure"
+        problem: CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.undecided == "pass" else "error"
         yield Check("tunecheck.gates", outcome.gate, outcome.told, problem)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 
 from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._json import JSON, canonical, dumps, plain
+from tunecheck._json import JSON, canonical, dumps, plain, text_or_json
 from tunecheck._messages import clean
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import check
@@ -348,7 +348,7 @@ class AnswerForm:
             raise JudgementError(f"it has a value that cannot be stored: {error}") from None
         assert isinstance(values, dict)
         reason = values.get(self._output.reason) if self._output.reason is not None else None
-        words = reason if reason is None or isinstance(reason, str) else dumps(reason).decode()
+        words = None if reason is None else text_or_json(reason)
         said = values.get(self._output.score)
         if said is None and values.get("status") == _SKIPPED:
             return JudgeAnswer(values, None, None, words)

@@ -62,7 +62,7 @@ def _tokens_without_punkt(text: str) -> list[str] | None:
         tokens += known.at_sentence_end if known.ends_sentence else known.inside_sentence
         sentence_ended = known.ends_sentence
     known = _tokenise(last_piece)
-    if not known.ends_text or (sentence_ended and last_piece[0] in _CLOSING):
+    if not known.may_end_text or (sentence_ended and last_piece[0] in _CLOSING):
         return None
     return [*tokens, *known.at_sentence_end]
 
@@ -100,8 +100,8 @@ class _Piece(NamedTuple):
     """Its tokens if it is the last piece of its sentence."""
     ends_sentence: bool | None
     """Whether its sentence ends with it if more text follows; None if only Punkt can tell."""
-    ends_text: bool
-    """Whether it can be the last piece of a text without Punkt: no sentence ends inside it."""
+    may_end_text: bool
+    """Whether a text that ends with this piece can be tokenised without Punkt."""
 
 
 _CLOSING = frozenset("])}>\"'")
@@ -125,15 +125,15 @@ def _tokenise_anew(piece: str) -> _Piece:
     plain = _PLAIN_WORD.match(piece)
     if plain and plain["word"].lower() not in _SHORT_FORMS:
         tokens = (plain["word"], plain["mark"]) if plain["mark"] else (plain["word"],)
-        return _Piece(tokens, tokens, ends_sentence=False, ends_text=True)
+        return _Piece(tokens, tokens, ends_sentence=False, may_end_text=True)
     # Between two neutral words, no rule treats the piece as the beginning or end of a sentence.
     inside_sentence = tuple(sentence_tokens(f"x {piece} x")[1:-1])
     at_sentence_end = tuple(sentence_tokens(f"x {piece}")[1:])
     if _CLOSING.issuperset(piece):
-        ends_text = False  # the full stop before it may be in another piece
+        may_end_text = False  # the full stop before it may be in another piece
     else:
-        ends_text = not _END_INSIDE.search(piece) or _QUOTED_END.match(piece) is not None
-    return _Piece(inside_sentence, at_sentence_end, _ends_sentence(piece), ends_text)
+        may_end_text = not _END_INSIDE.search(piece) or _QUOTED_END.match(piece) is not None
+    return _Piece(inside_sentence, at_sentence_end, _ends_sentence(piece), may_end_text)
 
 
 _cached_piece = lru_cache(maxsize=1 << 15)(_tokenise_anew)
