@@ -340,8 +340,8 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: paired_binary([1, 0], [1]), r"give as many of the new run \(1\) as of the base \(2\)"),
-        (lambda: paired_scores([1.0], []), r"give as many of the new run \(0\) as of the base \(1\)"),
+        (lambda: paired_binary([1, 0], [1]), r"give as many values of the new run \(1\) as of the base \(2\)"),
+        (lambda: paired_scores([1.0], []), r"give as many values of the new run \(0\) as of the base \(1\)"),
         (lambda: paired_binary([1, 0.5], [1, 0]), r"number 1 is 0\.5"),
         (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be between 0 and 1"),

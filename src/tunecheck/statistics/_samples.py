@@ -100,8 +100,7 @@ def differences(base: Floats, new: Floats) -> Floats:
     """
     if len(base) != len(new):
         raise ValueError(
-            f"rows are compared in pairs, but the base has {len(base)} values and the new run {len(new)}: give equal "
-            "numbers"
+            f"rows are compared in pairs: give as many values of the new run ({len(new)}) as of the base ({len(base)})"
         )
     with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
