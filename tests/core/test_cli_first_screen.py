@@ -159,8 +159,9 @@ def test_data_without_calls_has_the_first_evaluator_as_primary_metric_everywhere
     (small / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = ("evaluate", "--dataset", "texts.jsonl", "--response-column", "response", "--evaluators", "f1_score,match")
     assert inside(small, *run, "--dry-run", "--json").json()["primary"] == "f1_score"
-    assert "f1_score: 1 of 2 rows passed (50.0%)." in inside(small, *run, COLUMNS="300").out
-    assert inside(small, "compare", "last", "last", "--json").json()["decision"]["metric"] == "f1_score"
+    for name in ("old", "new"):
+        assert "f1_score: 1 of 2 rows passed (50.0%)." in inside(small, *run, "--name", name, COLUMNS="300").out
+    assert inside(small, "compare", "old", "new", "--json").json()["decision"]["metric"] == "f1_score"
 
 
 def test_rows_that_failed_without_a_known_cause_are_not_among_those_that_causes_are_counted_from(small: Path) -> None:

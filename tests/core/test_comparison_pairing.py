@@ -9,7 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, NothingPairsError, compare
+from tunecheck import ConfigurationError, NothingPairsError, compare, select
 
 Rows = Sequence[Sequence[Any]]
 
@@ -185,9 +185,18 @@ def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None
     assert "their ids differ, such as '1' and '2'" in other.value.why
 
 
-def test_a_run_held_against_itself_is_noted(tmp_path: Path) -> None:
+def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
-    assert f"{base.name} is compared with itself" in compare(base, base).notes
+    for decide in (compare, select):
+        with pytest.raises(ConfigurationError, match=r"two of the runs are the same .*: give each run once"):
+            decide(base, base)
+
+
+def test_a_run_with_a_limit_is_noted_because_it_may_be_the_newest_of_its_name_by_mistake(tmp_path: Path) -> None:
+    rows, commands = [("1", "x", True)], ({"limit": 1}, {"bfcl_run": {"limit": 1}})
+    runs = [run(tmp_path, name, rows, command=command) for name, command in zip("ab", commands, strict=True)]
+    noted = [note for note in compare(*runs).notes if "--limit 1" in note]
+    assert [note.partition(" ")[0] for note in noted] == [folder.name for folder in runs]
 
 
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:

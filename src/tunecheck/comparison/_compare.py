@@ -335,8 +335,6 @@ def _notes(pair: RunPair, metrics: Sequence[MetricComparison]) -> Iterator[str]:
     """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
     base, new = pair.base, pair.new
     yield from _stopping_notes(pair, [each.key for each in metrics if each.tested])
-    if base.info.place == new.info.place != "memory":
-        yield f"{base.info.id} is compared with itself"
     if pair.clusters is not None:
         yield str(pair.clusters)
     yield from (*base.info.notes, *new.info.notes)

@@ -135,7 +135,15 @@ class Runs:
     """Runs in order, one of them the base; any two runs can be paired."""
 
     def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
-        """Keep the tables; `base` is the position of the base among them."""
+        """Keep the tables; `base` is the position of the base among them.
+
+        Raises:
+            ConfigurationError: two tables are of the same run.
+        """
+        places = [table.info.place for table in tables if table.info.place != "memory"]
+        for place in places:
+            if places.count(place) > 1:
+                raise ConfigurationError(f"two of the runs are the same ({place}): give each run once")
         self.tables = tables
         self.settings = settings
         self.base_place = base

@@ -12,14 +12,14 @@ import msgspec
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import CallsRead
+from tunecheck._files import CallsRead, RunFile
 from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
 from tunecheck.results._table import AskedRows, AzureFile, GivenRows, OpenedRun, ResultsFile, RunInfo, RunTable
 from tunecheck.runs._manifest import changed_since
-from tunecheck.runs._store import Run, find_run
+from tunecheck.runs._store import COMMAND_KEYS, Run, command_of, find_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,9 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
 
 
 def _run_folder(run: Run) -> OpenedRun:
-    """Open a run's folder, completed by plug-ins; a note says if its rows have changed or are from before a resume.
+    """Open a run's folder, completed by plug-ins.
+
+    Notes say if its rows have changed, are from before a resume, or are not all rows of the data.
 
     Raises:
         ConfigurationError: the run has no results.
@@ -154,7 +156,7 @@ def _run_folder(run: Run) -> OpenedRun:
         rows=0,
         simulated=manifest.simulated,
         created=manifest.created,
-        notes=tuple(filter(None, [since or changed_since(run, manifest)])),
+        notes=tuple(filter(None, [since or changed_since(run, manifest), _limit_note(run, manifest)])),
         stopped=manifest.stopped,
         calls=_calls_read(run),
     )
@@ -169,6 +171,15 @@ def _run_folder(run: Run) -> OpenedRun:
         manifest.dataset.name,
     )
     return _open_with_plugins(run.folder, opened) or opened
+
+
+def _limit_note(run: Run, manifest: RunFile) -> str | None:
+    """Return a note if `--limit` left out rows, because the run may be the newest of a name by mistake; else None."""
+    own = manifest.command.get(COMMAND_KEYS.get(command_of(manifest.command) or "", ""))
+    limit = (own if isinstance(own, Mapping) else manifest.command).get("limit")
+    if limit is None:
+        return None
+    return f"{run.id} has only the first rows of its data (--limit {limit}): to use all, give the id of another run"
 
 
 def _calls_read(run: Run) -> CallsRead | None:
