@@ -288,8 +288,8 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("attacked")
     names = {"__proto__": hostile_judge, "</script><script>alert(1)</script>": hostile_judge}
     given: dict[str, Any] = {"evaluators": names, "target": thinking, "group_by": ["note"], "tags": {"<i>": "</i>"}}
-    run = make_run(folder, attacked_rows(), "<b>x", **given)
-    return report_of(run, folder, against=run)
+    base, run = (make_run(folder, attacked_rows(), "<b>x", **given) for _ in range(2))
+    return report_of(run, folder, against=base)
 
 
 def test_every_row_opens_and_nothing_in_it_runs(browser: Browser, attacked: Path) -> None:
