@@ -1,7 +1,7 @@
 """Typed matching of calls: find the expected calls, and the arguments that differ, with place and kind.
 
-_match (`match_calls` and faults) uses _pairing (which calls belong together) and _values (policies and differences);
-_kinds classifies wrong values.
+_match has `match_calls` and makes the faults. It compares arguments with _values (policies and differences), which
+classifies wrong values with _kinds. Both pair the items of two lists with _pairing.
 """
 
 from tunecheck._lazy import attach_stub

@@ -11,4 +11,5 @@ from ._match import (
     named_arguments as named_arguments,
     schema_faults as schema_faults,
 )
-from ._values import Difference as Difference, MatchPolicy as MatchPolicy, assign as assign
+from ._pairing import assign as assign
+from ._values import Difference as Difference, MatchPolicy as MatchPolicy

@@ -1,13 +1,14 @@
-"""Typed comparison of arguments under a policy: missing, unexpected and wrong values with place and kind."""
+"""Compare the arguments of calls under a policy: missing, unexpected and wrong values, with place and kind.
+
+`_match.py` compares the paired calls with `ValueComparison`, which yields a `Difference` for each deviation.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tunecheck._errors import ConfigurationError
@@ -16,124 +17,9 @@ from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import Schema
 from tunecheck.calls._strict_json import MAX_DEPTH
 from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
+from tunecheck.calls.matching._pairing import Positions, assign, pair_equal, unpaired
 
-# -- the cheapest assignment of one list to another
-
-Positions = list[tuple[int, int]]
-"""Pairs of positions: of an expected and an actual call or value."""
-
-_INFINITE = 1 << 62
-
-
-def assign(costs: Sequence[Sequence[int]]) -> Positions:
-    """Give each row a column of its own at the least total cost; on the longer side, some stay unpaired.
-
-    Returns (row, column) by row. Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of
-    Jonker and Volgenant 1987): time in O(short² × long).
-    """
-    if not costs or not costs[0]:
-        return []
-    rows, columns = len(costs), len(costs[0])
-    if rows > columns:
-        return sorted((row, column) for column, row in assign([*zip(*costs, strict=True)]))
-    row_of = _augmenting_path(costs, rows, columns)
-    return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
-
-
-def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """Give each row a column at the least total cost; there are at least as many columns as rows.
-
-    Returns the row of each column, both counted from 1 (0: no row). Column 0 contains the row being placed.
-    """
-    row_of = [0] * (columns + 1)
-    row_price = [0] * (rows + 1)
-    column_price = [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        came_from, column = _shortest_path(costs, row_of, row_price, column_price)
-        while column:
-            row_of[column] = row_of[came_from[column]]
-            column = came_from[column]
-    return row_of
-
-
-def _shortest_path(
-    costs: Sequence[Sequence[int]], row_of: list[int], row_price: list[int], column_price: list[int]
-) -> tuple[list[int], int]:
-    """Find the cheapest chain of moves that gives the row in column 0 a free column.
-
-    Returns the column before each column in the chain, and the free column. Updates the prices so that all reduced
-    costs (cost minus both prices) stay at least 0.
-    """
-    columns = len(row_of)
-    distance = [_INFINITE] * columns
-    came_from = [0] * columns
-    reached = [0]
-    waiting = list(range(1, columns))
-    column = 0
-    while row_of[column]:
-        row = row_of[column]
-        line, base = costs[row - 1], row_price[row]
-        nearest, step = 0, _INFINITE
-        for other in waiting:
-            reduced = line[other - 1] - base - column_price[other]
-            if reduced < distance[other]:
-                distance[other] = reduced
-                came_from[other] = column
-            if distance[other] < step:
-                nearest, step = other, distance[other]
-        for done in reached:
-            row_price[row_of[done]] += step
-            column_price[done] -= step
-        for other in waiting:
-            distance[other] -= step
-        waiting.remove(nearest)
-        reached.append(nearest)
-        column = nearest
-    return came_from, column
-
-
-def align(costs: Sequence[Sequence[int | None]]) -> Positions:
-    """Return as many pairs (row, column) as possible, both rising, with the least total cost.
-
-    None marks an impossible pair. The recurrence of the longest common subsequence takes O(rows × columns) time.
-    """
-    rows = len(costs)
-    columns = len(costs[0]) if rows else 0
-    best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # (minus pairs, cost) of the rest from that cell
-    for row in range(rows - 1, -1, -1):
-        line, below = best[row], best[row + 1]
-        for column in range(columns - 1, -1, -1):
-            choice = min(below[column], line[column + 1])
-            cost = costs[row][column]
-            if cost is not None:
-                pairs, total = below[column + 1]
-                choice = min(choice, (pairs - 1, total + cost))
-            line[column] = choice
-    return _trace_back(costs, best)
-
-
-def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
-    """Return the pairs of the best alignment.
-
-    `best[row][column]` is (minus the number of pairs, their cost) of the best alignment of the rest from there on.
-    """
-    pairs: Positions = []
-    row = column = 0
-    while row < len(best) - 1 and column < len(best[0]) - 1:
-        cost = costs[row][column]
-        after, total = best[row + 1][column + 1]
-        if cost is not None and best[row][column] == (after - 1, total + cost):
-            pairs.append((row, column))
-            row, column = row + 1, column + 1
-        elif best[row][column] == best[row + 1][column]:
-            row += 1
-        else:
-            column += 1
-    return pairs
-
-
-# -- policies, and values compared by them
+# -- policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +68,8 @@ class MatchPolicy:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check(field.name, getattr(self, field.name), switch=isinstance(field.default, bool))
+            check = _check_switch if isinstance(field.default, bool) else _check_tolerance
+            check(field.name, getattr(self, field.name))
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> MatchPolicy:
@@ -212,34 +99,19 @@ class MatchPolicy:
         return asdict(self)
 
 
-def _check(name: str, value: object, *, switch: bool) -> None:
-    """Raise ConfigurationError unless the policy's value is a bool (`switch`) or a finite number of at least 0."""
-    if switch:
-        if not isinstance(value, bool):
-            raise ConfigurationError(f"the matching policy {name} must be true or false, not {value!r}")
-    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+def _check_switch(name: str, value: object) -> None:
+    """Raise ConfigurationError unless the policy's value is a bool."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"the matching policy {name} must be true or false, not {value!r}")
+
+
+def _check_tolerance(name: str, value: object) -> None:
+    """Raise ConfigurationError unless the policy's value is a finite number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         raise ConfigurationError(f"the matching policy {name} must be a number of at least 0, not {value!r}")
 
 
-_MOST_STEPS = 1_000_000  # values compared in one comparison: hostile lists could require billions
-_MOST_ITEMS = 100  # most differing items of lists compared in any order
-_MAY_BE_LEFT_OUT = ""  # in possible answers of the Berkeley Function Calling Leaderboard
-
-_Differ: TypeAlias = Callable[[JSON, JSON, "_Spot"], Iterator["Difference"]]
-
-
-class _Spot(NamedTuple):
-    """A place in the arguments, with its schema."""
-
-    place: tuple[str | int, ...]
-    schema: Schema | None
-
-    def inside(self, step: str | int) -> _Spot:
-        """Return the place of a member (by name) or an item (by index) of this value, with its schema if known."""
-        schema = self.schema
-        if schema is not None:
-            schema = schema.item(step) if isinstance(step, int) else schema.property(step)
-        return _Spot((*self.place, step), schema)
+# -- differences under a policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +137,28 @@ class Difference:
         return "".join(parts).removeprefix(".")
 
 
+_MOST_STEPS = 1_000_000  # values compared in one comparison: hostile lists could require billions
+_MOST_ITEMS = 100  # most differing items of lists compared in any order
+_MAY_BE_LEFT_OUT = ""  # in possible answers of the Berkeley Function Calling Leaderboard
+
+
+class _Spot(NamedTuple):
+    """A place in the arguments, with its schema."""
+
+    place: tuple[str | int, ...]
+    schema: Schema | None
+
+    def inside(self, step: str | int) -> _Spot:
+        """Return the place of a member (by name) or an item (by index) of this value, with its schema if known."""
+        schema = self.schema
+        if schema is not None:
+            schema = schema.item(step) if isinstance(step, int) else schema.property(step)
+        return _Spot((*self.place, step), schema)
+
+
+_Compare: TypeAlias = Callable[[JSON, JSON, _Spot], Iterator[Difference]]
+
+
 class ValueComparison:
     """Compares values under one policy. Work is bounded: values beyond the bound count as different.
 
@@ -274,73 +168,176 @@ class ValueComparison:
     def __init__(self, policy: MatchPolicy, *, explain: bool = True) -> None:
         self._policy = policy
         self._explain = explain
-        self._steps = _MOST_STEPS
+        self._steps_left = _MOST_STEPS
 
     def arguments(
         self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
     ) -> Iterator[Difference]:
         """Yield the differences of a call's arguments: the expected ones in order, then the unexpected ones."""
-        return self._members(expected, actual, _Spot((), schema), any_of=self._policy.alternatives)
-
-    def _may_lack(self, name: str, expected: JSON, spot: _Spot) -> bool:
-        """Return whether an expected argument may be omitted: "" or a value that equals omission is accepted."""
-        accepted = expected if isinstance(expected, list) else [expected]
-        return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, spot) for one in accepted)
-
-    def _is_like_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
-        """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
-        if value is None and self._policy.null_equals_absent:
-            return True
-        default = spot.schema.default(name) if spot.schema else None
-        return self._is_default(value, default, spot.inside(name)) if default else False
-
-    def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
-        return default is not None and self._policy.use_defaults and _is_empty(self._value(default[0], value, spot))
+        compare = self._members_with_alternatives if self._policy.alternatives else self._members
+        return compare(expected, actual, _Spot((), schema))
 
     @property
     def exhausted(self) -> bool:
         """True if the comparison stopped because values were too large."""
-        return self._steps < 0
+        return self._steps_left < 0
 
-    def _members(
-        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot, *, any_of: bool
-    ) -> Iterator[Difference]:
-        """Yield the differences of two objects' members; with `any_of`, each expected value is a list of accepted
-        values.
-        """
-        differ, may_lack = (self._any_of, self._may_lack) if any_of else (self._value, self._is_like_absent)
-        for name, value in expected.items():
-            if name not in actual:
-                if not may_lack(name, value, spot):
-                    yield Difference((*spot.place, name), "missing", expected=value, any_of=any_of)
-            elif any_of or not plainly_same(value, actual[name]):
-                yield from differ(value, actual[name], spot.inside(name))
-        for name, value in actual.items():
-            if name not in expected and not self._is_like_absent(name, value, spot):
-                yield Difference((*spot.place, name), "unexpected", actual=value)
+    def _spend(self, steps: int = 1) -> bool:
+        """Count these steps of work, and return whether they are within the bound."""
+        self._steps_left -= steps
+        return self._steps_left >= 0
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
         """Yield the differences of two values, also inside objects and lists.
 
         Once the comparison has reached its work limit, a value counts as different without being compared.
         """
-        if not self._step() or len(spot.place) > MAX_DEPTH:
+        if not self._spend() or len(spot.place) > MAX_DEPTH:
             yield Difference(spot.place, "wrong", "other", expected, actual)
         elif isinstance(expected, dict) and isinstance(actual, dict):
-            yield from self._members(expected, actual, spot, any_of=False)
+            yield from self._members(expected, actual, spot)
         elif isinstance(expected, list) and isinstance(actual, list):
             yield from self._items(expected, actual, spot, self._value)
         elif not self._same_scalar(expected, actual, spot.schema):
             kind = kind_of_wrong(expected, actual) if self._explain else "other"
             yield Difference(spot.place, "wrong", kind, expected, actual)
 
+    # -- objects
+
+    def _members(self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot) -> Iterator[Difference]:
+        """Yield the differences of two objects' members."""
+        for name, value in expected.items():
+            if name not in actual:
+                if not self._equals_absent(name, value, spot):
+                    yield Difference((*spot.place, name), "missing", expected=value)
+            elif not plainly_same(value, actual[name]):
+                yield from self._value(value, actual[name], spot.inside(name))
+        yield from self._unexpected_members(expected, actual, spot)
+
+    def _unexpected_members(
+        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot
+    ) -> Iterator[Difference]:
+        for name, value in actual.items():
+            if name not in expected and not self._equals_absent(name, value, spot):
+                yield Difference((*spot.place, name), "unexpected", actual=value)
+
+    def _equals_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
+        """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
+        if value is None and self._policy.null_equals_absent:
+            return True
+        default = spot.schema.default(name) if spot.schema else None
+        return default is not None and self._is_default(value, default, spot.inside(name))
+
+    def _is_default(self, value: JSON, default: tuple[JSON], spot: _Spot) -> bool:
+        return self._policy.use_defaults and _is_empty(self._value(default[0], value, spot))
+
+    # -- lists of accepted values
+
+    def _members_with_alternatives(
+        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot
+    ) -> Iterator[Difference]:
+        """Yield the differences of two objects' members, where each expected value is a list of accepted values."""
+        for name, accepted in expected.items():
+            if name in actual:
+                yield from self._any_of(accepted, actual[name], spot.inside(name))
+            elif not self._may_be_left_out(name, accepted, spot):
+                yield Difference((*spot.place, name), "missing", expected=accepted, any_of=True)
+        yield from self._unexpected_members(expected, actual, spot)
+
+    def _may_be_left_out(self, name: str, expected: JSON, spot: _Spot) -> bool:
+        """Return whether an expected argument may be omitted: "" or a value that equals omission is accepted."""
+        accepted = expected if isinstance(expected, list) else [expected]
+        return _MAY_BE_LEFT_OUT in accepted or any(self._equals_absent(name, value, spot) for value in accepted)
+
+    def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        """Yield the difference from a list of accepted values; nothing if the value is accepted."""
+        accepted = expected if isinstance(expected, list) else [expected]
+        choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
+        nearest: list[Difference] = []
+        for choice in choices:
+            differences = list(self._accepted_value(choice, actual, spot))
+            if not differences:
+                return
+            if not nearest or _rank(differences) < _rank(nearest):
+                nearest = differences
+        if len(accepted) == 1:
+            yield from nearest
+            return
+        default = spot.schema.own_default() if spot.schema else None
+        if _MAY_BE_LEFT_OUT in accepted and default is not None and self._is_default(actual, default, spot):
+            return
+        kind = min((difference.kind or "other" for difference in nearest), key=KINDS.index, default="other")
+        yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
+
+    def _accepted_value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        """Yield the differences from one accepted value.
+
+        The members of its objects are lists of accepted values again, as in BFCL's possible answers.
+        """
+        if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._spend():
+            yield from self._members_with_alternatives(expected, actual, spot)
+        elif (
+            isinstance(expected, list) and isinstance(actual, list) and any(isinstance(item, dict) for item in expected)
+        ):
+            yield from self._items(expected, actual, spot, self._accepted_value)
+        else:
+            yield from self._value(expected, actual, spot)
+
+    # -- lists
+
+    def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
+        """Yield the differences of two lists, item by item or, under the policy, in any order.
+
+        `compare` yields the differences of two items. The whole list is one difference if the lengths differ, if only
+        the order differs, or beyond the work limit.
+        """
+        if len(expected) != len(actual) or not self._spend(len(expected)):
+            yield Difference(spot.place, "wrong", "other", expected, actual)
+            return
+        differences = _item_differences(expected, actual, spot, compare)
+        first = next(differences, None)
+        if first is None:
+            return
+        any_order = self._policy.ignore_list_order
+        if self._explain or any_order:
+            if not self._spend(_count_values(expected) + _count_values(actual)):
+                yield Difference(spot.place, "wrong", "other", expected, actual)
+                return
+            equal = pair_equal(expected, actual)
+            if any_order:
+                if self._same_in_any_order(expected, actual, equal, spot.inside(0), compare):
+                    return
+            elif len(equal) == len(expected):
+                yield Difference(spot.place, "wrong", "list_order", expected, actual)
+                return
+        yield first
+        yield from differences
+
+    def _same_in_any_order(
+        self, expected: list[JSON], actual: list[JSON], equal: Positions, item: _Spot, compare: _Compare
+    ) -> bool:
+        """Return whether the items can be paired so that each pair is equal under the policy.
+
+        `equal` are pairs of items that are known to be equal.
+        """
+        if self._policy.transitive:  # otherwise an equal item may be the only partner of another item
+            expected, actual = unpaired(expected, actual, equal)
+        if len(expected) > _MOST_ITEMS or not self._spend(len(expected) ** 2):
+            return False
+        # cost 1 for a pair that differs: the cheapest pairing shows if one without differences exists
+        costs = [[int(not _is_empty(compare(one, other, item))) for other in actual] for one in expected]
+        return not any(costs[row][column] for row, column in assign(costs))
+
+    # -- texts, numbers, booleans and nulls
+
     def _same_scalar(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
         """Return whether two values that are no objects or lists are equal under the policy."""
         if plainly_same(expected, actual):
             return True
         if isinstance(expected, str) and isinstance(actual, str):
-            return self._spelling(expected) == self._spelling(actual)
-        if self._policy.number_text_equals_number and isinstance(expected, str) != isinstance(actual, str):
+            return self._counted_text(expected) == self._counted_text(actual)
+        if self._policy.number_text_equals_number:
+            # One side is a text at most; two texts were compared above.
             expected = number_of_text(expected) if isinstance(expected, str) else expected
             actual = number_of_text(actual) if isinstance(actual, str) else actual
         if isinstance(expected, bool) or isinstance(actual, bool):
@@ -349,7 +346,8 @@ class ValueComparison:
             return self._same_number(expected, actual, schema)
         return False
 
-    def _spelling(self, text: str) -> str:
+    def _counted_text(self, text: str) -> str:
+        """Return a text without the case and white space that the policy ignores."""
         text = text.casefold() if self._policy.ignore_case else text
         return "".join(text.split()) if self._policy.ignore_whitespace else text
 
@@ -359,110 +357,11 @@ class ValueComparison:
             if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
                 return True
             return schema is not None and schema.says_number()
-        if not self._policy.tolerant or not _finite(expected) or not _finite(actual):
+        if not self._policy.tolerant or not _is_finite(expected) or not _is_finite(actual):
             return False
         wanted = _decimal(expected)
         relative = _decimal(self._policy.relative_tolerance) * abs(wanted)
         return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
-
-    def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the difference from a list of accepted values; nothing if the value is accepted.
-
-        Nested objects contain lists of accepted values again, as in BFCL's possible answers.
-        """
-        accepted = expected if isinstance(expected, list) else [expected]
-        choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
-        nearest: list[Difference] = []
-        for choice in choices:
-            differences = list(self._possible(choice, actual, spot))
-            if not differences:
-                return
-            if not nearest or _rank(differences) < _rank(nearest):
-                nearest = differences
-        default = spot.schema.own_default() if spot.schema else None
-        if len(accepted) == 1:
-            yield from nearest
-        elif _MAY_BE_LEFT_OUT not in accepted or not self._is_default(actual, default, spot):
-            kind = min((one.kind or "other" for one in nearest), key=KINDS.index, default="other")
-            yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
-
-    def _possible(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences from one accepted value; inside its objects, members are lists of accepted values
-        again.
-        """
-        if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._step():
-            yield from self._members(expected, actual, spot, any_of=True)
-        elif isinstance(expected, list) and isinstance(actual, list) and any(isinstance(one, dict) for one in expected):
-            yield from self._items(expected, actual, spot, self._possible)
-        else:
-            yield from self._value(expected, actual, spot)
-
-    def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, differ: _Differ) -> Iterator[Difference]:
-        """Yield the differences of two lists, item by item or, under the policy, in any order.
-
-        The whole list is one difference if the lengths differ, if only the order differs, or beyond the work limit.
-        """
-        if len(expected) != len(actual) or not self._step(len(expected)):
-            yield Difference(spot.place, "wrong", "other", expected, actual)
-            return
-        pairs = enumerate(zip(expected, actual, strict=True))
-        differing = ((at, one, other) for at, (one, other) in pairs if not plainly_same(one, other))
-        differences = (each for at, one, other in differing for each in differ(one, other, spot.inside(at)))
-        any_order = self._policy.ignore_list_order
-        first = next(differences, None)
-        if first is None:
-            return
-        if self._explain or any_order:
-            if not self._step(_weight(expected) + _weight(actual)):
-                yield Difference(spot.place, "wrong", "other", expected, actual)
-                return
-            equal = pair_equal(expected, actual)
-            if len(equal) == len(expected) and not any_order:
-                yield Difference(spot.place, "wrong", "list_order", expected, actual)
-                return
-            if any_order and self._same_in_any_order(expected, actual, equal, spot.inside(0), differ):
-                return
-        yield first
-        yield from differences
-
-    def _same_in_any_order(
-        self, expected: list[JSON], actual: list[JSON], equal: Positions, item: _Spot, differ: _Differ
-    ) -> bool:
-        """Return whether the items can be paired so that each pair is equal under the policy.
-
-        `equal` are pairs of items that are known to be equal.
-        """
-        if self._policy.transitive:  # otherwise an equal item may be the only partner of another item
-            rows, columns = ({pair[side] for pair in equal} for side in (0, 1))
-            expected = [each for at, each in enumerate(expected) if at not in rows]
-            actual = [each for at, each in enumerate(actual) if at not in columns]
-        if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
-            return False
-        # cost 1 for a pair that differs: the cheapest pairing shows if one without differences exists
-        costs = [[not _is_empty(differ(one, other, item)) for other in actual] for one in expected]
-        return not any(costs[row][column] for row, column in assign(costs))
-
-    def _step(self, steps: int = 1) -> bool:
-        self._steps -= steps
-        return self._steps >= 0
-
-
-def _is_empty(differences: Iterator[Difference]) -> bool:
-    return next(differences, None) is None
-
-
-def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
-    """Return a key that is lower for fewer and milder differences."""
-    return len(differences), min(KINDS.index(one.kind or "other") for one in differences)
-
-
-def _weight(items: list[JSON]) -> int:
-    """Return the number of values in a list, counting those inside its items."""
-    waiting: list[JSON] = list(items)
-    for value in waiting:
-        if isinstance(value, (dict, list)):
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-    return len(waiting)
 
 
 def plainly_same(expected: JSON, actual: JSON) -> bool:
@@ -472,32 +371,34 @@ def plainly_same(expected: JSON, actual: JSON) -> bool:
     return type(expected) is type(actual) and not isinstance(expected, (dict, list)) and expected == actual
 
 
-def frozen(value: JSON, depth: int = 0) -> Hashable:
-    """Return a hashable stand-in for a value, equal only for equal type and content: `1`, `1.0`, `True` differ.
-
-    A value nested deeper than `MAX_DEPTH` equals nothing.
-    """
-    if isinstance(value, (bool, float)):
-        return (type(value), value)
-    if isinstance(value, dict):
-        items = ((key, frozen(item, depth + 1)) for key, item in value.items())
-        return (dict, frozenset(items)) if depth <= MAX_DEPTH else object()
-    if isinstance(value, list):
-        return (list, *(frozen(item, depth + 1) for item in value)) if depth <= MAX_DEPTH else object()
-    return value
+def _item_differences(expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
+    for index, (wanted, given) in enumerate(zip(expected, actual, strict=True)):
+        if not plainly_same(wanted, given):
+            yield from compare(wanted, given, spot.inside(index))
 
 
-def pair_equal(ones: Sequence[JSON], others: Sequence[JSON]) -> Positions:
-    """Return the positions of values with the same type and content as pairs; each value is used once, in order."""
-    waiting: dict[Hashable, list[int]] = defaultdict(list)
-    for position in reversed(range(len(others))):
-        waiting[frozen(others[position])].append(position)
-    keys = enumerate(map(frozen, ones))
-    return [(position, waiting[key].pop()) for position, key in keys if waiting.get(key)]
+def _is_empty(differences: Iterator[Difference]) -> bool:
+    return next(differences, None) is None
 
 
-def _finite(number: float) -> bool:
-    return isinstance(number, int) or isfinite(number)
+def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
+    """Return a key that is lower for fewer and milder differences."""
+    return len(differences), min(KINDS.index(difference.kind or "other") for difference in differences)
+
+
+def _count_values(items: list[JSON]) -> int:
+    """Return the number of values in a list, counting those inside its items."""
+    values: list[JSON] = list(items)
+    for value in values:  # grows while it is read, because nested values are appended
+        if isinstance(value, dict):
+            values.extend(value.values())
+        elif isinstance(value, list):
+            values.extend(value)
+    return len(values)
+
+
+def _is_finite(number: float) -> bool:
+    return isinstance(number, int) or math.isfinite(number)  # isfinite refuses integers beyond the largest float
 
 
 def _decimal(number: float) -> Fraction:
