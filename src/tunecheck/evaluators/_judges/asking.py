@@ -163,8 +163,8 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     worse = -1 if higher_is_better else 1
     winner = max(counts, key=lambda score: (counts[score], worse * score))
     typical = next(judgement for score, judgement in scored if score == winner)
-    said = (judgement.answer.said for _, judgement in scored)
-    votes = Counter(map(text_or_json, said))
+    written = (judgement.answer.written_score for _, judgement in scored)
+    votes = Counter(map(text_or_json, written))
     return Combined(winner, typical, 1 - counts[winner] / len(scores), dict(votes))
 
 
