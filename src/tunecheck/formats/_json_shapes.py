@@ -1,6 +1,8 @@
 """Calls in JSON values: objects that are calls, replies and messages that contain calls, and BFCL's dicts.
 
 The keys of an object decide whether it is a call or data. Definitions of tools look like calls, but have no arguments.
+`read_calls` passes values to `read_value`, and the readers of texts pass JSON inside texts to `take_value`. Endpoints
+read replies with the functions for messages.
 """
 
 import re
@@ -22,206 +24,15 @@ from tunecheck.formats._spellings import (
     take_named,
 )
 
-# -- where APIs keep calls, reasoning and messages
-
 _Object: TypeAlias = Mapping[Any, Any]  # any keys and values: from a user, or decoded from JSON
-
-_THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
-_THOUGHT_LISTS = ("reasoning_details", "thinking_blocks")
-REASONING_FIELDS = (*_THOUGHT_TEXTS, *_THOUGHT_LISTS)
-"""The fields of a message with the reasoning. Several fields often contain the same text."""
-
-
-# -- single calls -----------------------------------------------------------------------------------------------------
-
-FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
-_BARE_KEYS = {"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"}
-_IDS = ("call_id", "tool_call_id", "toolUseId", "id")
-
-
-@dataclass(frozen=True, slots=True)
-class CallShape:
-    """The shape of one call as an object of an API.
-
-    Args:
-        format: the format's name.
-        arguments: possible keys of the arguments.
-        type: the object's `type`, if the API has one.
-        inside: the path of keys to the object with name and arguments. The id may be in any object on this path.
-        needs: required keys of the inner object.
-        name: the key of the name.
-        also: a further condition for the whole object.
-        ambiguous: data may have the same shape.
-    """
-
-    format: str
-    arguments: tuple[str, ...]
-    type: str | None = None
-    inside: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ("name",)
-    name: str = "name"
-    also: Callable[[_Object], bool] | None = None
-    ambiguous: bool = False
-
-    def matches(self, item: _Object) -> bool:
-        """Return whether the object is a call in this shape."""
-        if self.type is not None and item.get("type") != self.type:
-            return False
-        held: Any = item
-        for key in self.inside:
-            held = held.get(key)
-            if not isinstance(held, dict):
-                return False
-        return all(key in held for key in self.needs) and (self.also is None or self.also(item))
-
-    def take(self, item: _Object, collector: CallCollector) -> None:
-        """Add the call to the collector. A call of Command's tool for answering directly is not counted."""
-        held, identity = item, first_of(item, *_IDS)
-        for key in self.inside:
-            held = held[key]
-            identity = first_of(held, *_IDS) or identity
-        name = held.get(self.name)
-        if self.name == "tool_name" and isinstance(name, str) and name in ANSWERING:
-            return
-        collector.ambiguous = collector.ambiguous or self.ambiguous
-        if self.name == "recipient_name":
-            collector.add_tool_use(self.format, held)
-        else:
-            collector.add(self.format, name, first_of(held, *self.arguments), identity)
-
-
-def _is_bare(item: _Object) -> bool:
-    return "parameters" not in item and _BARE_KEYS.issuperset(item)
-
-
-def _is_llama(item: _Object) -> bool:
-    """Return whether an object is Llama's `{"name", "parameters"}`, but not the definition of a function."""
-    name, parameters = item["name"], item["parameters"]
-    if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):
-        return False
-    return "arguments" not in item and bool(FUNCTION_NAME.fullmatch(name)) and not is_definition(parameters)
-
-
-LEGACY = CallShape(
-    "function_call", ("arguments",), inside=("function_call",), needs=(), also=lambda item: "role" not in item
-)
-_SHAPES = (
-    CallShape("openai", ("arguments",), inside=("function",), needs=("name", "arguments")),
-    CallShape("openai", ("arguments",), inside=("function",), also=lambda item: "id" in item),  # no arguments
-    CallShape("anthropic", ("input",), type="tool_use"),
-    CallShape("gemini", ("args",), inside=("functionCall",), needs=()),
-    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),  # Gemini's Python client
-    CallShape("bedrock", ("input",), inside=("toolUse",), needs=()),
-    CallShape("openai", ("arguments",), type="function_call"),  # the Responses API
-    CallShape("azure_agent", ("arguments", "args"), type="tool_call"),  # and LangChain's
-    CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call", "function"), needs=()),
-    CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call",), needs=()),
-    CallShape("tool_uses", ("parameters",), needs=("recipient_name",), name="recipient_name"),
-    CallShape(
-        "command_r",
-        ("parameters",),
-        needs=("tool_name", "parameters"),
-        name="tool_name",
-        also=lambda item: isinstance(item["parameters"], dict),
-        ambiguous=True,
-    ),
-    LEGACY,
-    CallShape("function_call", ("arguments",), needs=("name", "arguments"), also=_is_bare, ambiguous=True),
-    CallShape("llama", ("parameters",), needs=("name", "parameters"), also=_is_llama, ambiguous=True),
-)
-"""Shapes in order of priority. A tool definition looks like OpenAI's call, but has neither arguments nor an id."""
-
-
-_BY_KEY = tuple(((shape.inside or shape.needs)[0], shape) for shape in _SHAPES)
-_KEYS = frozenset(key for key, _ in _BY_KEY)
-
-
-def shape_of(item: _Object) -> CallShape | None:
-    """Return the shape of an object that is one call, or None if it is something else."""
-    if _KEYS.isdisjoint(item):
-        return None
-    return next((shape for key, shape in _BY_KEY if key in item and shape.matches(item)), None)
-
-
-# -- messages ---------------------------------------------------------------------------------------------------------
-
-
-def content_of(message: Mapping[str, Any]) -> object:
-    """Return the content of a message: a text or a list of parts (under `parts` in Gemini's messages)."""
-    content = message.get("content")
-    return message.get("parts") if content is None else content
-
-
-def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
-    """Collect the model's reasoning from the fields of a message."""
-    said = (text for key in _THOUGHT_TEXTS if isinstance(text := message.get(key), str) and text.strip())
-    lists = map(message.get, _THOUGHT_LISTS)
-    listed = (text for items in lists if isinstance(items, list) and (text := "\n".join(_texts(items))))
-    thought = next(said, None) or next(listed, None)
-    if thought is not None:
-        collector.thoughts.append(thought.strip())
-
-
-def take_part(part: Mapping[str, Any], collector: CallCollector) -> bool:
-    """Collect a part of a message if it is a call or reasoning. Return False for any other part."""
-    if isinstance(held := part.get("reasoningContent"), dict):
-        collector.thoughts += _texts([held.get("reasoningText")])
-    elif part.get("type") in ("thinking", "reasoning") or part.get("thought") is True:
-        collector.thoughts += _texts([part])
-    elif shape := shape_of(part):
-        shape.take(part, collector)
-    else:
-        return False
-    return True
-
-
-def text_of(part: Mapping[str, Any]) -> str:
-    """Return the text of a part of a message, or an empty text."""
-    text = part.get("text") if part.get("type") in (None, "text", "output_text") else None
-    return text if isinstance(text, str) else ""
-
-
-_REASONS = ("stop_reason", "stopReason", "finish_reason")
-
-
-def message_of(reply: Mapping[str, Any]) -> object:
-    """Return the message in Gemini's (`candidates`) or Bedrock's (`output`) reply, or None."""
-    candidates, output = reply.get("candidates"), reply.get("output")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    content = first.get("content", {} if "finishReason" in first else None) if isinstance(first, dict) else None
-    if isinstance(content, dict):
-        return {"role": "model", **content}
-    message = output.get("message") if isinstance(output, dict) else None
-    return {"role": "assistant", **message} if isinstance(message, dict) and "content" in message else None
-
-
-def reason_of_end(reply: Mapping[str, Any]) -> str | None:
-    """Return the finish reason in a reply of Anthropic, Bedrock, Gemini or Cohere, or None."""
-    candidates = reply.get("candidates")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    told = (*(reply.get(key) for key in _REASONS), first.get("finishReason") if isinstance(first, dict) else None)
-    return next((reason for reason in told if isinstance(reason, str)), None)
-
-
-def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
-    """Return the texts in a list of reasoning items: texts, or objects with a text or (if `nested`) a list of texts."""
-    texts: list[str] = []
-    for item in items:
-        held = [item.get(key) for key in ("thinking", "text", "summary")] if isinstance(item, dict) else [item]
-        for value in held:
-            if isinstance(value, list) and nested:
-                texts += _texts(value, nested=False)
-            elif isinstance(value, str) and value.strip():
-                texts.append(value.strip())
-    return texts
-
-
-_SPEAKERS = frozenset({"assistant", "model"})
-_ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
+_List: TypeAlias = list[Any] | tuple[Any, ...]
 
 
 def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
-    """Return the reading of a value, or None if it is data. `strict`: the user chose a format."""
+    """Return the reading of a value, or None if it is data. `strict`: the user chose a format.
+
+    `read_text` reads the text of a message without other calls.
+    """
     collector = CallCollector(tools, strict=strict)
     try:
         return collector.reading() if take_value(value, collector, read_text) else None
@@ -236,9 +47,12 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
     Raises:
         UnreadableError: the value is a call that cannot be read.
     """
-    if not (collector.gated and is_bfcl(value)) and _take_shape(value, collector, read_text):
+    if not collector.gated:
+        return _take_shape(value, collector, read_text)
+    # Data may look like BFCL's dicts. If tools are known, their names decide.
+    if not _is_bfcl(value) and _take_shape(value, collector, read_text):
         return True
-    calls = offered_calls(value, collector, read_text) if collector.gated else []
+    calls = offered_calls(value, collector, read_text)
     for name, arguments in calls:
         collector.add("bfcl", name, arguments)
     return bool(calls)
@@ -247,8 +61,6 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
 def _take_shape(value: object, collector: CallCollector, read_text: ReadText) -> bool:
     """Collect the calls and texts of a dict or list. Return False if it is data, not calls or messages.
 
-    `read_text` reads the text of a message without other calls.
-
     Raises:
         UnreadableError: the keys say that the value is a call, but it cannot be read.
     """
@@ -256,68 +68,71 @@ def _take_shape(value: object, collector: CallCollector, read_text: ReadText) ->
         return _take_list(value, collector, read_text)
     if not isinstance(value, dict):
         return False
-    if not _ENVELOPES.isdisjoint(value) and _take_envelope(value, collector, read_text):
+    if not _ENVELOPE_KEYS.isdisjoint(value) and _take_envelope(value, collector, read_text):
         return True
     shape = shape_of(value)
-    if shape:
+    if shape is not None:
         shape.take(value, collector)
-        if shape is LEGACY:
+        if shape is _LEGACY:
             _add_content(value, collector)
-    elif _is_message(value):
+        return True
+    if _is_message(value):
         _take_message(value, collector, read_text)
-    return shape is not None or _is_message(value)
+        return True
+    return False
 
 
 # -- envelopes: objects around calls ----------------------------------------------------------------------------------
 
-_ENVELOPES = frozenset(
+_ENVELOPE_KEYS = frozenset(
     """tool_uses tool_calls message choices response body output required_action candidates content parts
     messages""".split()
 )
 
 
 def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
-    if isinstance(value.get("tool_uses", 0), (int, float)):  # missing, or a count in data
-        return _take_reply(value, collector, read_text)
-    collector.format = collector.format or "tool_uses"
-    for use in _as_list(value["tool_uses"], "tool_uses"):
-        collector.add_tool_use("tool_uses", use)
-    _add_content(value, collector)
-    return True
+    """Collect an object with tool uses, an object with tool calls but no role, the values inside a reply, or a list of
+    parts with a call.
 
-
-def _take_reply(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Collect an object with tool calls but no role, the values inside a reply, or a list of parts with a call.
-
-    Return False for anything else; a message is left to the caller.
+    Return False for any other object; a message is left to the caller.
 
     Raises:
         UnreadableError: a call cannot be read, or the reply has an error's status.
     """
-    # Without tool calls, 0 stands in; in data, the key may have their number.
-    if not _is_message(value) and not isinstance(value.get("tool_calls", 0), (int, float)):
+    if _holds_calls(value, "tool_uses"):
+        collector.format = collector.format or "tool_uses"
+        for use in _as_list(value["tool_uses"], "tool_uses"):
+            collector.add_tool_use("tool_uses", use)
+        _add_content(value, collector)
+        return True
+    is_message = _is_message(value)
+    if not is_message and _holds_calls(value, "tool_calls"):
         _take_message({**value, "role": "assistant"}, collector, read_text)
         return True
-    if any(_take_shape(inner, collector, read_text) for inner in _inside(value)):
+    if any(_take_shape(inner, collector, read_text) for inner in _inner_values(value)):
         return True
     parts = content_of(value)
-    if _is_message(value) or not isinstance(parts, list):
+    if is_message or not isinstance(parts, list):
         return False
     shapes = [shape_of(part) for part in parts if isinstance(part, dict)]
-    calls = any(shape and not shape.ambiguous for shape in shapes)
-    if calls:
-        _take_message({**value, "role": "assistant"}, collector, read_text)
-    return calls
+    if all(shape is None or shape.ambiguous for shape in shapes):
+        return False
+    _take_message({**value, "role": "assistant"}, collector, read_text)
+    return True
 
 
-def _inside(value: _Object) -> Iterator[object]:
+def _holds_calls(value: _Object, key: str) -> bool:
+    """Return whether an object has calls under this key. In data, the key may have their number."""
+    return key in value and not isinstance(value[key], (int, float))
+
+
+def _inner_values(value: _Object) -> Iterator[object]:
     """Yield the values inside an API's reply, a line of a batch file, or an agent's run that may contain calls."""
-    choices = value.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
+    choice = _first_object(value.get("choices"))
     for holder in (value, choice):
-        if isinstance(holder, dict) and isinstance(holder.get("message"), dict):
+        if isinstance(holder.get("message"), dict):
             yield holder["message"]
-    if value.get("object") == "text_completion" and isinstance(choice, dict) and isinstance(choice.get("text"), str):
+    if value.get("object") == "text_completion" and isinstance(choice.get("text"), str):
         yield {"role": "assistant", "content": choice["text"]}
     if "custom_id" in value:
         yield value.get("response")
@@ -326,14 +141,10 @@ def _inside(value: _Object) -> Iterator[object]:
         if isinstance(status, int) and status >= 400:
             raise UnreadableError(f"the reply has status {status}: it is an error, not an answer")
         yield value["body"]
-    yield from _outputs(value)
-
-
-def _outputs(value: _Object) -> Iterator[object]:
     output, action, messages = (value.get(key) for key in ("output", "required_action", "messages"))
     if isinstance(output, list):
-        calls = "object" not in value and any(isinstance(item, dict) and shape_of(item) for item in output)
-        if calls or value.get("object") == "response":
+        is_response = value.get("object") == "response"
+        if is_response or ("object" not in value and any(isinstance(item, dict) and shape_of(item) for item in output)):
             yield output
     if isinstance(action, dict):  # an agent's run that waits for the results of its calls
         yield action.get("submit_tool_outputs")
@@ -342,7 +153,41 @@ def _outputs(value: _Object) -> Iterator[object]:
         yield messages
 
 
+def message_of(reply: Mapping[str, Any]) -> object:
+    """Return the message in Gemini's (`candidates`) or Bedrock's (`output`) reply, or None."""
+    candidate = _first_object(reply.get("candidates"))
+    content = candidate.get("content", {} if "finishReason" in candidate else None)
+    if isinstance(content, dict):
+        return {"role": "model", **content}
+    output = reply.get("output")
+    message = output.get("message") if isinstance(output, dict) else None
+    return {"role": "assistant", **message} if isinstance(message, dict) and "content" in message else None
+
+
+def reason_of_end(reply: Mapping[str, Any]) -> str | None:
+    """Return the finish reason in a reply of Anthropic, Bedrock, Gemini or Cohere, or None."""
+    reasons = [reply.get(key) for key in ("stop_reason", "stopReason", "finish_reason")]
+    reasons.append(_first_object(reply.get("candidates")).get("finishReason"))
+    return next((reason for reason in reasons if isinstance(reason, str)), None)
+
+
+def _first_object(items: object) -> _Object:
+    """Return the first item of a list if it is an object, else an empty object."""
+    first = items[0] if isinstance(items, list) and items else None
+    return first if isinstance(first, dict) else {}
+
+
 # -- messages ---------------------------------------------------------------------------------------------------------
+
+_SPEAKERS = frozenset({"assistant", "model"})
+_ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
+
+_REASONING_TYPES = {
+    **dict.fromkeys(("reasoning_content", "reasoning", "thinking", "tool_plan"), str),
+    **dict.fromkeys(("reasoning_details", "thinking_blocks"), list),
+}
+REASONING_FIELDS = tuple(_REASONING_TYPES)
+"""The fields of a message with the reasoning. Several fields often contain the same text."""
 
 
 def _is_message(value: object) -> bool:
@@ -353,20 +198,21 @@ def _is_message(value: object) -> bool:
 
 
 def _take_message(message: _Object, collector: CallCollector, read_text: ReadText) -> None:
+    """Collect the calls, reasoning and texts of a model's message; skip a message of any other role."""
     if message["role"] not in _SPEAKERS:
         return
-    before = len(collector.calls)
+    calls_before = len(collector.calls)
     for call in _as_list(message.get("tool_calls"), "tool_calls"):
         _take_tool_call(call, collector)
     if isinstance(message.get("function_call"), dict):
-        LEGACY.take(message, collector)
+        _LEGACY.take(message, collector)
     take_thoughts_of(message, collector)
     content = content_of(message)
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    texts = (
-        [content] if isinstance(content, str) else [text_of(each) for each in parts if not take_part(each, collector)]
-    )
-    if len(collector.calls) == before:
+    texts = [content] if isinstance(content, str) else []
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and not take_part(part, collector):
+            texts.append(_text_of(part))
+    if len(collector.calls) == calls_before:
         collector.add_reading(read_text("\n".join(texts)))
     else:
         collector.texts += filter(str.strip, texts)
@@ -388,6 +234,55 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
         raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
 
 
+def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
+    """Collect the model's reasoning from the first field of a message that has any."""
+    for key, kind in _REASONING_TYPES.items():
+        value = message.get(key)
+        if isinstance(value, kind):
+            texts = _texts(value if isinstance(value, list) else [value])
+            if texts:
+                collector.thoughts.append("\n".join(texts))
+                return
+
+
+def content_of(message: Mapping[str, Any]) -> object:
+    """Return the content of a message: a text or a list of parts (under `parts` in Gemini's messages)."""
+    content = message.get("content")
+    return message.get("parts") if content is None else content
+
+
+def take_part(part: Mapping[str, Any], collector: CallCollector) -> bool:
+    """Collect a part of a message if it is a call or reasoning. Return False for any other part."""
+    if isinstance(reasoning := part.get("reasoningContent"), dict):
+        collector.thoughts += _texts([reasoning.get("reasoningText")])
+    elif part.get("type") in ("thinking", "reasoning") or part.get("thought") is True:
+        collector.thoughts += _texts([part])
+    elif shape := shape_of(part):
+        shape.take(part, collector)
+    else:
+        return False
+    return True
+
+
+def _text_of(part: _Object) -> str:
+    """Return the text of a part of a message, or an empty text."""
+    text = part.get("text") if part.get("type") in (None, "text", "output_text") else None
+    return text if isinstance(text, str) else ""
+
+
+def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
+    """Return the texts in a list of reasoning items: texts, or objects with a text or (if `nested`) a list of texts."""
+    texts: list[str] = []
+    for item in items:
+        values = [item.get(key) for key in ("thinking", "text", "summary")] if isinstance(item, dict) else [item]
+        for value in values:
+            if isinstance(value, list) and nested:
+                texts += _texts(value, nested=False)
+            elif isinstance(value, str) and value.strip():
+                texts.append(value.strip())
+    return texts
+
+
 def _add_content(value: _Object, collector: CallCollector) -> None:
     content = value.get("content")
     if isinstance(content, str):
@@ -405,13 +300,14 @@ def _as_list(value: object, key: str) -> Iterable[object]:
 # -- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, read_text: ReadText) -> bool:
+def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> bool:
+    """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data."""
     if _is_bfcl_text(items):
         return _take_bfcl(items, collector)
     shapes = [shape_of(item) if isinstance(item, dict) and not _is_message(item) else None for item in items]
-    calls = any(shapes) or any(isinstance(item, FunctionCall) for item in items)
-    if not calls and not any(map(_is_message, items)):
-        return is_bfcl(items) and _take_bfcl(items, collector)
+    has_calls = any(shapes) or any(isinstance(item, FunctionCall) for item in items)
+    if not has_calls and not any(map(_is_message, items)):
+        return _is_bfcl(items) and _take_bfcl(items, collector)
     for number, (item, shape) in enumerate(zip(items, shapes, strict=True), 1):
         if isinstance(item, FunctionCall):
             collector.add(None, item.name, item.arguments, item.id)
@@ -420,37 +316,42 @@ def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, rea
         elif shape:
             shape.take(item, collector)
         elif isinstance(item, dict) and isinstance(item.get("type"), str):
-            collector.texts += [] if take_part(item, collector) else filter(None, [text_of(item)])
-        elif calls:
+            if not take_part(item, collector) and _text_of(item):
+                collector.texts.append(_text_of(item))
+        elif has_calls:
             raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is not a call")
     return True
 
 
-def _is_bfcl_text(items: Iterable[object]) -> bool:
+def _is_bfcl_text(items: _List) -> bool:
     """Return whether items are like `[{"f": "{…}"}]`: one key with an object as text. No other shape is like this."""
-    texts = [next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None for item in items]
-    return bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] == "{" for text in texts)
+    for item in items:
+        text = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
+        if not isinstance(text, str) or not text.lstrip().startswith("{"):
+            return False
+    return bool(items)
 
 
-def is_bfcl(items: object) -> bool:
+def _is_bfcl(items: object) -> bool:
     """Return whether items are like `[{"f": {…}}]`: one key that could be a function's name, with an object or text.
 
     Data may look like this, too. If all values are texts of objects, `_is_bfcl_text` recognises them instead.
     """
-    sure = False
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
         return False
+    has_arguments = False
     for item in items:
         if not isinstance(item, dict) or len(item) != 1 or shape_of(item):
             return False
         ((name, arguments),) = item.items()
-        if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
+        if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name):
             return False
-        text = arguments.lstrip() if isinstance(arguments, str) else None
-        if not isinstance(arguments, dict) and arguments is not None and text != "" and (text or "")[:1] != "{":
+        text = arguments.lstrip() if isinstance(arguments, str) else ""
+        if isinstance(arguments, dict) or text.startswith("{"):
+            has_arguments = True
+        elif arguments is not None and (text or not isinstance(arguments, str)):
             return False
-        sure = sure or isinstance(arguments, dict) or bool(text)
-    return sure
+    return has_arguments
 
 
 def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
@@ -459,3 +360,115 @@ def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
         ((name, arguments),) = item.items()
         collector.add("bfcl", name, arguments)
     return True
+
+
+# -- single calls -----------------------------------------------------------------------------------------------------
+
+_FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
+_BARE_KEYS = {"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"}
+"""The keys of a call without an API's object around it. An object with any other key is data."""
+
+_IDS = ("call_id", "tool_call_id", "toolUseId", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """The shape of one call as an object of an API.
+
+    Args:
+        format: the format's name.
+        arguments: possible keys of the arguments.
+        type: the object's `type`, if the API has one.
+        inside: the path of keys to the inner object, with name and arguments. The id may be in any object on this path.
+        needs: required keys of the inner object.
+        name: the key of the name.
+        condition: a further condition for the whole object.
+        ambiguous: data may have the same shape.
+    """
+
+    format: str
+    arguments: tuple[str, ...]
+    type: str | None = None
+    inside: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ("name",)
+    name: str = "name"
+    condition: Callable[[_Object], bool] | None = None
+    ambiguous: bool = False
+
+    def matches(self, item: _Object) -> bool:
+        """Return whether the object is a call in this shape."""
+        if self.type is not None and item.get("type") != self.type:
+            return False
+        inner: Any = item
+        for key in self.inside:
+            inner = inner.get(key)
+            if not isinstance(inner, dict):
+                return False
+        return all(key in inner for key in self.needs) and (self.condition is None or self.condition(item))
+
+    def take(self, item: _Object, collector: CallCollector) -> None:
+        """Add the call to the collector. A call of Command's tool for answering directly is not counted."""
+        inner, call_id = item, first_of(item, *_IDS)
+        for key in self.inside:
+            inner = inner[key]
+            call_id = first_of(inner, *_IDS) or call_id
+        name = inner.get(self.name)
+        if self.name == "tool_name" and isinstance(name, str) and name in ANSWERING:
+            return
+        collector.ambiguous = collector.ambiguous or self.ambiguous
+        if self.name == "recipient_name":
+            collector.add_tool_use(self.format, inner)
+        else:
+            collector.add(self.format, name, first_of(inner, *self.arguments), call_id)
+
+
+def _is_bare(item: _Object) -> bool:
+    return "parameters" not in item and _BARE_KEYS.issuperset(item)
+
+
+def _is_llama(item: _Object) -> bool:
+    """Return whether an object is Llama's `{"name", "parameters"}`, but not the definition of a function."""
+    name, parameters = item["name"], item["parameters"]
+    if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):
+        return False
+    return "arguments" not in item and bool(_FUNCTION_NAME.fullmatch(name)) and not is_definition(parameters)
+
+
+_LEGACY = CallShape(
+    "function_call", ("arguments",), inside=("function_call",), needs=(), condition=lambda item: "role" not in item
+)
+_SHAPES = (
+    CallShape("openai", ("arguments",), inside=("function",), needs=("name", "arguments")),
+    CallShape("openai", ("arguments",), inside=("function",), condition=lambda item: "id" in item),  # no arguments
+    CallShape("anthropic", ("input",), type="tool_use"),
+    CallShape("gemini", ("args",), inside=("functionCall",), needs=()),
+    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),  # Gemini's Python client
+    CallShape("bedrock", ("input",), inside=("toolUse",), needs=()),
+    CallShape("openai", ("arguments",), type="function_call"),  # the Responses API
+    CallShape("azure_agent", ("arguments", "args"), type="tool_call"),  # and LangChain's
+    CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call", "function"), needs=()),
+    CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call",), needs=()),
+    CallShape("tool_uses", ("parameters",), needs=("recipient_name",), name="recipient_name"),
+    CallShape(
+        "command_r",
+        ("parameters",),
+        needs=("tool_name", "parameters"),
+        name="tool_name",
+        condition=lambda item: isinstance(item["parameters"], dict),
+        ambiguous=True,
+    ),
+    _LEGACY,
+    CallShape("function_call", ("arguments",), needs=("name", "arguments"), condition=_is_bare, ambiguous=True),
+    CallShape("llama", ("parameters",), needs=("name", "parameters"), condition=_is_llama, ambiguous=True),
+)
+"""Shapes in order of priority. A tool definition looks like OpenAI's call, but has neither arguments nor an id."""
+
+_BY_KEY = tuple(((shape.inside or shape.needs)[0], shape) for shape in _SHAPES)
+_KEYS = frozenset(key for key, _ in _BY_KEY)
+
+
+def shape_of(item: _Object) -> CallShape | None:
+    """Return the shape of an object that is one call, or None if it is something else."""
+    if _KEYS.isdisjoint(item):
+        return None
+    return next((shape for key, shape in _BY_KEY if key in item and shape.matches(item)), None)
