@@ -185,7 +185,7 @@ def test_the_causes_that_grew_come_first(tmp_path: Path) -> None:
 def test_a_regressed_row_names_the_problem_of_serving_and_not_only_its_effect(tmp_path: Path) -> None:
     base, new = run_with(tmp_path, "a", None, None), run_with(tmp_path, "b", "cut_off", "refusal")
     said = inside(tmp_path, "compare", str(base), str(new), COLUMNS="200")
-    assert re.search(r"regressed 2: .*1 cut off at the token limit", said.out)
+    assert re.search(r"regressed 2: .*cut off at the token limit \(1\)", said.out)
     assert re.search(r"q0 +now: cut off at the token limit", said.out)
 
 

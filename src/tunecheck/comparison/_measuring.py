@@ -1,4 +1,8 @@
-"""One metric of two runs: its paired numbers, their statistics, and the verdict."""
+"""One metric of two runs: its paired numbers, their statistics, and the verdict.
+
+`_pairs` calls `sides_of` and `measure` for each metric of two runs; `_compare` corrects the p-values of all metrics
+together and calls `judge`, which adds the verdict.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +93,8 @@ class PairedValues:
     @property
     def both(self) -> Mask:
         """A mask of the pairs that have both numbers."""
-        found: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
-        return found
+        mask: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
+        return mask
 
     def labels_of(self, both: Mask) -> Codes | None:
         """Return the cluster numbers of the pairs in a mask."""
@@ -105,29 +109,29 @@ def item_values(table: RunTable, name: str) -> Floats:
     values = numpy.array(column.values, dtype=numpy.float64)
     if table.items.of_row is None:
         return values
-    items = numpy.array(table.items.of_row, dtype=numpy.int64)
-    there = ~numpy.isnan(values)
-    count = len(table.items.ids)
-    sums = numpy.bincount(items[there], weights=values[there], minlength=count)
+    has_number = ~numpy.isnan(values)
+    items = numpy.array(table.items.of_row, dtype=numpy.int64)[has_number]
+    sums = numpy.bincount(items, weights=values[has_number], minlength=len(table.items.ids))
+    trials = numpy.bincount(items, minlength=len(table.items.ids))
     with numpy.errstate(invalid="ignore"):
-        means: Floats = sums / numpy.bincount(items[there], minlength=count)
+        means: Floats = sums / trials
     return means
 
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """Return a metric's numbers by pair, with its kind and range, which must hold for both runs."""
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
-    before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
-    told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
-    kind, bounds = told.kind, told.bounds
+    metric = next((column for column in columns if _is_declared(column, base, new)), columns[0])
+    kind, bounds = metric.kind, metric.bounds
     # Passes and fails in one run only: both runs are compared by score.
-    if {column.kind for column in columns} != {"binary"} and kind == "binary":
+    if kind == "binary" and any(column.kind != "binary" for column in columns):
         kind = "score"
+    before, after = item_values(base, key)[pairing.base], item_values(new, key)[pairing.new]
     averaged = False
     if kind == "binary":
         bounds = (0.0, 1.0)
         averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (before, after))
-    return PairedValues(before, after, labels, kind, told.higher_is_better, bounds, told, averaged)
+    return PairedValues(before, after, labels, kind, metric.higher_is_better, bounds, metric, averaged)
 
 
 def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
@@ -141,12 +145,11 @@ def measure(
 ) -> MetricComparison:
     """Compute a metric's figures and its test; `judge` adds the verdict when all metrics are tested."""
     both = sides.both
-    found = compare_pairs(sides, both, settings, tested=chosen.tested)
+    paired = compare_pairs(sides, both, settings, tested=chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
     if decided is not None:
-        found = _as_decided(found, decided)
-    one_sided = (int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
-    binary = found if isinstance(found, PairedBinary) else None
+        paired = _as_decided(paired, decided)
+    binary = paired if isinstance(paired, PairedBinary) else None
     result = MetricComparison(
         name=chosen.name,
         key=chosen.key,
@@ -154,33 +157,38 @@ def measure(
         kind=sides.kind,
         higher_is_better=sides.higher_is_better,
         tested=chosen.tested,
-        base=found.base,
-        new=found.new,
-        difference=found.difference,
+        base=paired.base,
+        new=paired.new,
+        difference=paired.difference,
         base_rows=Counts(*base.evaluators[chosen.evaluator].counts()),
         new_rows=Counts(*new.evaluators[chosen.evaluator].counts()),
-        one_sided=OneSided(*one_sided),
+        one_sided=OneSided(_count_alone(sides.base, both), _count_alone(sides.new, both)),
         b=None if binary is None else binary.b,
         c=None if binary is None else binary.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
     )
     if not chosen.tested:
         return result
-    held = None
+    within_margin = None
     if settings.margin is not None:
-        held = non_inferiority(found.difference, settings.margin, higher_is_better=sides.higher_is_better)
+        within_margin = non_inferiority(paired.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
             # The early decision predicts the complete run, which has a narrower interval.
-            held = replace(held, shown=decided.outcome == "not_worse")
+            within_margin = replace(within_margin, shown=decided.outcome == "not_worse")
     return replace(
         result,
-        p_value=_plain(found.p_value),
-        p_exact=_plain(found.p_exact),
+        p_value=_plain(paired.p_value),
+        p_exact=_plain(paired.p_exact),
         p_mid=None if binary is None else _plain(binary.p_mid),
-        test=found.test,
-        smallest_difference=smallest_difference(found),
-        non_inferiority=held,
+        test=paired.test,
+        smallest_difference=smallest_difference(paired),
+        non_inferiority=within_margin,
     )
+
+
+def _count_alone(side: Floats, both: Mask) -> int:
+    """Return how many pairs have a number on this side only."""
+    return int(numpy.count_nonzero(~numpy.isnan(side) & ~both))
 
 
 def compare_pairs(
@@ -188,11 +196,12 @@ def compare_pairs(
 ) -> PairedBinary | PairedScores:
     """Return the statistics of the pairs in a mask.
 
-    Metrics that are not `tested` get fewer draws; `most_draws` limits bootstrap samples and sign flips.
+    Metrics that are not `tested` get fewer draws; `most_draws` sets the numbers of bootstrap samples and sign flips.
     """
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
+    resamples, flips = (RESAMPLES, FLIPS) if tested else (_FEW_RESAMPLES, 1)
     return paired_scores(
         before,
         after,
@@ -200,8 +209,8 @@ def compare_pairs(
         bounds=sides.bounds,
         confidence=settings.confidence,
         seed=settings.seed,
-        resamples=most_draws or (RESAMPLES if tested else _FEW_RESAMPLES),
-        flips=most_draws or (FLIPS if tested else 1),
+        resamples=most_draws or resamples,
+        flips=most_draws or flips,
     )
 
 
@@ -210,15 +219,16 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
     stopped = new.info.stopped
     if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
         return None
-    return next((each for each in stopped.metrics if each.key == key), None)
+    return next((metric for metric in stopped.metrics if metric.key == key), None)
 
 
-def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
-    """Return the figures of an early stop: an interval and a p-value that are valid at any stopping time."""
-    method, p_value = ANY_STOPPING, decided.p_value
-    difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
-    found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
-    return replace(found, p_mid=None) if isinstance(found, PairedBinary) else found
+def _as_decided(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
+    """Replace the interval, the p-value and the test by those of an early stop, valid at any stopping time."""
+    difference = replace(
+        paired.difference, value=decided.difference, low=decided.low, high=decided.high, method=ANY_STOPPING
+    )
+    paired = replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
+    return replace(paired, p_mid=None) if isinstance(paired, PairedBinary) else paired
 
 
 def _plain(value: float | None) -> float | None:
@@ -226,23 +236,26 @@ def _plain(value: float | None) -> float | None:
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
-    """Return how many rows would show a difference of this size to be within or beyond the margin; None: no number."""
-    counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
-    discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
+    """Return how many rows would show whether a difference of this size is within the margin; None if no number would.
+
+    A judge's counts of changed rows are not used if its figures are corrected for its errors.
+    """
+    discordant = None
+    if metric.b is not None and metric.c is not None and metric.raw is None:
+        discordant = metric.b, metric.c
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
 
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
     """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range."""
     difference, smallest = metric.difference, metric.smallest_difference
-    units = difference.n if difference.clusters is None else difference.clusters
-    times = FEWEST / max(1, units)
+    factor = FEWEST / max(1, _units(difference))
     if bounds is not None:
-        whole = bounds[1] - bounds[0]
-        found = whole if smallest is None or smallest.value is None else smallest.value
+        whole_range = bounds[1] - bounds[0]
+        detectable = whole_range if smallest is None or smallest.value is None else smallest.value
         # The detectable difference shrinks with the root of the number of rows.
-        times = max(times, (found / (COARSE * whole)) ** 2)
-    return math.ceil(max(1, difference.n) * times)
+        factor = max(factor, (detectable / (COARSE * whole_range)) ** 2)
+    return math.ceil(max(1, difference.n) * factor)
 
 
 def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:
@@ -271,11 +284,11 @@ def estimate(values: Floats, sides: PairedValues, labels: Labels | None, setting
 def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
     """Return p-values after Holm's correction, in order; `tests` pairs each p-value with whether any row changed.
 
-    Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
-    "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
+    Tests without a changed row keep their p-value and are not counted, because it can only be 1: Tarone, "A modified
+    Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
     """
-    adjusted = holm([p_value if moved else None for p_value, moved in tests])
-    return [p_value if moved else own for (own, moved), p_value in zip(tests, adjusted, strict=True)]
+    corrected = holm([p_value if moved else None for p_value, moved in tests])
+    return [adjusted if moved else p_value for (p_value, moved), adjusted in zip(tests, corrected, strict=True)]
 
 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
@@ -320,21 +333,24 @@ def decide(
     verdict is no difference shown, or too little data if these rows could not show even a large difference. `verdicts`:
     each row passes or fails. `bounds` is the metric's range.
     """
-    alpha = _alpha(difference)
-    units = difference.n if difference.clusters is None else difference.clusters
     if difference.value is None or p_value is None or p_adjusted is None:
         return "too little data", difference.remark or "there is nothing to test"
     verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
     if verdict is not None:
         return verdict, ""
-    what = "row" if difference.clusters is None else "cluster"
-    if units < FEWEST:
-        return "too little data", plural(units, what)
-    if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return "too little data", f"with {plural(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
+    units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
+    if _units(difference) < FEWEST:
+        return "too little data", units
+    if _too_coarse(verdicts, difference, smallest, bounds):
+        return "too little data", f"with {units}, {_detectable(smallest, verdicts=verdicts)}"
     if not difference.excludes_zero:
         return "no difference shown", ""
-    return "no difference shown", ALONE if p_value < alpha else AT_THE_EDGE
+    return "no difference shown", ALONE if p_value < _alpha(difference) else AT_THE_EDGE
+
+
+def _units(difference: Estimate) -> int:
+    """Return the number of independent units: the clusters if rows are clustered, else the pairs."""
+    return difference.n if difference.clusters is None else difference.clusters
 
 
 def _alpha(difference: Estimate) -> float:
@@ -353,31 +369,27 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
 
 def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
     """Say which differences these rows can show: in points for `verdicts` (pass or fail), else in the metric's unit."""
-    found = None if smallest is None else smallest.value
-    if found is None:
+    detectable = None if smallest is None else smallest.value
+    if detectable is None:
         return "not even a change of all rows is detectable"
-    size = f"{100 * found:.0f} points" if verdicts else f"{found:.3g}"
+    size = f"{100 * detectable:.0f} points" if verdicts else f"{detectable:.3g}"
     return f"only differences above {size} are detectable"
 
 
 def _too_coarse(
-    verdicts: bool,
-    difference: Estimate,
-    units: int,
-    smallest: SmallestDifference | None,
-    bounds: tuple[float, float] | None,
+    verdicts: bool, difference: Estimate, smallest: SmallestDifference | None, bounds: tuple[float, float] | None
 ) -> bool:
     """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations.
 
     `verdicts`: rows pass or fail. `bounds` is the range of a score, None if no range is known.
     """
-    found = None if smallest is None else smallest.value
+    detectable = None if smallest is None else smallest.value
     if verdicts:
-        return found is None or found > COARSE
-    if found is None:
+        return detectable is None or detectable > COARSE
+    if detectable is None:
         return False  # all differences are equal: there is no spread that could hide one
     if bounds is not None:
-        return found > COARSE * (bounds[1] - bounds[0])
+        return detectable > COARSE * (bounds[1] - bounds[0])
     # The standard error times the root of the number of units is the standard deviation of the differences.
-    large: float = _LARGE * (difference.standard_error or 0.0) * units**0.5
-    return found > large
+    large: float = _LARGE * (difference.standard_error or 0.0) * _units(difference) ** 0.5
+    return detectable > large
