@@ -1,4 +1,8 @@
-"""Pass rates and differences of pass rates, corrected for a judge's errors as measured with human labels."""
+"""Pass rates and differences of pass rates, corrected for a judge's errors as measured with human labels.
+
+`rogan_gladen` and `prediction_powered` estimate a pass rate: the first from labels of other rows, the second from
+labels of the run's own rows. Both share a score interval. `corrected_difference` corrects a difference of two runs.
+"""
 
 import math
 from collections import Counter
@@ -11,8 +15,9 @@ import numpy
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
 from tunecheck.statistics._samples import Flags, Floats
 
-_STEPS, _REFINEMENTS, _HALVINGS = 40, 4, 34
-_PLACES, _DRAWS, _SEED = 10, 2_000, 0
+_STEPS, _REFINEMENTS = 40, 4  # the search for an end of an interval: steps of a grid, and how often it is refined
+_HALVINGS = 34  # bisections until the judge's pass rate has about ten digits
+_PLACES, _DRAWS, _SEED = 10, 2_000, 0  # critical values: shares at which they are simulated, samples for each share
 _WIDER = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
 _NEARLY = 1e-12
 
@@ -33,7 +38,7 @@ class LabelCounts(Result):
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """Count the pairs of label and verdict, each `pass` or `fail`."""
         counts = Counter(pairs)
-        return cls(*(counts[label, verdict] for label in ("pass", "fail") for verdict in ("pass", "fail")))
+        return cls(counts["pass", "pass"], counts["pass", "fail"], counts["fail", "pass"], counts["fail", "fail"])
 
     @property
     def total(self) -> int:
@@ -76,17 +81,20 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
         labelled: counts of rows of the same kind that people have labelled, none of them among `rows`.
         confidence: level of the two-sided interval.
     """
-    method = "Rogan–Gladen"
-    n = round(rows)
+    method, n = "Rogan–Gladen", round(rows)
     if labelled.problem is not None or rows <= 0:
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
-    share, counts = passed / rows, _as_counts(labelled)
-    value = float(_rogan_gladen_rate(share, counts))
-    right, wrong = labelled.sensitivity(), labelled.false_passes()
-    assert right.value is not None and wrong.value is not None
-    terms = ((1.0, share, rows), (value, right.value, right.of), (1 - value, wrong.value, wrong.of))
-    error = math.sqrt(sum(weight**2 * p * (1 - p) / of for weight, p, of in terms)) / labelled.gain
+    judge_rate, counts = passed / rows, _as_counts(labelled)
+    value = float(_rogan_gladen_rate(judge_rate, counts))
+    sensitivity, false_passes = labelled.sensitivity(), labelled.false_passes()
+    assert sensitivity.value is not None and false_passes.value is not None
+    variances = (
+        judge_rate * (1 - judge_rate) / rows,
+        value**2 * sensitivity.value * (1 - sensitivity.value) / sensitivity.of,
+        (1 - value) ** 2 * false_passes.value * (1 - false_passes.value) / false_passes.of,
+    )
+    error = math.sqrt(sum(variances)) / labelled.gain
     low, high = _score_interval(value, passed, rows, counts, confidence, shared=False)
     return Estimate(value, low, high, n, confidence, method, error)
 
@@ -106,15 +114,21 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
         labelled: counts of the labelled rows.
         confidence: level of the two-sided interval.
     """
-    method = "prediction-powered"
-    known, n, counts = labelled.total, round(rows) + labelled.total, _as_counts(labelled)
-    if not known:
+    method, n = "prediction-powered", round(rows) + labelled.total
+    if not labelled.total:
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
-    value, power = (float(each) for each in _prediction_powered_rate(passed, rows, counts))
-    truth, seen = ((labelled.pass_pass + other) / known for other in (labelled.pass_fail, labelled.fail_pass))
-    rest, both = passed / rows if rows else seen, labelled.pass_pass / known - truth * seen
-    rectified = truth * (1 - truth) - 2 * power * both + power**2 * seen * (1 - seen)
-    error = math.sqrt(max(0.0, rectified) / known + (power**2 * rest * (1 - rest) / rows if rows else 0.0))
+    counts = _as_counts(labelled)
+    value, weight = map(float, _prediction_powered_rate(passed, rows, counts))
+    human_rate = (labelled.pass_pass + labelled.pass_fail) / labelled.total
+    judge_rate = (labelled.pass_pass + labelled.fail_pass) / labelled.total
+    covariance = labelled.pass_pass / labelled.total - human_rate * judge_rate
+    # The variance of a label minus λ times the verdict, and that of λ times the judge's pass rate without labels.
+    rectified = human_rate * (1 - human_rate) - 2 * weight * covariance + weight**2 * judge_rate * (1 - judge_rate)
+    variance = max(0.0, rectified) / labelled.total
+    if rows:
+        unlabelled_rate = passed / rows
+        variance += weight**2 * unlabelled_rate * (1 - unlabelled_rate) / rows
+    error = math.sqrt(variance)
     low, high = _score_interval(value, passed, rows, counts, confidence, shared=True)
     return Estimate(value, low, high, n, confidence, method, error)
 
@@ -128,20 +142,21 @@ def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
     are no more likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal
     Statistical Society 98 (1935), 39-82. The smaller p-value is multiplied by the number of tests (Bonferroni).
     """
-    kinds = (
+    tables = (
         (base.pass_pass, base.pass_fail, new.pass_pass, new.pass_fail),
         (base.fail_pass, base.fail_fail, new.fail_pass, new.fail_fail),
     )
-    p_values = [_fisher(*each) for each in kinds if each[0] + each[1] and each[2] + each[3]]
+    p_values = [_fisher(*table) for table in tables if any(table[:2]) and any(table[2:])]
     return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
 
 def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
     """Return the two-sided p-value of Fisher's exact test: does the share of hits differ between two samples?"""
-    own, other, taken = hits + misses, other_hits + other_misses, hits + other_hits
-    tables = range(max(0, taken - other), min(own, taken) + 1)
-    counts = {each: math.comb(own, each) * math.comb(other, taken - each) for each in tables}
-    return sum(count for count in counts.values() if count <= counts[hits]) / math.comb(own + other, taken)
+    rows, other_rows, all_hits = hits + misses, other_hits + other_misses, hits + other_hits
+    possible = range(max(0, all_hits - other_rows), min(rows, all_hits) + 1)
+    # In how many ways the hits can be distributed so that this many are in the first sample.
+    ways = {number: math.comb(rows, number) * math.comb(other_rows, all_hits - number) for number in possible}
+    return sum(count for count in ways.values() if count <= ways[hits]) / math.comb(rows + other_rows, all_hits)
 
 
 def _as_counts(labelled: LabelCounts) -> Floats:
@@ -156,9 +171,9 @@ def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
     """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels."""
     pass_pass, pass_fail, fail_pass, fail_fail = counts
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        right, wrong = pass_pass / (pass_pass + pass_fail), fail_pass / (fail_pass + fail_fail)
-        corrected = (rate - wrong) / (right - wrong)
-    return numpy.where(right > wrong, numpy.clip(corrected, 0.0, 1.0), numpy.nan)
+        sensitivity, false_passes = pass_pass / (pass_pass + pass_fail), fail_pass / (fail_pass + fail_fail)
+        corrected = (rate - false_passes) / (sensitivity - false_passes)
+    return numpy.where(sensitivity > false_passes, numpy.clip(corrected, 0.0, 1.0), numpy.nan)
 
 
 def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
@@ -167,16 +182,17 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
     `counts` are the labelled rows; the judge passed `passed` of `rows` unlabelled ones.
     """
     pass_pass, pass_fail, fail_pass, _ = counts
-    known = counts.sum(axis=0)
-    truth, seen = (pass_pass + pass_fail) / known, (pass_pass + fail_pass) / known
+    labelled = counts.sum(axis=0)
+    human_rate, judge_rate = (pass_pass + pass_fail) / labelled, (pass_pass + fail_pass) / labelled
     if not rows:
-        return truth, numpy.zeros_like(truth)
-    together = pass_pass + fail_pass + passed
-    spread = together * (1 - together / (known + rows)) / numpy.maximum(known + rows - 1, 1.0)
+        return human_rate, numpy.zeros_like(human_rate)
+    all_passed = pass_pass + fail_pass + passed
+    variance = all_passed * (1 - all_passed / (labelled + rows)) / numpy.maximum(labelled + rows - 1, 1.0)
+    covariance = pass_pass / labelled - human_rate * judge_rate
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        power = (pass_pass / known - truth * seen) / spread / (1 + known / rows)
-    power = numpy.where(spread > 0, numpy.clip(power, 0.0, 1.0), 0.0)
-    return numpy.clip(truth + power * (passed / rows - seen), 0.0, 1.0), power
+        weight = covariance / variance / (1 + labelled / rows)
+    weight = numpy.where(variance > 0, numpy.clip(weight, 0.0, 1.0), 0.0)
+    return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0), weight
 
 
 def _score_interval(
@@ -200,17 +216,22 @@ def _score_interval(
         """Return the score statistic of each share, kept away from 0 and 1."""
         return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, rows - passed, counts, shared=shared)
 
-    least, furthest = float(statistic(numpy.array([value]))[0]), _WIDER * normal_quantile(confidence) ** 2
-    left, right = (_furthest(lambda shares: statistic(shares) - least <= furthest, value, end) for end in (0.0, 1.0))
+    of_estimate = float(statistic(numpy.array([value]))[0])
+    search_limit = _WIDER * normal_quantile(confidence) ** 2
+
+    def searched(shares: Floats) -> Flags:
+        """Return which shares the interval may contain; critical values are simulated only within their range."""
+        return statistic(shares) - of_estimate <= search_limit
+
+    left, right = _furthest(searched, value, 0.0), _furthest(searched, value, 1.0)
     places = numpy.linspace(left, right, _PLACES)
     limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
 
     def accepted(shares: Floats) -> Flags:
         """Return which shares the test does not reject; critical values are interpolated."""
-        return statistic(shares) - least <= numpy.interp(shares, places, limits)
+        return statistic(shares) - of_estimate <= numpy.interp(shares, places, limits)
 
-    low, high = (_furthest(accepted, value, end) for end in (left, right))
-    return low, high
+    return _furthest(accepted, value, left), _furthest(accepted, value, right)
 
 
 def limits_under(
@@ -230,21 +251,28 @@ def limits_under(
     be too large if a good judge's errors are so few that a sample has at most one or two.
     """
     random = numpy.random.default_rng(_SEED)
-    truth, size, whole = numpy.clip(shares, _NEARLY, 1 - _NEARLY), (draws, len(shares)), max(round(rows), 1)
-    right, wrong, _ = _rates_under(truth, passed, rows - passed, counts)
-    known = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
-    good = random.binomial(known, truth) if shared else numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
-    hits, false = random.binomial(good, right), random.binomial(known - good, wrong)
-    drawn = numpy.array([hits, good - hits, false, known - good - false], dtype=float)
-    rate = numpy.clip(truth * right + (1 - truth) * wrong, 0.0, 1.0)
-    seen: Floats = numpy.array(random.binomial(whole, rate, size), dtype=float) * (rows / whole)
-    value = _prediction_powered_rate(seen, rows, drawn)[0] if shared else _rogan_gladen_rate(seen / rows, drawn)
-    at_truth, at_value = (
-        _score(numpy.clip(at, _NEARLY, 1 - _NEARLY), seen, rows - seen, drawn, shared=shared)
-        for at in (numpy.broadcast_to(truth, size), value)
+    truth, size = numpy.clip(shares, _NEARLY, 1 - _NEARLY), (draws, len(shares))
+    sensitivity, false_passes, _ = _rates_under(truth, passed, rows - passed, counts)
+    labelled = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
+    if shared:
+        good = random.binomial(labelled, truth)
+    else:
+        good = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
+    good_passed, bad_passed = random.binomial(good, sensitivity), random.binomial(labelled - good, false_passes)
+    drawn_counts = numpy.array([good_passed, good - good_passed, bad_passed, labelled - good - bad_passed], dtype=float)
+    # Clustered rows have a fractional number: draw for the nearest whole number, and scale the passes.
+    whole_rows, judge_rate = max(round(rows), 1), numpy.clip(_judge_rate(truth, sensitivity, false_passes), 0.0, 1.0)
+    drawn: Floats = numpy.array(random.binomial(whole_rows, judge_rate, size), dtype=float) * (rows / whole_rows)
+    if shared:
+        estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
+    else:
+        estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
+    of_truth, of_estimate = (
+        _score(numpy.clip(at, _NEARLY, 1 - _NEARLY), drawn, rows - drawn, drawn_counts, shared=shared)
+        for at in (numpy.broadcast_to(truth, size), estimates)
     )
     otherwise = normal_quantile(confidence) ** 2
-    return numpy.array([_middle_quantile(of_share, confidence, otherwise) for of_share in (at_truth - at_value).T])
+    return numpy.array([_middle_quantile(column, confidence, otherwise) for column in (of_truth - of_estimate).T])
 
 
 def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
@@ -252,9 +280,11 @@ def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
 
     Equal values count half. NaN values do not count.
     """
-    told = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
-    below = (numpy.searchsorted(told, told) + numpy.searchsorted(told, told, side="right")) / 2
-    return float(told[below <= share * len(told)].max(initial=0.0)) if len(told) else otherwise
+    ordered = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
+    if not len(ordered):
+        return otherwise
+    below = (numpy.searchsorted(ordered, ordered) + numpy.searchsorted(ordered, ordered, side="right")) / 2
+    return float(ordered[below <= share * len(ordered)].max(initial=0.0))
 
 
 def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
@@ -270,23 +300,30 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 
 def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
     """Return the squared score statistic of each share; `shared`: the labels are of the run's own rows."""
-    right, wrong, pull = _rates_under(share, passed, failed, counts)
+    sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
     people_pass, people_fail = counts[0] + counts[1], counts[2] + counts[3]
-    known, gain = (people_pass + people_fail) * shared, right - wrong
-    seen = numpy.clip(share * right + (1 - share) * wrong, _NEARLY, 1 - _NEARLY)
-    slope = pull * gain + shared * (people_pass / share - people_fail / (1 - share))
-    of_verdicts = (passed + failed) / (seen * (1 - seen))
-    of_share = of_verdicts * gain**2 + known / (share * (1 - share))
+    gain, own_labels = sensitivity - false_passes, (people_pass + people_fail) * shared
+    judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _NEARLY, 1 - _NEARLY)
+    score = slope * gain + shared * (people_pass / share - people_fail / (1 - share))
+    # The elements of the information matrix of the share, the sensitivity (s) and the false passes (f).
+    of_verdicts = (passed + failed) / (judge_rate * (1 - judge_rate))
+    of_share = of_verdicts * gain**2 + own_labels / (share * (1 - share))
     # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
-    passes, fails = (known * share, known * (1 - share)) if shared else (people_pass, people_fail)
-    of_right = of_verdicts * share**2 + passes / _variance(right)
-    of_wrong = of_verdicts * (1 - share) ** 2 + fails / _variance(wrong)
-    with_right, with_wrong = of_verdicts * gain * share, of_verdicts * gain * (1 - share)
-    between = of_verdicts * share * (1 - share)
-    taken = with_right**2 * of_wrong - 2 * with_right * with_wrong * between + with_wrong**2 * of_right
-    information = of_share - taken / (of_right * of_wrong - between**2)
-    known_enough = information > _NEARLY * of_share
-    return numpy.where(known_enough, slope**2 / numpy.where(known_enough, information, 1.0), 0.0)
+    passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (people_pass, people_fail)
+    of_s = of_verdicts * share**2 + passes / _variance(sensitivity)
+    of_f = of_verdicts * (1 - share) ** 2 + fails / _variance(false_passes)
+    share_and_s, share_and_f = of_verdicts * gain * share, of_verdicts * gain * (1 - share)
+    s_and_f = of_verdicts * share * (1 - share)
+    # The information on the share is smaller because both rates are unknown, too: the Schur complement of their block.
+    lost = share_and_s**2 * of_f - 2 * share_and_s * share_and_f * s_and_f + share_and_f**2 * of_s
+    information = of_share - lost / (of_s * of_f - s_and_f**2)
+    informative = information > _NEARLY * of_share
+    return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
+
+
+def _judge_rate(share: Floats, sensitivity: Floats, false_passes: Floats) -> Floats:
+    """Return the share of rows that the judge passes if people would pass this share."""
+    return share * sensitivity + (1 - share) * false_passes
 
 
 def _variance(rate: Floats) -> Floats:
@@ -298,30 +335,30 @@ def _variance(rate: Floats) -> Floats:
 def _rates_under(
     share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the judge's two maximum likelihood rates under each share, and the score function of the verdicts.
+    """Return the judge's maximum likelihood sensitivity and false passes under each share, and a slope.
 
-    The rates are the probabilities of passing what people pass, and what they fail. Given the judge's pass rate `seen`,
-    each is the root of a quadratic. The pass rate that follows from both falls as `seen` rises, so bisection finds the
-    point at which they are equal.
+    The slope is the derivative of the verdicts' log likelihood by the judge's pass rate. Given the pass rate, each of
+    the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises, so
+    bisection finds the point at which they are equal.
     """
     low, high = numpy.zeros_like(share), numpy.ones_like(share)
     for _ in range(_HALVINGS):
-        seen = (low + high) / 2
-        pull = passed / seen - failed / (1 - seen)
-        right = _pulled_rate(counts[0], counts[1], share * pull)
-        wrong = _pulled_rate(counts[2], counts[3], (1 - share) * pull)
-        above = share * right + (1 - share) * wrong > seen
-        low, high = numpy.where(above, seen, low), numpy.where(above, high, seen)
-    return right, wrong, pull
+        judge_rate = (low + high) / 2
+        slope = passed / judge_rate - failed / (1 - judge_rate)
+        sensitivity = _likeliest_rate(counts[0], counts[1], share * slope)
+        false_passes = _likeliest_rate(counts[2], counts[3], (1 - share) * slope)
+        above = _judge_rate(share, sensitivity, false_passes) > judge_rate
+        low, high = numpy.where(above, judge_rate, low), numpy.where(above, high, judge_rate)
+    return sensitivity, false_passes, slope
 
 
-def _pulled_rate(hits: Floats, misses: Floats, pull: Floats) -> Floats:
-    """Return the rate r with hits / r − misses / (1 − r) + pull = 0, limited to 0 and 1."""
-    linear = hits + misses - pull
-    root = numpy.sqrt(numpy.maximum(linear**2 + 4 * pull * hits, 0.0))
+def _likeliest_rate(hits: Floats, misses: Floats, slope: Floats) -> Floats:
+    """Return the rate r with hits / r − misses / (1 − r) + slope = 0, limited to 0 and 1."""
+    linear = hits + misses - slope
+    root = numpy.sqrt(numpy.maximum(linear**2 + 4 * slope * hits, 0.0))
     # Two forms of the root, each used where it does not subtract nearly equal numbers.
     usual = 2 * hits / numpy.maximum(linear + root, _NEARLY)
-    far = (root - linear) / (2 * numpy.maximum(pull, _NEARLY))
+    far = (root - linear) / (2 * numpy.maximum(slope, _NEARLY))
     rate: Floats = numpy.clip(numpy.where(linear >= 0, usual, far), 0.0, 1.0)
     return rate
 
@@ -347,28 +384,33 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     corrected = min(1.0, max(-1.0, value / gain))
     if difference.low is None or difference.high is None:
         return Estimate(corrected, None, None, n, confidence, method, error, clusters, difference.remark)
-    least, most = _gain_interval(labelled, confidence)
-    if least <= 0:
-        low, high = -1.0, 1.0
-    else:
-        low = max(-1.0, _ratio_end(value, difference.low, gain, least if difference.low < 0 else most, -1))
-        high = min(1.0, _ratio_end(value, difference.high, gain, least if difference.high > 0 else most, 1))
+    low, high = -1.0, 1.0
+    least_gain, most_gain = _gain_interval(labelled, confidence)
+    if least_gain > 0:
+        # A smaller gain moves the corrected difference away from 0.
+        gain_for_low = least_gain if difference.low < 0 else most_gain
+        gain_for_high = least_gain if difference.high > 0 else most_gain
+        low = max(-1.0, _ratio_end(value, difference.low, gain, gain_for_low, -1))
+        high = min(1.0, _ratio_end(value, difference.high, gain, gain_for_high, 1))
     return Estimate(corrected, low, high, n, confidence, method, error, clusters, difference.remark)
 
 
 def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, float]:
     """Return the interval of the judge's gain (sensitivity less false passes), by Newcombe's method."""
-    right, wrong = labelled.sensitivity(confidence), labelled.false_passes(confidence)
-    assert right.value is not None and right.low is not None and right.high is not None
-    assert wrong.value is not None and wrong.low is not None and wrong.high is not None
-    below = math.hypot(right.value - right.low, wrong.high - wrong.value)
-    above = math.hypot(right.high - right.value, wrong.value - wrong.low)
+    hits, false = labelled.sensitivity(confidence), labelled.false_passes(confidence)
+    assert hits.value is not None and hits.low is not None and hits.high is not None
+    assert false.value is not None and false.low is not None and false.high is not None
+    below = math.hypot(hits.value - hits.low, false.high - false.value)
+    above = math.hypot(hits.high - hits.value, false.value - false.low)
     return labelled.gain - below, labelled.gain + above
 
 
-def _ratio_end(over: float, over_end: float, under: float, under_end: float, sign: int) -> float:
-    """Return an end of MOVER's interval of `over` / `under`, given an end of each of their intervals."""
-    square = under_end * (2 * under - under_end)
-    rest = over_end * (2 * over - over_end)
-    root = math.sqrt(max(0.0, (over * under) ** 2 - square * rest))
-    return (over * under + sign * root) / square
+def _ratio_end(value: float, value_end: float, gain: float, gain_end: float, sign: int) -> float:
+    """Return an end of MOVER's interval of `value` / `gain` from an end of each of their intervals.
+
+    `sign` is -1 for the lower end and 1 for the upper one.
+    """
+    gain_term = gain_end * (2 * gain - gain_end)
+    value_term = value_end * (2 * value - value_end)
+    root = math.sqrt(max(0.0, (value * gain) ** 2 - gain_term * value_term))
+    return (value * gain + sign * root) / gain_term

@@ -1,4 +1,8 @@
-"""Early decisions: tests of pairs that arrive one by one in random order, valid at any stopping time."""
+"""Early decisions: tests of pairs that arrive one by one in random order, valid at any stopping time.
+
+`decide_early` decides about a list of pairs. `comparison._deciding` gives an `EarlyTest` each pair of a running
+evaluation, and reads the figures when the test has decided. `_Capital` and `_Forecast` bet, `FairWalk` counts signs.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
@@ -27,9 +31,9 @@ differ at all, the difference is mostly a tenth to a half of the changed rows.""
 
 _DIRECTIONS: Mapping[int, Outcome] = MappingProxyType({1: "better", 0: "undecided", -1: "worse"})
 
-_PLACES = 101
-_WIDEST = 4.0  # candidate means reach this many standard errors (if all rows change) above −margin
-_LEAST = 2.5  # standard errors by which the complete run's share of changed rows may exceed the share so far
+_CANDIDATES = 101  # candidate means of the complete run
+_REACH = 4.0  # candidate means reach this many standard errors (if all rows change) above −margin
+_EXCESS = 2.5  # standard errors by which the complete run's share of changed rows may exceed the share so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ def decide_early(
     verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
     test = EarlyTest(margin, confidence, total, verdicts=verdicts)
     for base, new in pairs:
-        if (outcome := test.see(base, new)) != "undecided":
+        outcome = test.see(base, new)
+        if outcome != "undecided":
             return EarlyDecision(outcome, test.pairs)
     return EarlyDecision(test.complete(), test.pairs)
 
@@ -76,8 +81,9 @@ def decide_early(
 class EarlyTest:
     """The decision while pairs arrive; `total` is the number of pairs of the complete run, None if unknown.
 
-    `verdicts` means that every score is 0 or 1. A walk over the signs of the changed pairs then tests better or worse,
-    which takes fewer pairs than bets do.
+    With a margin, bets test whether the new scores are worse by more than it, and a forecast of the complete run tests
+    whether they are worse by less. Without a margin, bets test better or worse. For `verdicts` (every score is 0 or 1)
+    and a known total, a walk over the signs of the changed pairs tests this instead, with fewer pairs.
     """
 
     def __init__(
@@ -88,7 +94,7 @@ class EarlyTest:
         *,
         verdicts: bool = False,
     ) -> None:
-        """Begin without pairs; `verdicts`: all scores are 0 or 1.
+        """Begin without pairs.
 
         Raises:
             ValueError: the margin or the confidence is out of range.
@@ -101,11 +107,14 @@ class EarlyTest:
         self._enough = math.log(2 / (1 - confidence))
         self._base: list[float] = []
         self._new: list[float] = []
-        # Capital of bets that the new scores are better (`_up`) and worse (`_down`).
-        self._up, self._down = _Capital(), _Capital()
+        self._for_better, self._for_worse = _Capital(), _Capital()
         self._total = total
-        self._forecast = None if margin is None or total is None else _Promise(margin, total, confidence)
-        self._walk = FairWalk(1 - confidence) if verdicts and margin is None and total is not None else None
+        self._forecast: _Forecast | None = None
+        self._walk: FairWalk | None = None
+        if margin is not None and total is not None:
+            self._forecast = _Forecast(margin, total, confidence)
+        elif verdicts and total is not None:
+            self._walk = FairWalk(1 - confidence)
 
     @property
     def pairs(self) -> int:
@@ -123,23 +132,31 @@ class EarlyTest:
         self._base.append(float(base))
         self._new.append(float(new))
         change = self._new[-1] - self._base[-1]
-        if self._walk is not None and self._total is not None:
-            if change:
-                self._walk.step(int(change), self.pairs / self._total)
-            return _DIRECTIONS[self._walk.left]
-        if self._margin is None:
-            self._up.bet(change)
-            self._down.bet(-change)
-            return self._direction()
-        self._down.bet(-change, self._margin)
-        if self._down.logarithm >= self._enough:
+        if self._margin is not None:
+            return self._bet_on_margin(change, self._margin)
+        if self._walk is None or self._total is None:
+            return self._bet_on_direction(change)
+        if change:
+            self._walk.step(int(change), self.pairs / self._total)
+        return _DIRECTIONS[self._walk.left]
+
+    def _bet_on_direction(self, change: float) -> Outcome:
+        """Bet that the new scores are better, and that they are worse; return what the bets have decided so far."""
+        self._for_better.bet(change)
+        self._for_worse.bet(-change)
+        if self._for_better.logarithm >= self._enough:
+            return "better"
+        return "worse" if self._for_worse.logarithm >= self._enough else "undecided"
+
+    def _bet_on_margin(self, change: float, margin: float) -> Outcome:
+        """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided."""
+        self._for_worse.bet(-change, margin)
+        if self._for_worse.logarithm >= self._enough:
             return "worse"
-        if self._forecast is None:
-            self._up.bet(change, -self._margin)
-            kept = self._up.logarithm >= self._enough
-        else:
-            kept = self._forecast.kept(change)
-        return "not_worse" if kept else "undecided"
+        if self._forecast is not None:
+            return "not_worse" if self._forecast.shows_not_worse(change) else "undecided"
+        self._for_better.bet(change, -margin)
+        return "not_worse" if self._for_better.logarithm >= self._enough else "undecided"
 
     @property
     def means(self) -> tuple[float, float]:
@@ -152,12 +169,6 @@ class EarlyTest:
             self._total -= 1
         if self._forecast is not None:
             self._forecast.total -= 1
-
-    def _direction(self) -> Outcome:
-        """Return what the bets on better and on worse have decided so far."""
-        if self._up.logarithm >= self._enough:
-            return "better"
-        return "worse" if self._down.logarithm >= self._enough else "undecided"
 
     def complete(self) -> Outcome:
         """Return the decision after the last pair: by the complete run's interval with a margin, else undecided."""
@@ -196,11 +207,11 @@ class EarlyTest:
 
         It is the walk's if the walk has left its bounds, else the inverse of the capital.
         """
-        changes = self._changes()
         if self._walk is not None and self._walk.p_value is not None:
             return self._walk.p_value
-        won = max(_capital_of(side)(0.0) for side in (changes, -changes))
-        p_value = min(1.0, 2 * math.exp(-won))
+        changes = self._changes()
+        logarithm = max(_capital_of(changes)(0.0), _capital_of(-changes)(0.0))
+        p_value = min(1.0, 2 * math.exp(-logarithm))
         # With a walk, only the walk may find a difference, and it has not.
         return p_value if self._walk is None else max(p_value, 1 - self._confidence)
 
@@ -209,7 +220,7 @@ class EarlyTest:
         return changes
 
 
-def _nodes() -> tuple[Floats, Floats]:
+def _weighted_stakes() -> tuple[Floats, Floats]:
     """Return the stakes of the bets, between 0 and 1, and the logarithms of their weights, which add up to 1."""
     points, weights = numpy.polynomial.legendre.leggauss(_STAKES)
     stakes = (points + 1) / 2
@@ -227,7 +238,8 @@ class _Capital:
     """
 
     def __init__(self) -> None:
-        self._stakes, self._logarithms = _nodes()
+        """Begin with the capital 1; `_logarithms` has the logarithm of each stake's part of the capital."""
+        self._stakes, self._logarithms = _weighted_stakes()
         self.logarithm = 0.0
 
     def bet(self, value: float, mean: float = 0.0) -> None:
@@ -241,12 +253,15 @@ class _Capital:
 def _largest_refuted(changes: Floats, enough: float) -> float:
     """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows."""
     mean, capital = float(changes.mean()), _capital_of(changes)
-    return -1.0 if mean == -1 else turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
+    if mean == -1:
+        return -1.0
+    largest_refuted, _ = turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)
+    return largest_refuted
 
 
 def _capital_of(changes: Floats) -> Callable[[float], float]:
     """Return a function from a claimed mean to the logarithm of the capital after bets on all these changes."""
-    stakes, weights = _nodes()
+    stakes, weights = _weighted_stakes()
     values, counts = numpy.unique(changes, return_counts=True)
 
     def logarithm(mean: float) -> float:
@@ -257,7 +272,7 @@ def _capital_of(changes: Floats) -> Callable[[float], float]:
     return logarithm
 
 
-class _Promise:
+class _Forecast:
     """The test whether the complete run will show that the new scores are worse by less than the margin.
 
     If the complete run has a mean difference of θ or less, its remaining pairs have a mean of at most (N θ − sum so
@@ -269,49 +284,50 @@ class _Promise:
     def __init__(self, margin: float, total: int, confidence: float) -> None:
         """Place one bet against each candidate mean of the complete run, from −margin upwards."""
         self._margin, self.total = margin, total
-        self._reach, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
-        span = min(1 + margin, _WIDEST / math.sqrt(max(total, 1)) + 1 / max(total, 1))
-        self._means: Floats = numpy.linspace(-margin, -margin + span, _PLACES)
-        self._stakes, weights = _nodes()
-        self._logarithms: Floats = numpy.tile(weights, (_PLACES, 1))
-        self._seen, self._sum, self._squares, self._whole = 0, 0.0, 0.0, True
+        self._quantile, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
+        span = min(1 + margin, _REACH / math.sqrt(max(total, 1)) + 1 / max(total, 1))
+        self._means: Floats = numpy.linspace(-margin, -margin + span, _CANDIDATES)
+        self._stakes, weights = _weighted_stakes()
+        self._logarithms: Floats = numpy.tile(weights, (_CANDIDATES, 1))
+        self._pairs, self._sum, self._sum_of_squares, self._verdicts = 0, 0.0, 0.0, True
 
-    def kept(self, change: float) -> bool:
+    def shows_not_worse(self, change: float) -> bool:
         """Take one more difference; return True if the complete run will show non-inferiority.
 
         This is so if bets refute a mean, and already a run with this mean would show it.
         """
-        left = self.total - self._seen
-        if left <= 0:
+        remaining = self.total - self._pairs
+        if remaining <= 0:
             return False
-        rest = (self.total * self._means - self._sum) / left
+        means = (self.total * self._means - self._sum) / remaining
         with numpy.errstate(divide="ignore", invalid="ignore"):
-            gains = numpy.where(rest > -1, (change - rest) / (1 + rest), numpy.inf)
+            gains = numpy.where(means > -1, (change - means) / (1 + means), numpy.inf)
         self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
-        self._seen += 1
+        self._pairs += 1
         self._sum += change
-        self._squares += change * change
-        self._whole = self._whole and change in (-1.0, 0.0, 1.0)
+        self._sum_of_squares += change * change
+        self._verdicts = self._verdicts and change in (-1.0, 0.0, 1.0)
         refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
-        return bool(refuted.any()) and bool((refuted & self._shown_means()).any())
+        return bool(refuted.any()) and bool((refuted & self._would_show()).any())
 
-    def _shown_means(self) -> NDArray[numpy.bool_]:
-        """Return for each candidate mean whether the complete run's lower limit is expected to lie above −margin.
+    def _would_show(self) -> NDArray[numpy.bool_]:
+        """Return for each candidate mean whether a complete run with this mean is expected to show non-inferiority.
 
-        The spread is predicted from the rows seen so far.
+        Its lower limit must lie above −margin. The squared differences of the run are predicted from the pairs so far.
         """
-        n, seen = self.total, self._seen
-        share = self._squares / seen
-        error = math.sqrt(max(share * (1 - share), 0.0) / seen * (1 - seen / n))
-        squares = min(1.0, share + _LEAST * error + (1 - seen / n) / seen) * n
-        if self._whole:
-            gaps = n * self._means
-            changed = numpy.maximum(squares, numpy.abs(gaps))
-            counts = zip((changed - gaps) / 2, (changed + gaps) / 2, strict=True)
-            scores = [tango_score(b, c, n, -self._margin) for b, c in counts]
-            return numpy.array(scores) > self._reach
-        errors = numpy.sqrt(numpy.maximum(squares / n - self._means**2, 0.0) / n)
-        return self._means - self._reach * errors > -self._margin
+        n, pairs = self.total, self._pairs
+        share = self._sum_of_squares / pairs
+        error = math.sqrt(max(share * (1 - share), 0.0) / pairs * (1 - pairs / n))
+        sum_of_squares = min(1.0, share + _EXCESS * error + (1 - pairs / n) / pairs) * n
+        if not self._verdicts:
+            errors = numpy.sqrt(numpy.maximum(sum_of_squares / n - self._means**2, 0.0) / n)
+            return self._means - self._quantile * errors > -self._margin
+        # Verdicts: the complete run uses Tango's score, which takes the numbers of rows that got worse and better.
+        differences = n * self._means
+        changed = numpy.maximum(sum_of_squares, numpy.abs(differences))
+        counts = zip((changed - differences) / 2, (changed + differences) / 2, strict=True)
+        scores = [tango_score(worse, better, n, -self._margin) for worse, better in counts]
+        return numpy.array(scores) > self._quantile
 
 
 # -- a sequential test whether changed verdicts got better as often as worse, for a known number of rows
@@ -343,7 +359,9 @@ class FairWalk:
     @property
     def left(self) -> int:
         """1 if the walk has left its bounds upwards, -1 if downwards, else 0."""
-        return 0 if self.p_value is None else 1 if self._place > 0 else -1
+        if self.p_value is None:
+            return 0
+        return 1 if self._place > 0 else -1
 
     @property
     def bound(self) -> int:
@@ -362,8 +380,8 @@ class FairWalk:
         self._place += change
         spent = 1 - float(self._inside.sum())
         # The chance of leaving that each side may still spend: so many places become the outside.
-        may = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
-        outside = int(numpy.searchsorted(numpy.cumsum(inside), may, side="right"))
+        unspent = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
+        outside = int(numpy.searchsorted(numpy.cumsum(inside), unspent, side="right"))
         self._inside = inside[outside : len(inside) - outside]
         self._reach -= 2 * outside
         if abs(self._place) > self._reach:
