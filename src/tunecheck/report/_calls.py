@@ -92,15 +92,15 @@ def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = 
     has_ground_truth = sides.ground_truth is not None
     unexpected = "extra" if has_ground_truth else "alone"
     lines = _pair_calls(expected.calls, actual.calls, judged, unexpected, alternatives=alternatives)
-    actual_words = _words(actual, sides.response, sides.text)
+    beside_actual = _beside_calls(actual, sides.response, sides.text)
     confused: Iterable[tuple[str, str]] = ()
     if expected.calls and actual.calls:
         confused = _confused_functions(lines)
     elif has_ground_truth:
-        confused = _confused_with_words(expected, actual, actual_words)
+        confused = _confused_without_calls(expected, actual, has_words=bool(beside_actual))
     return SideBySide(
-        expected=_words(expected, sides.ground_truth, None),
-        actual=actual_words,
+        expected=_beside_calls(expected, sides.ground_truth, None),
+        actual=beside_actual,
         pairs=[_line_cells(line, alternatives=alternatives) for line in lines[:_MOST_CALLS]],
         expected_names=names_of(expected.calls),
         called_names=names_of(actual.calls),
@@ -115,9 +115,12 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
 
 
 def _parse(value: JSON, tools: ToolDefinitions) -> Reading:
-    """Return the calls in a value; a lone object such as `{"f": {…}}` counts as one call if there are no tools."""
-    single = isinstance(value, dict) and len(value) == 1 and all(isinstance(item, dict) for item in value.values())
-    return read_calls([value] if single and not tools else value, tools=tools)
+    """Return the calls in a value; an object such as `{"f": {…}}` counts as one call if there are no tools."""
+    if not tools and isinstance(value, dict) and len(value) == 1:
+        [arguments] = value.values()
+        if isinstance(arguments, dict):
+            value = [value]
+    return read_calls(value, tools=tools)
 
 
 def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
@@ -125,9 +128,11 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
     if not isinstance(value, list) or not value:
         return ()
     calls = []
-    for item in value:
-        name, arguments = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
-        if not isinstance(arguments, dict) or not all(isinstance(each, list) for each in arguments.values()):
+    for call in value:
+        if not isinstance(call, dict) or len(call) != 1:
+            return ()
+        [(name, arguments)] = call.items()
+        if not isinstance(arguments, dict) or not all(isinstance(accepted, list) for accepted in arguments.values()):
             return ()
         calls.append(FunctionCall(name, arguments))
     return tuple(calls) if any(call.arguments for call in calls) else ()
@@ -140,28 +145,32 @@ def _with_expected_names(actual: Reading, expected: Iterable[FunctionCall]) -> R
     return replace(actual, calls=tuple(calls))
 
 
-def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
-    """Describe the response or the ground truth beside its calls: text, other data, problem, number of calls not shown.
+def _beside_calls(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
+    """Return what a response or a ground truth has beside its calls: text, data, problem, number of calls not shown.
 
     `value` is the column that was read; `text` is the answer's text if it is in a column of its own.
     """
-    words = reading.text if reading.calls else value
-    if isinstance(text, str) and text.strip() and text != words:
-        words = f"{words}\n{text}" if isinstance(words, str) and words.strip() else text
-    described: dict[str, JSON] = {}
-    if isinstance(words, str) and words.strip():
-        described["text"] = cut(words)
-    elif words not in (None, "", [], {}) and not isinstance(words, str):
-        described["data"] = as_text(words)
+    content = reading.text if reading.calls else value
+    if isinstance(text, str) and text.strip() and text != content:
+        content = f"{content}\n{text}" if isinstance(content, str) and content.strip() else text
+    shown: dict[str, JSON] = {}
+    if isinstance(content, str):
+        if content.strip():
+            shown["text"] = cut(content)
+    elif content not in (None, [], {}):
+        shown["data"] = as_text(content)
     if reading.problem is not None:
-        described["problem"] = cut(reading.problem, 2_000)
+        shown["problem"] = cut(reading.problem, 2_000)
     if len(reading.calls) > _MOST_CALLS:
-        described["more"] = len(reading.calls) - _MOST_CALLS
-    return described
+        shown["more"] = len(reading.calls) - _MOST_CALLS
+    return shown
 
 
 class _CallLine(msgspec.Struct):
-    """An expected call and an actual call (one may be None), and the paths at which their arguments differ."""
+    """A line of the page: an expected call beside an actual call, either of which may be None.
+
+    `paths` are the places at which their arguments differ. `faults` are those that the evaluator found in them.
+    """
 
     expected: FunctionCall | None
     actual: FunctionCall | None
@@ -199,18 +208,22 @@ def _pair_calls(
         return lines
     codes = {fault.code for fault in faults}
     match = match_calls(actual, expected, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
-    lines = [_line(pair, status) for pair in match.pairs]
-    lines += [_line(pair, "moved") for pair in match.moved]
+    paired = [(pair, status) for pair in match.pairs] + [(pair, "moved") for pair in match.moved]
     missing, extra = [*match.missing], [*match.extra]
-    for pair in match.misnamed:
-        if "misnamed_call" in codes:
-            lines.append(_line(pair, "misnamed"))
-        else:
-            missing.append(pair.expected)
-            extra.append(pair.actual)
+    if "misnamed_call" in codes:
+        paired += [(pair, "misnamed") for pair in match.misnamed]
+    else:
+        missing += [pair.expected for pair in match.misnamed]
+        extra += [pair.actual for pair in match.misnamed]
+    lines = [_CallLine(pair.expected, pair.actual, status, _paths(pair)) for pair, status in paired]
     lines.sort(key=lambda line: expected.index(line.expected) if line.expected in expected else 0)
     _assign_faults(faults, lines)
     return lines + _unpaired(missing, extra, unexpected)
+
+
+def _paths(pair: Pair) -> list[str]:
+    """Return the paths at which the arguments of two paired calls differ."""
+    return [difference.path for difference in pair.differences]
 
 
 def _unpaired(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], unexpected: str) -> list[_CallLine]:
@@ -222,11 +235,6 @@ def _unpaired(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], un
 @cache  # there are only four policies, and the constructor checks all options each time
 def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
     return MatchPolicy(alternatives=alternatives, ordered=ordered)
-
-
-def _line(pair: Pair, status: str) -> _CallLine:
-    """Return the line of two paired calls, with the paths at which their arguments differ."""
-    return _CallLine(pair.expected, pair.actual, status, [each.path for each in pair.differences])
 
 
 def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
@@ -256,10 +264,13 @@ def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]
     yield from zip_longest(missing, extra, fillvalue=NO_CALL)
 
 
-def _argument(path: str, names: Iterable[str]) -> str | None:
-    """Return the argument that contains a path: the longest name that the path begins with, or None."""
-    known = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
-    return max(known, key=len, default=None)
+def _argument_at(path: str, names: Iterable[str]) -> str | None:
+    """Return the argument that contains a path such as `a.b[0]`: the longest name that the path begins with, or None.
+
+    Names may contain points themselves, so the path cannot be split at its points.
+    """
+    matching = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
+    return max(matching, key=len, default=None)
 
 
 def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
@@ -269,10 +280,11 @@ def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
     """
     marks: dict[str, str] = {}
     notes: list[JSON] = []
-    sides = [side for side in (line.expected, line.actual) if side is not None]
+    names = [name for call in (line.expected, line.actual) if call is not None for name in call.arguments]
     for fault in line.faults:
-        name = _argument(fault.path or "", [name for side in sides for name in side.arguments])
+        name = _argument_at(fault.path or "", names)
         if name is not None:
+            # A value missing within an argument makes the argument wrong, not missing.
             marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
         notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
     expected = None if line.expected is None else shown_call(line.expected, marks, alternatives=alternatives)
@@ -289,8 +301,8 @@ def _status_without_fault(judged: JudgedCalls | None) -> str:
 
 def _short_text(fault: Fault) -> str:
     """Return a fault in a few words: its kind, else its message, else its title."""
-    head, _, kind = fault.code.partition(".")
-    if head == "wrong_argument" and kind:
+    code, _, kind = fault.code.partition(".")
+    if code == "wrong_argument" and kind:
         return kind.replace("_", " ")
     return _MARKS.get(fault.code) or cut(fault.message or title(fault.code), 300)
 
@@ -312,13 +324,18 @@ def _accepted_text(value: JSON) -> str:
     """Return a list of accepted values as `1 | 2`; an empty text in it means that the argument is optional."""
     if not isinstance(value, list):
         return as_json(value)
-    shown = [as_json(each) for each in value if each != ""]
-    return cut(" | ".join([*shown, *(["(may be left out)"] if "" in value else [])]))
+    accepted = [as_json(each) for each in value if each != ""]
+    if "" in value:
+        accepted.append("(may be left out)")
+    return cut(" | ".join(accepted))
 
 
-def _confused_with_words(expected: Reading, actual: Reading, words: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
-    """Yield expected and called functions if a side has no readable call; a word such as ANSWER stands for it."""
-    no_call = ANSWER if words else NO_CALL
+def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bool) -> Iterator[tuple[str, str]]:
+    """Yield each expected function with the called one if a side has no readable call; ANSWER or similar replaces it.
+
+    `has_words`: the response has something beside calls.
+    """
+    no_call = ANSWER if has_words else NO_CALL
     if actual.problem is not None:
         no_call = UNREADABLE
     if expected.calls:

@@ -1,4 +1,8 @@
-"""Build the details of a row, shown when it is opened: texts of limited length, and the panels of plug-ins."""
+"""Build the details of a row, shown when it is opened: texts of limited length, and the panels of plug-ins.
+
+`report._writing` calls `DetailReader.read` for each row of the reported run, and `report._other_runs` calls `answer`
+for the same row of each other run.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +79,7 @@ class _Conversation(msgspec.Struct):
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """A row's columns and their roles."""
+    """A row's values by role: `data` are the columns of the data set, `target` those of the answer, by name."""
 
     data: Mapping[str, JSON]
     target: Mapping[str, JSON]
@@ -111,12 +115,12 @@ class DetailReader:
         sides = self._sides(verdicts, parts)
         calls = SideBySide() if sides is None else side_by_side(sides)
         answered = self._answer_detail(row, columns, verdicts, parts, calls)
-        more: list[JSON] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
-        shown = {**answered, "cause": _cause(row), "more": more}
+        others: list[JSON] = [*self._other_columns(parts, row.get("row_id"))][:_MOST_COLUMNS]
+        shown = {**answered, "cause": _cause(row), "more": others}
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.conversation.messages), "expected": calls.expected}
-        of_panel = next((panel.question for panel in parts.panels.values() if panel.question), "")
-        question = line(of_panel or _question(parts.conversation, parts.data), _MOST_QUESTION)
+        panel_question = next((panel.question for panel in parts.panels.values() if panel.question), "")
+        question = line(panel_question or _question(parts.conversation, parts.data), _MOST_QUESTION)
         return Details(shown, answered, calls, verdicts, sides, question, _answer(calls, shown))
 
     def answer(
@@ -129,11 +133,12 @@ class DetailReader:
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
-        calls = other.calls
-        if sides is not None and sides != other.sides:
-            inputs = (sides.ground_truth, sides.tools)
-            same_inputs = other.sides is not None and inputs == (other.sides.ground_truth, other.sides.tools)
-            calls = side_by_side(sides, calls.parsed_ground_truth if same_inputs else None)
+        calls, before = other.calls, other.sides
+        if sides is not None and sides != before:
+            parsed = None
+            if before is not None and (sides.ground_truth, sides.tools) == (before.ground_truth, before.tools):
+                parsed = calls.parsed_ground_truth
+            calls = side_by_side(sides, parsed)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
@@ -143,7 +148,8 @@ class DetailReader:
         ground_truth = self._run.ground_truth(data, target)
         response = self._run.response(data, target)
         response = target.get("result") if response is None else response
-        panels = {name: part for name, reader in self._panels.items() if (part := reader.add(number, row)) is not None}
+        added = {name: reader.add(number, row) for name, reader in self._panels.items()}
+        panels = {name: panel_row for name, panel_row in added.items() if panel_row is not None}
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
     def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
@@ -159,13 +165,14 @@ class DetailReader:
     ) -> dict[str, JSON]:
         """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
         pairs = zip(columns.evaluators, verdicts, strict=True)
-        cards: list[JSON] = [_verdict(row, own, verdict) for own, verdict in pairs if own.any]
-        shown: dict[str, JSON] = {"verdicts": cards, "errors": [*_errors(row, columns)]}
+        of_evaluators: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
+        shown: dict[str, JSON] = {"verdicts": of_evaluators, "errors": [*_errors(row, columns)]}
         if parts.panels:
-            shown["panels"] = {name: each.shown for name, each in parts.panels.items()}
+            shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
         if not parts.is_conversation:
-            if thought := parts.target.get("reasoning"):
-                shown["reasoning"] = as_text(thought)
+            reasoning = parts.target.get("reasoning")
+            if reasoning:
+                shown["reasoning"] = as_text(reasoning)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
         turns = shown_turns(parts.conversation.turns, parts.ground_truth, log, result)
@@ -174,21 +181,22 @@ class DetailReader:
             turns[failed]["apart"] = [*_state_differences(row, columns)]
         return shown | {"turns": [*turns], "failed_turn": failed}
 
-    def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
+    def _other_columns(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """Yield columns not shown elsewhere, as `[column, text]` or `[column, number of a shared text]`."""
         shown = [parts.ground_truth, parts.response]
         if parts.is_conversation:
             shown.append(parts.target.get("result"))
+        # By identity: another column may have an equal value. Numbers and the like have no identity of their own.
         elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
-        hidden = _SHOWN_ELSEWHERE.union(*(each.columns for each in parts.panels.values()))
+        hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in parts.panels.values()))
         used = parts.conversation.used
         columns = [(name, value) for name, value in parts.data.items() if name not in used and value != row_id]
         columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
         for name, value in columns:
             if not any(value is other for other in elsewhere):
-                yield [cut(name, 200), self._keep(value)]
+                yield [cut(name, 200), self._text_or_number(value)]
 
-    def _keep(self, value: JSON) -> JSON:
+    def _text_or_number(self, value: JSON) -> JSON:
         """Return a value as text; for a long value, store it among the shared texts and return its number."""
         if not isinstance(value, (str, list, dict)):
             return as_json(value)
@@ -204,11 +212,10 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
             continue
         if conversation.turns is None and is_conversation(value) and _is_messages([*chain.from_iterable(value)]):
             conversation.turns = [*value]
+            conversation.used.add(name)
         elif conversation.messages is None and _is_messages(value):
             conversation.messages = value
-        else:
-            continue
-        conversation.used.add(name)
+            conversation.used.add(name)
     if conversation.turns is None and conversation.messages is None:
         question = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
         if question is not None:
@@ -219,7 +226,7 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
 
 def _is_messages(value: Sequence[JSON]) -> bool:
     """Return whether a list holds only messages, i.e. objects with a role."""
-    return bool(value) and all(isinstance(each, dict) and "role" in each for each in value[:_MOST_COLUMNS])
+    return bool(value) and all(isinstance(message, dict) and "role" in message for message in value[:_MOST_COLUMNS])
 
 
 def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
@@ -249,31 +256,33 @@ def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
 def _call_text(call: JSON) -> str:
     """Return a call as the page has it (`[name, [[argument, value, mark], …]]`) as text: `f(a=1)`."""
     assert isinstance(call, list)
-    name, arguments = call
-    return f"{name}({', '.join(f'{one[0]}={one[1]}' for one in arguments)})"  # type: ignore[union-attr,index]
+    function, arguments = call
+    return f"{function}({', '.join(f'{name}={value}' for name, value, _ in arguments)})"  # type: ignore[union-attr,misc,str-unpack]
 
 
 def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
-    """Return the findings on a row's calls by the evaluator that tells most; None if none compares calls."""
-    judged: list[tuple[int, JudgedCalls]] = []
+    """Return the findings on a row's calls by the evaluator that says most; None if no evaluator compares calls.
+
+    Findings on arguments say more than findings on names only; among both, faults say more than none.
+    """
+    findings: list[JudgedCalls] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
-        faults = verdict.faults and tuple(fault for fault in verdict.faults if fault.call is not None)
+        faults = tuple([fault for fault in verdict.faults if fault.call is not None])
         if faults or (evaluator.compares is not None and verdict.word == "pass"):
-            arguments = evaluator.compares == "arguments"
-            judged.append((2 * (not arguments) + (not faults), JudgedCalls(faults, arguments, evaluator.alternatives)))
-    return min(judged, key=lambda each: each[0])[1] if judged else None
+            findings.append(JudgedCalls(faults, evaluator.compares == "arguments", evaluator.alternatives))
+    return min(findings, key=lambda finding: (not finding.arguments, not finding.faults), default=None)
 
 
-def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> JSON:
-    """Return `[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
-    differences = row.get(own.differences)
-    properties = row.get(own.properties)
-    others = [(key, row[column]) for key, column in own.others]
+def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: Verdict) -> JSON:
+    """Return `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
+    differences = row.get(keys.differences)
+    properties = row.get(keys.properties)
+    others = [(name, row[key]) for name, key in keys.others]
     if isinstance(properties, dict):
-        others += [(key, value) for key, value in properties.items() if key not in ("faults", "state_differences")]
-    more: list[JSON] = [[cut(key, 200), as_text(value)] for key, value in others if value is not None]
+        others += [(name, value) for name, value in properties.items() if name not in ("faults", "state_differences")]
+    more: list[JSON] = [[cut(name, 200), as_text(value)] for name, value in others if value is not None]
     return [
-        own.verdicts.name,
+        keys.verdicts.name,
         verdict.word if verdict.word in ("pass", "fail", "not_applicable") else None,
         verdict.score if isinstance(verdict.score, (bool, int, float)) else None,
         verdict.threshold,
@@ -283,10 +292,11 @@ def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> J
     ]
 
 
-def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
+def _differences(differences: Sequence[JSON]) -> Iterator[JSON]:
     """Yield `[where, expected, actual, kind]` for each difference that a judge lists."""
-    objects = (item for item in items[:_MOST_DIFFERENCES] if isinstance(item, dict))
-    return (_texts(item, ("where", "expected", "actual", "kind")) for item in objects)
+    for difference in differences[:_MOST_DIFFERENCES]:
+        if isinstance(difference, dict):
+            yield _texts(difference, ("where", "expected", "actual", "kind"))
 
 
 def _texts(values: Mapping[str, JSON], keys: Sequence[str]) -> list[JSON]:
@@ -312,24 +322,25 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
 
 
 def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
-    """Return the turn in which a conversation failed, counted from 0; None if no evaluator says so."""
-    for fault in (fault for verdict in verdicts for fault in verdict.faults):
-        if fault.turn is not None:
-            return fault.turn - 1
+    """Return the turn in which a conversation failed, counted from 0; None if no evaluator names a turn."""
+    for verdict in verdicts:
+        for fault in verdict.faults:
+            if fault.turn is not None:
+                return fault.turn - 1  # faults count from 1
     return next((turn for turn in _properties(row, columns, "turn") if isinstance(turn, int)), None)
 
 
 def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
     """Yield `[path, expected, found]` for each difference of the states after the failed turn."""
-    for listed in _properties(row, columns, "state_differences"):
-        for each in listed[:_MOST_DIFFERENCES] if isinstance(listed, list) else ():
-            if isinstance(each, list) and len(each) == 3:
-                yield [cut(as_text(part), _LONGEST_DIFFERENCE) for part in each]
+    for differences in _properties(row, columns, "state_differences"):
+        for difference in differences[:_MOST_DIFFERENCES] if isinstance(differences, list) else ():
+            if isinstance(difference, list) and len(difference) == 3:
+                yield [cut(as_text(part), _LONGEST_DIFFERENCE) for part in difference]
 
 
 def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
-    """Yield this property of each evaluator that has properties; None if it is not among them."""
-    for own in columns.evaluators:
-        properties = row.get(own.properties)
+    """Yield this property's value, or None, for each evaluator that has properties."""
+    for keys in columns.evaluators:
+        properties = row.get(keys.properties)
         if isinstance(properties, dict):
             yield properties.get(name)

@@ -1,4 +1,7 @@
-"""Build the table of all rows, column by column: the page filters, sorts and searches it without opening a row."""
+"""Build the table of all rows, column by column: the page filters, sorts and searches it without opening a row.
+
+`report._writing` adds each row to a `RowIndex` and writes it to the page; `report._charts` counts in its columns.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,21 @@ PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
 """The result of a row. SCORED: a number without pass or fail. ABSENT: the run has no such row."""
 
 _LETTERS = {State.SCORED: SCORED, State.NOT_APPLICABLE: NOT_APPLICABLE, State.ERROR: ERROR, State.ABSENT: ERROR}
-_MOST_KINDS = 1_000  # different values of a column that can be filtered
+_MOST_VALUES = 1_000  # different values of a column that can be filtered
 _OTHERS = "(others)"
 _MOST_REASON = 200
 
 
 @dataclass(slots=True)
 class Coded:
-    """A column with few different values: the values, and for each row the numbers of its values."""
+    """A column with few different values.
+
+    `values` has each value once; its place is its code. `rows` has for each row a code, a list of codes, or None.
+    """
 
     values: list[str] = field(default_factory=list)
     rows: list[JSON] = field(default_factory=list)
-    _numbers: dict[str, int] = field(default_factory=dict)
+    _codes: dict[str, int] = field(default_factory=dict)
 
     def add(self, values: Iterable[str]) -> None:
         """Add a row with any number of values."""
@@ -45,22 +51,24 @@ class Coded:
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
     def _code(self, value: str) -> int:
-        """Return the number of a value; from 1,000 different values on, new ones share a number."""
-        if value not in self._numbers and len(self.values) >= _MOST_KINDS:
+        """Return the code of a value; after 1,000 different values, all new ones share one code."""
+        if value not in self._codes and len(self.values) >= _MOST_VALUES:
             value = _OTHERS
-        code = self._numbers.setdefault(value, len(self.values))
-        self.values += [value] if code == len(self.values) else []
-        return code
+        if value not in self._codes:
+            self._codes[value] = len(self.values)
+            self.values.append(value)
+        return self._codes[value]
 
     def rows_by_value(self) -> list[list[int]]:
-        """Return the rows that have each value."""
+        """Return for each value the numbers of the rows that have it."""
         rows: list[list[int]] = [[] for _ in self.values]
         for row, codes in enumerate(self.rows):
-            for code in codes if isinstance(codes, list) else () if codes is None else (codes,):
-                rows[code].append(row)  # type: ignore[index]  # `add` keeps numbers
+            if codes is not None:
+                for code in codes if isinstance(codes, list) else [codes]:
+                    rows[code].append(row)  # type: ignore[index]  # `add` keeps numbers
         return rows
 
-    def written(self, most: int) -> JSON:
+    def as_json(self, most: int) -> JSON:
         """Return the first rows as the page reads them."""
         return {"values": [*self.values], "rows": self.rows[:most]}
 
@@ -72,7 +80,7 @@ class Outcomes:
     results: str
     scores: Mapping[str, Sequence[float]]
 
-    def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
+    def as_json(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
         """Return the first rows for the page: results as one text, and numbers of the first graded metric or null."""
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
         return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
@@ -87,15 +95,16 @@ class Outcomes:
 def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[MetricEntry]) -> Outcomes:
     """Return an evaluator's outcomes for a run's rows, with the numbers of these metrics."""
     table, name = run.table, evaluator.name
-    own, verdicts = table.evaluators[name], table.columns.get(f"{name}.{PASS_RATE}")
-    letters = [_LETTERS[state] for state in own.states]
-    if verdicts is not None:
+    letters = [_LETTERS[state] for state in table.evaluators[name].states]
+    pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
+    if pass_rate is not None:
         passed = {1.0: PASS, 0.0: FAIL}
-        letters = [passed.get(value, letter) for value, letter in zip(verdicts.values, letters, strict=True)]
-    columns = {each.name: table.columns.get(f"{name}.{each.name}") for each in metrics}
+        letters = [passed.get(value, letter) for value, letter in zip(pass_rate.values, letters, strict=True)]
+    columns = {metric.name: table.columns.get(f"{name}.{metric.name}") for metric in metrics}
     return Outcomes("".join(letters), {key: column.values for key, column in columns.items() if column is not None})
 
 
+_TEXTS = ("ids", "questions", "answers", "notes")
 _CODED = ("kinds", "functions", "called", "reasons", "causes", "errors", "differences", "confused")
 _FIGURES = ("latency_ms", "first_token_ms")
 _TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
@@ -109,41 +118,39 @@ class RowIndex:
 
     def __init__(self, run: ReportedRun) -> None:
         """Start without rows, except that the evaluators' outcomes are read at once from the run's table."""
-        self.texts: dict[str, list[JSON]] = {name: [] for name in ("ids", "questions", "answers", "notes")}
+        self.texts: dict[str, list[JSON]] = {name: [] for name in _TEXTS}
         self.coded = {name: Coded() for name in _CODED}
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
-        self.outcomes = [outcomes_of(run, each, each.metrics) for each in run.evaluators]
+        self.outcomes = [outcomes_of(run, evaluator, evaluator.metrics) for evaluator in run.evaluators]
         self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
         self.simulated = 0
         self.failed_rows = 0
 
     def add(self, row: Mapping[str, JSON], columns: Columns, details: Details) -> None:
         """Add a row to every column of the index."""
-        failed_by = [verdict for verdict in details.verdicts if verdict.word == "fail"]
+        failures = [verdict for verdict in details.verdicts if verdict.word == "fail"]
         errors = [*errors_of(row)] if columns.errors else []
-        words = [*(words for _, _, words in errors), *(each.reason for each in failed_by)]
-        note = line("; ".join(dict.fromkeys(filter(None, words))), _MOST_REASON)
-        texts = (cut(str(row.get("row_id")), 2_000), details.question, details.answer, note)
-        for known, text in zip(self.texts.values(), texts, strict=True):
-            known.append(text)
+        messages = [*(message for _, _, message in errors), *(failure.reason for failure in failures)]
+        texts, coded = self.texts, self.coded
+        texts["ids"].append(cut(str(row.get("row_id")), 2_000))
+        texts["questions"].append(details.question)
+        texts["answers"].append(details.answer)
+        texts["notes"].append(line("; ".join(dict.fromkeys(filter(None, messages))), _MOST_REASON))
         kind, cause, calls = row.get("row_kind"), row.get("cause"), details.calls
-        values: tuple[Iterable[str], ...] = (
-            [kind] if isinstance(kind, str) else (),
-            calls.expected_names,
-            calls.called_names,
-            (name for each in failed_by for name in fault_groups(each.faults, each.reason).values()),
-            [cause_named(cause).title] if isinstance(cause, str) else (),
-            (f"{stage}: {kind}" for stage, kind, _ in errors),
-            _kinds_of_differences(row, columns) if failed_by or errors else (),
-            (dumps(list(pair)).decode() for pair in calls.confused),
-        )
-        for coded, own in zip(self.coded.values(), values, strict=True):
-            coded.add(own)
-        for column, coded in self.groups.items():
-            coded.add(tags_of(row.get(f"inputs.{column}")))
+        coded["kinds"].add([kind] if isinstance(kind, str) else ())
+        coded["functions"].add(calls.expected_names)
+        coded["called"].add(calls.called_names)
+        groups = [fault_groups(failure.faults, failure.reason) for failure in failures]
+        coded["reasons"].add(title for group in groups for title in group.values())
+        coded["causes"].add([cause_named(cause).title] if isinstance(cause, str) else ())
+        coded["errors"].add(f"{stage}: {error}" for stage, error, _ in errors)
+        coded["differences"].add(_kinds_of_differences(row, columns) if failures or errors else ())
+        coded["confused"].add(dumps(list(pair)).decode() for pair in calls.confused)
+        for name, column in self.groups.items():
+            column.add(tags_of(row.get(f"inputs.{name}")))
         for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
-            if verdict.threshold is not None and len(counts) < _MOST_KINDS:
+            if verdict.threshold is not None and len(counts) < _MOST_VALUES:
                 counts[verdict.threshold] += 1
         self._add_figures(row)
         self.failed_rows += bool(columns.errors)
@@ -151,24 +158,23 @@ class RowIndex:
 
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
         """Add the row's latencies and token counts; NaN for a missing one."""
-        counts = object_or_empty(row.get("outputs.usage"))
+        usage = object_or_empty(row.get("outputs.usage"))
         for name in _FIGURES:
             self.figures[name].append(number_of(row.get(f"outputs.{name}")))
         for name in _TOKENS:
-            self.figures[name].append(number_of(counts.get(name)))
+            self.figures[name].append(number_of(usage.get(name)))
 
-    def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
+    def as_json(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
         """Return the first rows as the page reads them, without empty columns."""
-        lists: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
-        lists |= {name: column.written(most) for name, column in self.coded.items() if column.values}
-        lists["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
-        figures = {"latency": "latency_ms", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
-        for called, name in figures.items():
+        page: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
+        page |= {name: column.as_json(most) for name, column in self.coded.items() if column.values}
+        page["groups"] = [[name, column.as_json(most)] for name, column in self.groups.items() if column.values]
+        for name in ("latency_ms", "input_tokens", "output_tokens"):
             if any(map(math.isfinite, self.figures[name])):
-                lists[called] = round_numbers(self.figures[name][:most])
+                page[name.removesuffix("_ms")] = round_numbers(self.figures[name][:most])
         pairs = zip(evaluators, self.outcomes, strict=True)
-        lists["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
-        return lists
+        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each, most)} for each, outcomes in pairs]
+        return page
 
 
 def round_numbers(numbers: Iterable[float]) -> list[JSON]:
@@ -187,9 +193,9 @@ def _round(number: float) -> JSON:
 
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
     """Yield the kind of each difference that a judge lists."""
-    for own in columns.evaluators:
-        listed = row.get(own.differences)
-        for item in listed if isinstance(listed, list) else ():
-            kind = item.get("kind") if isinstance(item, dict) else None
+    for evaluator in columns.evaluators:
+        differences = row.get(evaluator.differences)
+        for difference in differences if isinstance(differences, list) else ():
+            kind = difference.get("kind") if isinstance(difference, dict) else None
             if isinstance(kind, str):
                 yield cut(kind, 100)

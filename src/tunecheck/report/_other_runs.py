@@ -120,7 +120,7 @@ class OtherRuns:
             numbers.append([*known, answer].index(answer))
         return {"answers": answers, "others": numbers}
 
-    def written(self, new: ReportedRun) -> dict[str, JSON]:
+    def as_json(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
         found, primary = self.comparison, self.comparison.decision.metric
         lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(found.decision), 1, None)]
@@ -142,7 +142,7 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
         "run": other.run.id,
         "simulated": other.run.manifest.simulated,
         "facts": [*facts_of(other.run)],
-        "outcomes": [own[each.name].written(each) if each.name in own else None for each in new.evaluators],
+        "outcomes": [own[each.name].as_json(each) if each.name in own else None for each in new.evaluators],
     }
 
 

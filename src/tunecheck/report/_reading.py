@@ -175,14 +175,14 @@ class EvaluatorKeys:
     """One evaluator's keys in a row.
 
     `differences` is the key of a judge's list of differences, `properties` that of further values. `others` has name
-    and key of values that are not part of the verdict. `any` is True if the row has a key of the evaluator.
+    and key of values that are not part of the verdict. `has_keys` is True if the row has a key of the evaluator.
     """
 
     verdicts: VerdictReader
     differences: str
     properties: str
     others: Sequence[tuple[str, str]]
-    any: bool
+    has_keys: bool
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ class Columns:
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
         """Return each evaluator's verdict on the row."""
-        return [own.verdicts.read(row, "scored" if own.any else "error") for own in self.evaluators]
+        return [keys.verdicts.read(row, "scored" if keys.has_keys else "error") for keys in self.evaluators]
 
 
 class ShapeReader:

@@ -187,7 +187,7 @@ class _Report:
         for blocks in (self._shared, self._rows):
             blocks.flush()
         self._file.write(embed_json("head", as_data(self._head() | {"home": home})))
-        self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.written(self._run.evaluators))))))
+        self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.as_json(self._run.evaluators))))))
         self._file.write(whole.end())
 
     def _block(self, name: str, text: str) -> None:
@@ -227,7 +227,7 @@ class _Report:
             "charts": charts(run, table),
             "panels": self._reader.panels(),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
-            "against": None if self._others is None else self._others.written(run),
+            "against": None if self._others is None else self._others.as_json(run),
             "manifest": as_json(folder.manifest_data(), readable=True) if folder is not None else None,
         }
 
