@@ -261,6 +261,7 @@ def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
     here = "\n".join(line.split(" | ")[-1] for line in PAGE.splitlines())  # there, on the left, are the reference's own
     named = set(re.findall(r"(?<![\w-])--[a-z]{2,}(?:-[a-z]+)*", here))
     of_others = {"--service", "--port", "--evaluators", "--set", "--fail-under"}
+    of_others |= {"--details"}  # of `compare`
     of_others |= {"--configuration", "--out", "--compat"}  # of the scripts in checks/
     assert len(named) > 20
     assert {option for option in named - of_others if f"{option} " not in help_text} == set()

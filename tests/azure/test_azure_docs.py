@@ -330,8 +330,14 @@ def all_of(*checks: Check) -> Check:
 
 
 OF_AZURE: dict[str, Check] = {
-    "a target that fails on some rows": target_on_some_rows,
-    "a target without parameters": sees(lambda answer: answer, "a", "a", "a", target=lambda: {"answer": "a"}),
+    "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
+        sees(lambda date: date, "2024-01-05", rows=[{"date": "2024-01-05"}]),
+        sees(lambda q, n=None: type(n).__name__, "int", "float", rows=[{"q": "a", "n": 1}, {"q": "b"}]),
+        sees(lambda n: type(n).__name__, "float", "NoneType", rows=[{"n": 1.5}, {"n": None}]),
+    ),
+    "`NA` and `null` in a CSV file": csv,
+    "a byte order mark in JSON Lines": byte_order_mark,
+    "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
     "a value inside an object, mapped or named like a parameter": all_of(
         sees(
             lambda text: text,
@@ -344,49 +350,43 @@ OF_AZURE: dict[str, Check] = {
         ),
         sees(lambda truth: truth, "nine", rows=[{"meta": {"truth": "nine"}}]),
     ),
-    "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
-    "an evaluator's `**columns` (any name but `**kwargs`)": sees(lambda **columns: len(columns), 4, 4, 4),
-    "a subclass of an evaluator with its own `__call__`": call_of_its_own,
-    "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
-        sees(lambda date: date, "2024-01-05", rows=[{"date": "2024-01-05"}]),
-        sees(lambda q, n=None: type(n).__name__, "int", "float", rows=[{"q": "a", "n": 1}, {"q": "b"}]),
-        sees(lambda n: type(n).__name__, "float", "NoneType", rows=[{"n": 1.5}, {"n": None}]),
-    ),
-    "an evaluator that returns an awaitable, without `async def`": unawaited,
-    "a tuple that a target returns": sees(
-        lambda output: type(output).__name__, "list", "list", "list", target=lambda query: (query, 1)
-    ),
-    "a column `__outputs.x`, without a target": reserved_column,
-    "a row without the column of a judge's optional input": lacking_input,
-    "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
     "a mapping whose parameter and column both do not exist": sees(
         lambda q: q, *QUERIES, evaluator_config={"e": mapped(q="${data.query}", unused="${data.nope}")}
     ),
-    "a byte order mark in JSON Lines": byte_order_mark,
     "a column that the target returns for some rows only": sees(
         lambda response: response,
         *("given", "red", "the sea"),
         target=lambda query: {"response": "given"} if query == "q1" else {"other": "o"},
     ),
-    "infinity": infinity,
-    "an output that is NaN in every row": nan_throughout,
-    "NaN in the file of `output_path`": strict_json,
-    "`fail_on_evaluator_errors`": first_error,
+    "a column `__outputs.x`, without a target": reserved_column,
+    "a target that fails on some rows": target_on_some_rows,
+    "a target without parameters": sees(lambda answer: answer, "a", "a", "a", target=lambda: {"answer": "a"}),
+    "a tuple that a target returns": sees(
+        lambda output: type(output).__name__, "list", "list", "list", target=lambda query: (query, 1)
+    ),
+    "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
+    "an evaluator's `**columns` (any name but `**kwargs`)": sees(lambda **columns: len(columns), 4, 4, 4),
+    "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "an evaluator given as a class": given_class,
+    "an evaluator that returns an awaitable, without `async def`": unawaited,
+    "an `__aggregate__` that fails": failing_aggregate,
+    "`fail_on_evaluator_errors`": first_error,
+    "`RougeType`": rouge_types,
+    "the score of two texts without common words": nothing_in_common,
+    "graders of Azure OpenAI in `evaluate()`": graders,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's unreadable reply": unreadable,
-    "errors about inputs, files and failed targets": all_of(broken_inputs, first_refusal, told_errors),
+    "a row without the column of a judge's optional input": lacking_input,
     "a value with `system:` at the start of a line in a judge's prompt": role_in_a_value,
     "the model's name in a judge's properties": named_model,
     "the model's name in requests": asked_body,
-    "`tags` that are not a dictionary, an `azure_ai_project` that is no address": all_of(odd_tags, no_project),
-    "graders of Azure OpenAI in `evaluate()`": graders,
-    "private keys and attributes": all_of(public_keys, private_attributes),
-    "the score of two texts without common words": nothing_in_common,
-    "`RougeType`": rouge_types,
+    "infinity": infinity,
+    "an output that is NaN in every row": nan_throughout,
+    "NaN in the file of `output_path`": strict_json,
     "the columns made from an object's values": leaves,
-    "an `__aggregate__` that fails": failing_aggregate,
-    "`NA` and `null` in a CSV file": csv,
+    "errors about inputs, files and failed targets": all_of(broken_inputs, first_refusal, told_errors),
+    "`tags` that are not a dictionary, an `azure_ai_project` that is no address": all_of(odd_tags, no_project),
+    "private keys and attributes": all_of(public_keys, private_attributes),
 }
 
 
