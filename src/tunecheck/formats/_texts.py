@@ -1,4 +1,8 @@
-"""Read the calls of one text by its shape, by the marks of model families, or by the names of tools."""
+"""Read the calls of one text by its shape, by the marks of model families, or by the names of tools.
+
+`_reading.py` passes every text that may contain a call or reasoning to a `TextReader`. The methods try the forms of a
+call in the order that the docstring of `_reading.py` lists.
+"""
 
 import re
 from contextlib import suppress
@@ -26,42 +30,15 @@ from tunecheck.formats._collector import CallCollector, failed_reading, may_hold
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
-from tunecheck.formats._profiles import Profile
+from tunecheck.formats._profiles import Profile, past
 from tunecheck.formats._spellings import NAMES
 
-_CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
-_CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
-_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|and\b|<function_call>)?\s*+(?=[{\[])")
-
-_ESCAPED = re.compile(r"\\([_\[\]])")
-_QUOTED_NAME = re.compile(rf"(?<=[\[,\s])([\"'])({NAME})\1(?=\()")
-_FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[ \t]*+\r?\n\s*+")
+# what may stand between two values: `;`, `,`, "and", or a mark
+_BEFORE_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|and\b|<function_call>)?\s*+(?=[{\[])")
+_FENCE = re.compile(r"```[ \t]*+(?P<language>[\w+-]*+)[ \t]*+\r?\n\s*+")
 _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
-_FENCED = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
-_USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
-
-# Signs of an intended call in a value that is not JSON: its keys, or its beginning.
-_ANNOUNCING_KEYS = (
-    re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
-    re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
-)
-_ANNOUNCING_STARTS = (
-    re.compile(
-        r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
-    ),
-    re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
-)
-
-
-_MOST_BEGUN = 100  # each scans the rest of the text
-_BEGUN = re.compile(
-    rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
-    rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
-    rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
-    rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
-    re.MULTILINE,
-)
+_LANGUAGES_OF_CALLS = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
+_TOOL_USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,75 +49,74 @@ class TextReader:
     profile: Profile | None = None
 
     def read(self, text: str) -> Reading:
-        """Return the calls of a text. Never raises."""
+        """Return the calls of a text. If there is none, search again without Markdown's escapes. Never raises."""
         reading = self._read(text)
-        plain = text if reading.calls or not self.tools else _plain(text)
-        if plain == text:
+        if reading.calls or not self.tools:
             return reading
-        again = self._read(plain)
-        return again if again.calls or again.problem else reading
-
-    def _read(self, text: str) -> Reading:
-        if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
-            return Reading((), text)
-        collector = CallCollector(self.tools, strict=self.profile is not None)
-        try:
-            held = self._take_text(text, collector)
-        except UnreadableError as error:
-            return failed_reading(text, collector, error)
-        except RecursionError:  # the stack was nearly full before this call
-            return failed_reading(text, collector, UnreadableError("nested too deeply"))
-        if held and (collector.calls or collector.texts):
-            return collector.reading()
-        return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
+        unescaped = _without_escapes(text)
+        if unescaped == text:
+            return reading
+        second = self._read(unescaped)
+        return second if second.calls or second.problem else reading
 
     def without_thoughts(self, text: str) -> tuple[str, str]:
         """Split a text into the reasoning before the answer and the answer. Never raises."""
         marks = self._marks
         if len(text) > MAX_CHARACTERS or not marks.has_reasoning(text):
             return "", text
-        collector = CallCollector(self.tools, strict=self.profile is not None)
+        collector = self._new_collector()
         body = text.lstrip()
         try:
             answer = take_thoughts(body, collector, marks, self._spans)
         except RecursionError:
             return "", text
-        opening = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
-        if opening:
-            answer = without_end_marks(answer.removeprefix(opening))
-        return "\n".join(collector.thoughts), text if answer == body else answer
+        answer_mark = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
+        if answer_mark:
+            answer = without_end_marks(answer.removeprefix(answer_mark))
+        return "\n".join(collector.thoughts), (text if answer == body else answer)
+
+    def _read(self, text: str) -> Reading:
+        if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
+            return Reading((), text)
+        collector = self._new_collector()
+        try:
+            has_calls = self._take_text(text, collector)
+        except UnreadableError as error:
+            return failed_reading(text, collector, error)
+        except RecursionError:  # the stack was nearly full before this call
+            return failed_reading(text, collector, UnreadableError("nested too deeply"))
+        if has_calls and (collector.calls or collector.texts):
+            return collector.reading()
+        return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
+
+    def _new_collector(self) -> CallCollector:
+        return CallCollector(self.tools, strict=self.profile is not None)
 
     @property
     def _marks(self) -> Marks:
         return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
 
     def _take_text(self, text: str, collector: CallCollector) -> bool:
-        """Collect the calls of a text, and the rest of it; return False if all of it is prose or data."""
+        """Collect the reasoning, the calls and the rest of a text. Return False if there is neither a call nor a mark.
+
+        Raises:
+            UnreadableError: a call cannot be read, is cut off or stands inside reasoning, or the text is too long.
+        """
         marks = self._marks
         if len(text) > MAX_CHARACTERS:
-            if any(mark in text for mark in marks.profiles) or _announces(text, 0) or _CALL_LIST.match(text):
+            if any(mark in text for mark in marks.profiles) or _announces_call(text, 0) or _CALL_LIST.match(text):
                 check_size(text)
             return False
         body = without_end_marks(text).lstrip()
         if marks.has_reasoning(body):
             body = take_thoughts(body, collector, marks, self._spans)
-        before = len(collector.texts)
-        held = self._take_body(body, collector, marks)
+        thoughts_end = len(collector.texts)
+        has_calls = self._take_body(body, collector, marks)
         if collector.open_thought and not collector.calls:
-            self._refuse_thought_calls(collector, marks)
+            _refuse_thought_calls(collector, marks)
         if collector.gated:
-            _refuse_cut("\n".join(collector.texts[before:]) if collector.calls else body, collector)
-        return held
-
-    def _refuse_thought_calls(self, collector: CallCollector, marks: Marks) -> None:
-        """Refuse unclosed reasoning that contains a call, because servers end the reasoning at a call."""
-        held = collector.fresh()
-        with suppress(UnreadableError):
-            take_marked(collector.open_thought, held, marks)
-        if held.calls:
-            collector.format = held.format
-            name = quoted(held.calls[0].name)
-            raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
+            _refuse_cut_off("\n".join(collector.texts[thoughts_end:]) if collector.calls else body, collector)
+        return has_calls
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
         """Return the spans of calls in a text, without searching for reasoning at its beginning.
@@ -148,19 +124,20 @@ class TextReader:
         The span of an unreadable call of a tool goes to the end of the text. But if another call follows a closing mark
         of reasoning, the unreadable call was part of the reasoning and has no span.
         """
-        collector, marks = CallCollector(self.tools, strict=self.profile is not None), self._marks
+        collector, marks = self._new_collector(), self._marks
         try:
             self._take_body(body, collector, marks)
         except UnreadableError:
-            last = max((start + len(mark) for mark in marks.endings if (start := body.rfind(mark)) >= 0), default=0)
-            rest, begun = CallCollector(self.tools, strict=self.profile is not None), collector.begun
+            thought_end = max((body.rfind(mark) + len(mark) for mark in marks.endings if mark in body), default=0)
+            answer = self._new_collector()
             with suppress(UnreadableError):
-                self._take_body(body[last:].lstrip(), rest, marks)
-            if not rest.calls and collector.names_tool(body[begun:last]):
-                collector.spans.append((begun - 1, len(body) + 1))
+                self._take_body(body[thought_end:].lstrip(), answer, marks)
+            if not answer.calls and collector.names_tool(body[collector.begun : thought_end]):
+                collector.spans.append((collector.begun - 1, len(body) + 1))
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
+        """Collect the calls of a text without reasoning at its beginning. Return False if there is none."""
         if self.profile:
             return take_marked(body, collector, marks) or _take_unmarked(self.profile, body, collector)
         if body.startswith(("{", "[")) and not body.startswith("[TOOL_CALLS]"):
@@ -177,50 +154,61 @@ class TextReader:
     def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
         """Collect the calls in a fence, inside other text, and after marks. Return False if there is none."""
         mark = marks.find_call_mark(body)
-        unmarked = len(body) if mark is None else mark
+        limit = len(body) if mark is None else mark
         return (
-            self._take_fence(body, unmarked, collector)
-            or self._take_embedded(body, unmarked, collector)
-            or (collector.gated and take_bare(body, unmarked, collector, self.read, marks))
+            self._take_fence(body, limit, collector)
+            or self._take_tool_uses(body, limit, collector)
+            or (collector.gated and take_bare(body, limit, collector, self.read, marks))
             or take_marked(body, collector, marks)
         )
+
+    # -- values: JSON, Python literals, and lists of Python calls
 
     def _take_values(self, body: str, collector: CallCollector) -> int | None:
         """Collect the calls in the values at the beginning of a text. Return their end, or None without calls."""
         end = self._take_value(body, 0, collector)
-        while end is not None and (following := _NEXT_VALUE.match(body, end)):
-            further = self._take_value(body, following.end(), collector)
-            if further is None:
+        while end is not None:
+            separator = _BEFORE_NEXT_VALUE.match(body, end)
+            next_end = self._take_value(body, separator.end(), collector) if separator else None
+            if next_end is None:
                 break
-            end = further
+            end = next_end
         return end
 
     def _take_value(self, body: str, position: int, collector: CallCollector) -> int | None:
-        """Collect the calls in the value at this position. Return its end, or None if it is data or prose."""
+        """Collect the calls in the value at this position. Return its end, or None if it is data or prose.
+
+        If tools are known, a value of an ambiguous shape is data unless all its calls are of these tools.
+
+        Raises:
+            UnreadableError: the value is a call that cannot be read.
+        """
         if not collector.gated:
             return self._take_any_value(body, position, collector)
-        held = collector.fresh()
+        attempt = collector.fresh()
         try:
-            end = self._take_any_value(body, position, held)
+            end = self._take_any_value(body, position, attempt)
         except UnreadableError:
-            if held.ambiguous and not held.names_tool(body):
+            if attempt.ambiguous and not attempt.names_tool(body):
                 return None
-            collector.format = collector.format or held.format
+            collector.format = collector.format or attempt.format
             raise
-        if end is None or (held.ambiguous and not all(held.knows(call.name) for call in held.calls)):
+        if end is None or (attempt.ambiguous and not all(attempt.knows(call.name) for call in attempt.calls)):
             return None
-        collector.add_reading(held.reading())
+        collector.add_reading(attempt.reading())
         return end
 
     def _take_any_value(self, body: str, position: int, collector: CallCollector) -> int | None:
-        if _CALL_LIST.match(body, position):
-            return _take_call_list(body, position, collector)
-        literal = False
+        """Collect and return like `_take_value`, but accept calls of any function."""
+        call_list = _CALL_LIST.match(body, position)
+        if call_list:
+            return _take_call_list(body, call_list, collector)
+        is_literal = False
         value: object
         try:
             value, end = decode_at(body, position)
         except UnreadableError:
-            announced = _announces(body, position)
+            announced = _announces_call(body, position)
             if not announced and not (collector.gated and collector.names_tool(body)):
                 return None
             try:
@@ -229,52 +217,60 @@ class TextReader:
                 if announced:
                     raise
                 return None
-            literal = True
+            is_literal = True
         if not take_value(value, collector, self.read):
             return None
-        if literal and collector.format == "tool_uses":
+        if is_literal and collector.format == "tool_uses":
             collector.format = "tool_uses_text"
         return end
 
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Read one fenced block that contains one value. With other text around it, ambiguous formats do not count."""
+        """Collect the calls in a fenced block of one value that begins before `limit`. Return False if there is none.
+
+        With other text around the block, ambiguous formats do not count.
+
+        Raises:
+            UnreadableError: the text begins with the block, and the block is a call that cannot be read.
+        """
         opening = _FENCE.search(body, 0, limit)
-        if not opening or opening[1].lower() not in _FENCED:
+        if not opening or opening["language"].lower() not in _LANGUAGES_OF_CALLS:
             return False
-        before, held = body[: opening.start()], collector.fresh()
+        before, attempt = body[: opening.start()], collector.fresh()
         try:
-            end = self._take_value(body, opening.end(), held) if body.startswith(("{", "["), opening.end()) else None
+            end = self._take_value(body, opening.end(), attempt) if body.startswith(("{", "["), opening.end()) else None
         except UnreadableError:
             if before:
                 return False
-            collector.format = held.format
+            collector.format = attempt.format
             raise
         closing = _FENCE_END.match(body, end) if end is not None else None
-        after = body[closing.end() :].strip() if closing else ""
-        beside_text = bool(before or after) and held.format in ("bfcl", "bfcl_text")
-        if not closing or "```" in after or beside_text or not held.calls:
+        if not closing or not attempt.calls:
+            return False
+        after = body[closing.end() :].strip()
+        if "```" in after or ((before or after) and attempt.format in ("bfcl", "bfcl_text")):
             return False
         collector.spans.append((opening.start(), closing.end()))
         collector.add_text(before)
-        collector.add_reading(held.reading())
+        collector.add_reading(attempt.reading())
         collector.add_text(after)
         return True
 
-    def _take_embedded(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Read each `{"tool_uses": …}` inside other text, the first before `limit`. Return False if there is no call.
+    def _take_tool_uses(self, body: str, limit: int, collector: CallCollector) -> bool:
+        """Collect each `{"tool_uses": …}` inside other text. Return False if there is no call.
 
-        An unreadable one is an error and not prose, because prose never contains such a key by chance.
+        The first must begin before `limit`. An unreadable object with this key is an error: prose never contains such a
+        key by chance.
 
         Raises:
-            UnreadableError: one of them is not JSON or holds an unreadable call.
+            UnreadableError: an object with this key is not JSON or contains an unreadable call.
         """
-        held = collector.fresh()
+        attempt = collector.fresh()
         position = 0
-        opening = _USES.search(body, 0, limit)
+        opening = _TOOL_USES.search(body, 0, limit)
         while opening:
-            held.add_text(body[position : opening.start()])
+            attempt.add_text(body[position : opening.start()])
             try:
-                end = self._take_value(body, opening.start(), held)
+                end = self._take_value(body, opening.start(), attempt)
             except UnreadableError:
                 collector.format = "tool_uses"
                 raise
@@ -282,46 +278,71 @@ class TextReader:
                 return False
             collector.spans.append((opening.start(), end))
             position = end
-            opening = _USES.search(body, position)
-        if not held.calls:
+            opening = _TOOL_USES.search(body, position)
+        if not attempt.calls:
             return False
-        held.add_text(body[position:])
-        collector.add_reading(held.reading())
+        attempt.add_text(body[position:])
+        collector.add_reading(attempt.reading())
         return True
 
 
-def _plain(text: str) -> str:
+_ESCAPED = re.compile(r"\\(?P<character>[_\[\]])")
+_QUOTED_NAME = re.compile(rf"(?<=[\[,\s])(?P<quote>[\"'])(?P<name>{NAME})(?P=quote)(?=\()")
+
+
+def _without_escapes(text: str) -> str:
     """Remove Markdown's escapes of `_` and brackets, and quotes around the name of a called function."""
-    unescaped = _ESCAPED.sub(r"\1", text) if "\\" in text else text
-    return _QUOTED_NAME.sub(r"\2", unescaped) if "'(" in text or '"(' in text else unescaped
+    unescaped = _ESCAPED.sub(r"\g<character>", text) if "\\" in text else text
+    return _QUOTED_NAME.sub(r"\g<name>", unescaped) if "'(" in text or '"(' in text else unescaped
 
 
-def _announces(body: str, position: int) -> bool:
-    keys = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
-    return keys or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
+# Signs of an intended call in a value that is not JSON: its keys, or its beginning.
+_ANNOUNCING_KEYS = (
+    re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
+    re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
+)
+_ANNOUNCING_STARTS = (
+    # `{"name": "f", "arguments":`
+    re.compile(
+        r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
+    ),
+    # `[{"f": "{`
+    re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
+)
 
 
-def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
-    """Read `[f(a=1)]` if it ends its line; return the position after it.
+def _announces_call(body: str, position: int) -> bool:
+    """Return whether a text has a key of calls after this position, or a call's beginning at it."""
+    has_key = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
+    return has_key or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
 
-    None if it is prose, such as a link in Markdown or a remark in brackets. A gated collector takes only calls of known
+
+_CALL_LIST = re.compile(rf"\[\s*(?P<name>{NAME})\(")
+# `[f(a=`, `[f("` or a list that is cut off after `(`: no prose begins like this
+_CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
+
+
+def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector) -> int | None:
+    """Collect the calls of `[f(a=1)]` if it ends its line. Return its end, or None if it is prose.
+
+    Prose is, for example, a link in Markdown or a remark in brackets. A gated collector takes only calls of known
     tools.
 
     Raises:
         UnreadableError: it is surely a list of calls, but an unreadable one.
     """
-    name = _CALL_LIST.match(body, position)
-    if collector.gated and name and not collector.knows(name[1]):
+    if collector.gated and not collector.knows(opening["name"]):
         return None
     collector.ambiguous = True
-    scanner = CallScanner(body, position, collector)
+    scanner = CallScanner(body, opening.start(), collector)
     try:
         calls = scanner.calls()
     except UnreadableError:
         if collector.gated:
             return None  # `take_bare` reads it again, call by call
         ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
-        if ends_like_calls or _CERTAIN_CALL_LIST.match(body, position):
+        if ends_like_calls or _CERTAIN_CALL_LIST.match(body, opening.start()):
             collector.format = collector.format or "bfcl_text"
             raise
         return None
@@ -333,33 +354,66 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """Collect calls without a mark at the start of the body or of code fences. Return whether there are any."""
+    """Collect calls without a mark at the start of the body or of code fences. Return False if there is none."""
     if profile.marks and profile.sure and not profile.inside:
         return False
-    taken, opening, start = 0, 0, 0
+    position = 0  # where a call may begin
+    text_start, text_end = 0, 0  # the text between the last call and this position, without the opening of a fence
     while True:
-        if profile.shape.begins(body, start, collector):
-            end = profile.take(body, start, "", collector)
-            collector.spans.append((start, end))
-            collector.add_text(body[taken:opening])
-            closing = _FENCE_END.match(body, end)
-            start = taken = closing.end() if closing else end
-        fence = _FENCE.search(body, start)
+        if profile.shape.begins(body, position, collector):
+            end = profile.take(body, position, "", collector)
+            collector.spans.append((position, end))
+            collector.add_text(body[text_start:text_end])
+            position = text_start = past(_FENCE_END, body, end)
+        fence = _FENCE.search(body, position)
         if not fence:
             break
-        opening, start = fence.span()
-    if taken:
-        collector.add_text(body[taken:])
-    return bool(taken)
+        text_end, position = fence.span()
+    if text_start:
+        collector.add_text(body[text_start:])
+    return bool(text_start)
 
 
-def _refuse_cut(text: str, collector: CallCollector) -> None:
+# -- texts that cannot be accepted
+
+
+def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
+    """Refuse unclosed reasoning that contains a call, because servers end the reasoning at a call.
+
+    Raises:
+        ThoughtCallError: the reasoning contains a call.
+    """
+    in_thought = collector.fresh()
+    with suppress(UnreadableError):
+        take_marked(collector.open_thought, in_thought, marks)
+    if in_thought.calls:
+        collector.format = in_thought.format
+        name = quoted(in_thought.calls[0].name)
+        raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
+
+
+_MOST_STARTS = 100  # each scans the rest of the text
+_CALL_START = re.compile(
+    # a line or a separator, and what may stand before a call
+    rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
+    # `{"name": "f",`
+    rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
+    # `f(`, or `["f", {`
+    rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
+    # `{"f": {`
+    rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
+    re.MULTILINE,
+)
+
+
+def _refuse_cut_off(text: str, collector: CallCollector) -> None:
     """Refuse a text with a call of a tool that is cut off.
 
     Raises:
         CutOffError: a call of a tool is not closed.
     """
-    for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
-        name = begun["called"] or begun["keyed"] or begun["named"]
-        if collector.knows(name) and find_close(text, begun.start("opening")) is None:
-            raise CutOffError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is not closed")
+    for start in islice(_CALL_START.finditer(text), _MOST_STARTS):
+        name = start["called"] or start["keyed"] or start["named"]
+        opening = start.start("opening")
+        if collector.knows(name) and find_close(text, opening) is None:
+            raise CutOffError(f"the call of {quoted(name)} at {place(text, opening)} is not closed")
