@@ -29,7 +29,7 @@ class MissingExtraError(ConfigurationError):
     """An optional dependency is required but not installed."""
 
     def __init__(self, feature: str, extra: str, package: str = "tunecheck") -> None:
-        super().__init__(f"{feature} needs an optional package: pip install '{package}[{extra}]'")
+        super().__init__(f"{feature} needs an optional package; install it: pip install '{package}[{extra}]'")
 
 
 class EndpointError(TunecheckError):

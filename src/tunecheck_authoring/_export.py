@@ -200,7 +200,7 @@ class FailedRows:
             kept, why = code in self._causes, "of another cause"
         else:
             kept = not code or cause_named(code).side == "model"
-            why = f"not surely a fault of the model: {code} (--cause {code} exports such rows)"
+            why = f"perhaps not a fault of the model: {code} (--cause {code} exports such rows)"
         if not kept:
             self._report.left_out[why] += 1
         return kept

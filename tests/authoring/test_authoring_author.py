@@ -136,7 +136,7 @@ def test_the_graph_says_what_feeds_what_and_what_cannot_be_used(folder: Path) ->
     assert {("borrow.loan_id", "give_back.loan_id"), ("list_shelf.titles.*", "borrow.title")} <= edges
     assert ["sign_in", "borrow"] in graph["enables"]
     problems = {name: each.get("problem") for name, each in graph["functions"].items()}
-    assert "nothing depends on tone" in problems["ring_bell"]
+    assert "no result depends on tone" in problems["ring_bell"]
     assert "none of its trial calls" in problems["open_vault"]
     assert problems["borrow"] is None
 
@@ -144,7 +144,7 @@ def test_the_graph_says_what_feeds_what_and_what_cannot_be_used(folder: Path) ->
 def test_the_card_says_what_is_covered_and_why_something_is_not(folder: Path) -> None:
     card = (folder / "datasets/loans.card.md").read_text()
     assert "Functions used: 5 of 7" in card
-    assert "`ring_bell`: nothing depends on tone" in card
+    assert "`ring_bell`: no result depends on tone" in card
     assert "License" in card
 
 
@@ -241,7 +241,7 @@ def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: 
     authored(tasks=3, variants=["none"])
     (rejected,) = lines(small / "rejected.jsonl")
     assert rejected["id"] == f"loans-{needing['id']}"
-    assert rejected["reason"] == "a value is never stated"
+    assert rejected["reason"] == "the request does not state a value"
 
 
 def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -> None:

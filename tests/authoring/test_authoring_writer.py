@@ -135,9 +135,9 @@ def test_the_solver_is_shown_no_right_calls(loans: Loans) -> None:
     [
         (lambda plain: greeted(re.sub(r'"[^"]+"|\d+', "Anna", plain)), "a value is missing"),
         (lambda plain: "I am sorry, I cannot help with that.", "the writer refused"),
-        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": {{}}}}</tool_call>', "it holds a call"),
-        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": </tool_call>', "it holds a call"),
-        (lambda plain: f"{plain} Anyway, {'lovely weather today. ' * 60}", "it is too long"),
+        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": {{}}}}</tool_call>', "they hold calls"),
+        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": </tool_call>', "they hold calls"),
+        (lambda plain: f"{plain} Anyway, {'lovely weather today. ' * 60}", "they are too long"),
     ],
     ids=["wrong value", "refusal", "call", "broken call", "chatter"],
 )
@@ -150,7 +150,7 @@ def test_words_that_cannot_be_a_users_are_not_taken_and_counted(
     rows = loans.authored()
     assert len(rows) == 4
     plain = sum(text in words(right) for row, right in zip(rows, loans.plain, strict=True) for text in words(row))
-    said = f"the plain request stands in place of the writer's words: {why} ({plain})"
+    said = f"the plain request replaces the writer's words: {why} ({plain})"
     assert said in capsys.readouterr().out
     assert said in Path("datasets/loans.card.md").read_text()
 
@@ -175,7 +175,7 @@ def test_words_that_ask_for_something_else_are_reviewed(
     with loans.model(write, solved, {"when": {"tools": True, "user": asked_for}, **made(call)}):
         assert loans.author() == 2, "no row is left"
     assert not loans.authored()
-    assert [line["reason"] for line in loans.review()] == ["not solved as meant"] * 4
+    assert [line["reason"] for line in loans.review()] == ["not solved correctly"] * 4
 
 
 def test_prose_without_the_request_never_comes_into_the_set(loans: Loans) -> None:

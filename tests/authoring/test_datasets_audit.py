@@ -237,7 +237,7 @@ def test_of_three_runs_two_may_agree_where_all_fail(tmp_path: Path) -> None:
     runs.append(make_run(tmp_path, rows, "third"))
     [found] = [each for each in failing_alike(runs, {"r3"}) if each.id == "r3"]
     assert found.certainty == "likely"
-    assert found.evidence.startswith('all 3 runs fail it, 2 of them answer book(day="2026-03-05")')
+    assert found.evidence.startswith('all 3 runs fail; 2 of them answer book(day="2026-03-05")')
 
 
 def test_rows_of_another_data_set_are_not_spoken_of(tmp_path: Path) -> None:

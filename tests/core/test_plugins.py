@@ -210,7 +210,7 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
 
 def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith) -> None:
     plugin(MORE + SIZE)
-    said = r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
+    said = r"the evaluator 'acme_size' needs .* pip install 'acme-pack\[more\]'"
     with pytest.raises(MissingExtraError, match=said):
         find(GROUP, "acme_size")
 

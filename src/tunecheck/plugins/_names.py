@@ -232,8 +232,8 @@ def load(candidate: Candidate) -> object:
 
 def _missing_extra(candidate: Candidate, extra: str) -> MissingExtraError:
     """Return the error that names the extra to install for this extension."""
-    described = f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
-    return MissingExtraError(described, extra, candidate.distribution)
+    kind = candidate.kind.removesuffix("s").replace("_", " ")
+    return MissingExtraError(f"the {kind} {candidate.name!r}", extra, candidate.distribution)
 
 
 def _load(candidate: Candidate) -> object:

@@ -102,24 +102,24 @@ class KnownRows:
         if same is not None and same.is_made_with(row) and same.path == row.path:
             return
         if same is not None and same.path != row.path and same.offered == row.offered:
-            evidence = f"{same.name} asks the same, with the same functions; its calls are {_path_text(same.path)}"
-            yield found(row.name, "conflicting_answers", f"{evidence}, here {_path_text(row.path)}")
+            evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
+            yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
         elif same is not None and same.offered == row.offered:
-            yield found(row.name, "near_duplicate", f"{same.name} says the same and asks for the same calls", fix=_DROP)
+            yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, but_for_its_chat=True)) is not None:
-            yield found(row.name, "near_duplicate", f"{near[0].name} has {near[1]:.0%} of its wording", fix=_DROP)
+            yield found(row.name, "near_duplicate", f"{near[1]:.0%} of the wording is in {near[0].name}", fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""
         same = self._by_words.get(row.said)
         if same is not None:
-            evidence = f"{same.name} of the training data says the same, word for word"
+            evidence = f"{same.name} of the training data has the same wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP, certainty="sure")
         elif (near := self._near(row)) is not None:
-            evidence = f"{near[0].name} of the training data has {near[1]:.0%} of its wording"
+            evidence = f"{near[1]:.0%} of the wording is in {near[0].name} of the training data"
             yield found(row.name, "in_training_data", evidence, fix=_DROP)
         elif row.path in self._by_path:
-            evidence = f"{self._by_path[row.path].name} of the training data has the same calls, asked for otherwise"
+            evidence = f"{self._by_path[row.path].name} of the training data has the same calls with another wording"
             yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
     def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
@@ -136,7 +136,7 @@ class KnownRows:
         return (other, share) if other is not None and share >= _NEAR else None
 
 
-_DROP = "leave the row out"
+_DROP = "leave out the row"
 
 
 def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
@@ -251,15 +251,16 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
     yield from value_findings(dialogue)
     yield from request_findings(dialogue)
     if dialogue.calls and passes_idle(row, dialogue):
-        evidence = "its calls leave the state as it was, and nothing else is judged"
-        yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
+        evidence = "only the final state is judged, and the expected calls do not change it"
+        yield found(row.name, "passes_idle", evidence, fix="judge the calls too: leave out final_state_only")
     if row.replayed is None:
         return
     yield from renamed_originals(row.name, row.replayed)
     try:
         yield from repeated_calls(row.name, row.replayed)
     except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
-        yield found(row.name, "not_looked_at", f"calls that are made twice: {type(error).__name__}: {error}")
+        reason = f"repeated calls, because a simulator failed: {type(error).__name__}: {error}"
+        yield found(row.name, "not_looked_at", reason)
 
 
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
@@ -278,7 +279,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     for at, each in enumerate(played):
         earlier = [one for one in played[:at] if one.turn == each.turn and one.call == each.call]
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
-            evidence = f"{each.text} is made twice, with nothing changed between"
+            evidence = f"{each.text} is made twice, and nothing changes in between"
             drop = Replacement(each.turn, each.text, None)
             yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
 
@@ -296,8 +297,8 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
         for gone in each.step.changes:
             same = [(one, copy) for one, copy in copied if copy.path[-1] == gone.path[-1] and copy.path != gone.path]
             if gone.is_gone and _is_renamed(gone, each.step.changes) and same and same[-1][1].after == gone.before:
-                evidence = f"{same[-1][0].text} copies {gone.path[-1]!r}, and {each.text} renames it where it was"
-                yield found(name, "renamed_original", evidence, each.turn, fix="is the copy meant?")
+                evidence = f"{same[-1][0].text} copies {gone.path[-1]!r}, then {each.text} renames the original"
+                yield found(name, "renamed_original", evidence, each.turn, fix="rename the copy if the user means it")
 
 
 def _is_renamed(gone: Change, changes: Sequence[Change]) -> bool:
@@ -366,8 +367,8 @@ def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
     first = next(each for each in failures if each.answer == answer)
     why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
     if answer and 2 * count > len(failures) and count > 1:
-        who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail it, {count} of them"
+        who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail; {count} of them"
         yield found(name, "fails_alike", f"{who} answer {answer} ({why})", fix=f"is {answer} right?")
     elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
-        text = f"all {len(failures)} runs fail it for the same cause ({why})"
+        text = f"all {len(failures)} runs fail for the same cause ({why})"
         yield found(name, "fails_alike", text, certainty="look")

@@ -40,15 +40,15 @@ _FAILED = ("error", "failed", "failure")
 
 PROBLEMS: Final = {
     **row_checks.PROBLEMS,
-    "row": "the row has not the shape of a conversation",
-    "simulator": "a simulator is not there, or breaks",
+    "row": "the row is not a valid conversation",
+    "simulator": "a simulator is missing or fails",
     "configuration": "the initial configuration cannot be loaded",
-    "held_out": "a function is held out in a way that cannot work",
-    "judging": "what the row says of how it is judged means nothing",
+    "held_out": "an entry of held_out cannot work",
+    "judging": "a setting of the judging has no effect",
     "call_fails": "a ground-truth call fails",
-    "reports_failure": "a ground-truth call answers that it did not succeed",
-    "already_there": "the initial configuration holds what a call is to create",
-    "no_effect": "a turn's calls neither change nor read anything",
+    "reports_failure": "a ground-truth call reports a failure",
+    "already_there": "the initial configuration already holds what a call creates",
+    "no_effect": "a turn has no effect",
     **row_checks.REMARKS,
 }
 """Descriptions of the problems of an entry; the last ones are remarks."""
@@ -150,7 +150,7 @@ def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]
     """Yield a finding for each column with nearly the name of a column that changes the judging."""
     for key in row.keys() - JUDGING_COLUMNS:
         if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
-            yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
+            yield Finding(name, "judging", f"the column {key[:100]!r} is unknown; did you mean {close[0]!r}?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +214,13 @@ class EntryCheck:
         judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
-            yield self._finding("judging", f"free_calls: no simulator here has an operation {name[:100]!r}{hint}")
+            yield self._finding("judging", f"free_calls: no simulator of the row has {name[:100]!r}{hint}")
         state = start if isinstance(start, dict) else {}
         known = [f"{simulator}.{name}" for simulator, held in state.items() for name in held]
         for path in judging.ignored:
             if not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in known):
                 hint = did_you_mean(path[:100], known)
-                yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
+                yield self._finding("judging", f"ignored_state: the state has no {path[:100]!r}{hint}")
 
     def replay(self, config: Mapping[str, JSON]) -> Player:
         """Return a player that makes calls on new simulators with this configuration."""
@@ -236,7 +236,7 @@ class EntryCheck:
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
-            yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, no simulator here")
+            yield self._finding("unused_configuration", f"the row has no simulator {name[:100]!r}")
 
     def _held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
@@ -245,14 +245,12 @@ class EntryCheck:
             if turn >= len(self.entry.turns):
                 yield self._finding("held_out", "held_out names a turn that this row does not have", turn)
             elif not names:
-                yield self._finding("held_out", "no function is added in this turn", turn)
+                yield self._finding("held_out", "held_out lists no function for this turn", turn)
             for name in sorted(names & (self.entry.offered or frozenset())):
-                yield self._finding(
-                    "held_out", f"{name!r} is held out for this turn, and on offer from the start", turn
-                )
+                yield self._finding("held_out", f"{name!r} is held out, but also in the row's functions", turn)
             for name in sorted(self.entry.by_name.get(turn, frozenset()) - operations):
                 hint = did_you_mean(name, operations)
-                yield self._finding("held_out", f"no simulator here has an operation {name[:100]!r}{hint}", turn)
+                yield self._finding("held_out", f"no simulator of the row has an operation {name[:100]!r}{hint}", turn)
         for turn, messages in enumerate(self.entry.turns):
             if not messages and turn not in self.entry.held_out:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
@@ -269,8 +267,8 @@ class EntryCheck:
                 continue
             if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
                 name, held_out = each.call.name, sorted(self.entry.held_out.items())
-                later = next((f" from turn {at} on only" for at, names in held_out if name in names), None)
-                text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"
+                later = next((f" only from turn {at} on" for at, names in held_out if name in names), None)
+                text = f"{name!r} is not in the row's functions" if later is None else f"{name!r} is available{later}"
                 yield self._finding("not_offered", text, turn, each.text)
             tools = self.entry.tools
             converted = as_right(each.call, tools)
@@ -287,10 +285,10 @@ class EntryCheck:
         held = None if step.result.error else collision(call, step, start)
         if held is not None:
             yield self._finding(
-                "already_there", f"initial_config holds {held} already, which this call is to create", turn, text
+                "already_there", f"initial_config already holds {held}, which this call creates", turn, text
             )
         if bool(step.result.error) != (text in self.entry.failing):
-            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls lists it, and it succeeds"
+            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls has it, but it succeeds"
             yield self._finding("call_fails", said, turn, text)
         elif step.result.error:
             return
@@ -359,7 +357,7 @@ def _calls(item: JSON) -> list[GroundTruthCall]:
     if reading.calls and not reading.problem:
         as_given = isinstance(item, str) and len(reading.calls) == 1
         return [GroundTruthCall(text if as_given else call_text(call), call) for call in reading.calls]
-    return [GroundTruthCall(text, None, reading.problem or "it holds no call")]
+    return [GroundTruthCall(text, None, reading.problem or "it contains no call")]
 
 
 def _messages(value: JSON, what: str) -> list[JSON]:
@@ -386,7 +384,7 @@ def _name(item: JSON) -> str:
     if isinstance(item, dict):
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
-    return name if isinstance(name, str) else refuse(f"a function on offer has no name: {str(item)[:60]}")
+    return name if isinstance(name, str) else refuse(f"a function has no name: {str(item)[:60]}")
 
 
 def collision(call: FunctionCall, step: Called, start: object) -> str | None:

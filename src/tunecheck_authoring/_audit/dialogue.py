@@ -179,23 +179,23 @@ Certainty: TypeAlias = Literal["sure", "likely", "look"]
 CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "likely", "look")
 
 _LIKELY: Final = {
-    "nearly_quoted": "an argument is nearly, not quite, what the user quoted",
-    "mistyped_value": "an argument is one character away from what is given, and given nowhere itself",
-    "ungrounded_number": "a number is in nothing that was said, configured or answered, and follows from none of it",
-    "stale_copy": "an argument shares much with an earlier result, and is not it",
-    "unanswered_request": "the user asks for something that no call does",
-    "unused_text": "the user quotes something that no call has",
-    "superfluous_call": "the same call is made twice, with nothing changed between",
-    "renamed_original": "something is copied and then renamed itself, not its copy",
-    "conflicting_answers": "the same request has other right calls in another row",
+    "nearly_quoted": "an argument differs slightly from a text that the user quoted",
+    "mistyped_value": "an argument looks mistyped",
+    "ungrounded_number": "a number appears in no message, configuration or result, and no calculation gives it",
+    "stale_copy": "an argument resembles an earlier result, but differs from it",
+    "unanswered_request": "no call does what the user asks",
+    "unused_text": "no call uses a text that the user quotes",
+    "superfluous_call": "a call is superfluous",
+    "renamed_original": "an item is copied, but then the original is renamed instead of the copy",
+    "conflicting_answers": "another row expects different calls for the same request",
     "in_training_data": "the row is in the training data",
     "passes_idle": "an agent that does nothing passes the row",
     "fails_alike": "all runs fail the row in the same way",
 }
 _LOOK: Final = {
-    "ungrounded_value": "a text is in nothing that was said, configured or answered",
-    "near_duplicate": "the row is nearly another one",
-    "not_looked_at": "not looked at",
+    "ungrounded_value": "a text appears in no message, configuration or result",
+    "near_duplicate": "the row nearly repeats another row",
+    "not_looked_at": "not checked",
 }
 
 KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}
@@ -327,7 +327,7 @@ class DialogueReader:
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
         if "turns" in row.values:
-            return "all of it: its calls cannot be made"
+            return "the whole conversation, because its calls were not executed"
         return self._question(row.name, row.values)
 
     def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
@@ -338,7 +338,7 @@ class DialogueReader:
         messages = self.question(row)
         asked = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
         if not any(asked):
-            return f"all of it: no column ({', '.join(QUESTION_COLUMNS)}) holds what a user asks"
+            return f"the whole row, because no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
         told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
@@ -349,9 +349,9 @@ class DialogueReader:
         calls = [as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
         unknown = None
         if truth is None and row.get("check") not in _WITHOUT_TRUTH:
-            unknown = "whether its answer is right: it has no ground truth"
+            unknown = "whether the answer is right, because the row has no ground truth"
         elif calls and not tools:
-            unknown = "whether its calls keep to their schemas: it has no tool definitions"
+            unknown = "whether the calls follow their schemas, because the row has no tool definitions"
         made = [TruthCall(len(asked) - 1, call_text(each.call), each) for each in calls]
         return Dialogue(name, asked, told, made, tools, unknown=unknown, is_source=not is_plain(row))
 

@@ -89,7 +89,7 @@ class Review:
         names = Counter(name for name, _ in self._rows())
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
             several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
-            raise ConfigurationError(f"{several}; give each its own in {self.dataset.name}, and audit it again")
+            raise ConfigurationError(f"{several}; give each row its own id in {self.dataset.name}, and audit it again")
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
         kept = left_out = 0

@@ -12,18 +12,18 @@ from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, clean, did_you_mean
 
 PROBLEMS: Final = {
-    "duplicate_id": "the id is not the row's own",
+    "duplicate_id": "another row has the same id",
     "role": "a message's role is unknown",
     "tools": "the tool definitions cannot be read",
     "unreadable_call": "a ground-truth call cannot be read",
-    "not_offered": "a function is needed that is not on offer by then",
+    "not_offered": "a ground-truth call needs a function that is not available",
     "breaks_schema": "a ground-truth call breaks the schema of its function",
 }
 """Descriptions of the problems of a row of any kind."""
 
 REMARKS: Final = {
-    "default_configuration": "a simulator starts from its own defaults, for want of a configuration",
-    "unused_configuration": "a part of the configuration is for nothing",
+    "default_configuration": "a simulator has no configuration and starts from its defaults",
+    "unused_configuration": "a part of the configuration is never used",
 }
 """Descriptions of the remarks: an entry with a remark may still be right."""
 

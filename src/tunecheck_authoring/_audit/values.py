@@ -77,7 +77,7 @@ def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[Audi
             if own[:1] != [verb] or verb in _READS or verb in verbs or name in beside:
                 continue
             if _names_one(objects, own[1:]):
-                evidence = f"the user says {clause.strip()!r}, {name} is on offer, and no call here changes anything"
+                evidence = f"the user says {clause.strip()!r}, but {name} is not called, and no call changes anything"
                 yield found(dialogue.name, "unanswered_request", evidence, turn, fix=f"call {name}?")
                 return
 
@@ -116,7 +116,7 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
             is_all = 2 * len(quote) > len(asked)  # the whole request is a quotation
             is_missed = quote in places and not of_calls.has_text(quote)
             if dialogue.of_turn(turn) and not is_all and (is_missed or not _is_used(quote, used, texts, dialogue)):
-                evidence = f"the user quotes {quote!r}, which no call has"
+                evidence = f"the user quotes {quote!r}, but no call uses it"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
 
@@ -224,7 +224,7 @@ def _findings_of_texts(
             return
         meant = _known_word_near(text, given)
         if meant is not None:
-            evidence = f"{parameter} of {call.name} is {text!r}, which nothing gives; {meant!r} is given"
+            evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; {meant!r} does"
             is_word = text.isalpha() and not dialogue.is_conversation  # the user may have misspelt the word
             certainty = "look" if is_word else "likely"
             yield found(
@@ -234,7 +234,7 @@ def _findings_of_texts(
     if dialogue.is_source or not all(_is_unfounded(text, given) for text in texts):
         return
     if not _is_looked_up(texts, dialogue, given):
-        evidence = f"{parameter} of {call.name} is {texts[0]!r}, which nothing gives"
+        evidence = f"{parameter} of {call.name} is {texts[0]!r}"
         yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
 
 
@@ -384,10 +384,10 @@ def _findings_of_figures(
     value = figures[0]
     meant = next((each for each in given.numbers() if _mistypes(value, each)), None)
     if meant is not None:
-        evidence = f"{parameter} of {call.name} is {value:g}, which nothing gives; {meant:g} is given"
+        evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; {meant:g} does"
         yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant:g} meant?")
     else:
-        evidence = f"{parameter} of {call.name} is {value:.15g}, which no sum or product of what is given makes"
+        evidence = f"{parameter} of {call.name} is {value:.15g}, which is no sum or product of known numbers"
         certainty: Certainty = "likely" if dialogue.is_conversation else "look"
         yield found(dialogue.name, "ungrounded_number", evidence, call.turn, certainty=certainty)
 

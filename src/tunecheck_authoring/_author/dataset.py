@@ -136,14 +136,13 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         "",
         f"* {plural(len({row.task for row in rows}), 'conversation')}: "
         f"{plural(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
-        *(["* No path and no configuration stands in both of these parts."] if authored.train else []),
+        *(["* No sequence of calls and no configuration is in both of these parts."] if authored.train else []),
         f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
         f"{plural(sum(row.call_count for row in rows), 'call')}.",
         f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
         f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
         f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
-        "* Of every row: its ground truth passes, an agent that does nothing fails, and so does one that leaves out a "
-        "call or changes an argument.",
+        "* In every row, the ground truth passes; doing nothing, a missing call and a changed argument fail.",
         *(f"* {line}" for line in plain_turns(authored.plain)),
         "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
         "",
@@ -159,7 +158,7 @@ def plain_turns(plain: Counter[str]) -> list[str]:
     """Return a line with the number of turns that keep the plain request and the reasons, if there are any."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
     return (
-        [f"In {plural(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
+        [f"In {plural(plain.total(), 'turn')} the plain request replaces the writer's words: {reasons}."]
         if plain
         else []
     )
@@ -172,7 +171,7 @@ def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:
         if each.function is not None:
             said.setdefault(each.function, f"{each.reason}: {each.detail}")
     unused = [name for name in graph.functions if not authored.coverage.functions[name]]
-    return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no path came to it')}" for name in unused]
+    return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no task reached it')}" for name in unused]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

@@ -270,7 +270,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
         writes=any(witness.step.changes for witness in witnesses) or _writes_elsewhere(search, witnesses[0]),
         keyed=keyed,
         ignored=ignored,
-        problem=f"nothing depends on {', '.join(in_vain)}: a wrong value would not be seen" if in_vain else None,
+        problem=f"no result depends on {', '.join(in_vain)}, so a wrong value would not show" if in_vain else None,
     )
 
 

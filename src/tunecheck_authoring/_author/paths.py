@@ -81,7 +81,7 @@ def sample_tasks(
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
-        raise ConfigurationError("graph.yaml: no function can be used; see the problems there, and edit world.yaml")
+        raise ConfigurationError("graph.yaml: no function can be used; read each `problem` and correct world.yaml")
     coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):
         for attempt in range(_WALKS):

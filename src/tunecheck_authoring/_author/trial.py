@@ -146,4 +146,4 @@ def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
     for name, value in call.arguments.items():
         if not mentions_value(value, words):
             detail = f"{name}={value!r} of {call.name}"
-            yield Weakness(reason="a value is never stated", detail=detail, function=call.name)
+            yield Weakness(reason="the request does not state a value", detail=detail, function=call.name)

@@ -180,7 +180,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     for name, simulator in classes.items():
         for operation in simulator.operations():
             if operation in owners:
-                raise PluginError(f"{owners[operation]} and {name} both offer the operation {operation!r}")
+                raise PluginError(f"{owners[operation]} and {name} both have {operation!r}; leave out one of them")
             owners[operation] = name
     return classes
 

@@ -114,17 +114,17 @@ def _problem(words: str, request: WritingRequest) -> str | None:
         return "the writer refused"
     reading = read_calls(words)
     if reading.calls or reading.problem is not None:
-        return "it holds a call"
+        return "they hold calls"
     if not all(mentions_value(value, words) for value in request.values):
         return "a value is missing"
-    return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
+    return "they are too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
 def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
     """Return the rows that the solver solved as meant, and a weakness with the reason for each other row."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
-        Weakness(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
+        Weakness(id=row.id, variant=row.variant, reason="not solved correctly", detail=reasons[row.id])
         for row in rows
         if row.id in reasons
     ]
@@ -185,7 +185,7 @@ class EndpointModels:
         except UnansweredError as error:
             first = next(row["error.target"] for row in _rows(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(f"the {name} model gave no answer: {message}; fix it and repeat the command") from None
+            raise RunError(f"the {name} model gave no answer: {message}; correct that and repeat") from None
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result

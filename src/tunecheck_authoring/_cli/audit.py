@@ -119,10 +119,12 @@ _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth 
 class AuditOptions(DataCheckOptions, ResultsOptions):
     data: str = argument("Rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always has them.", flags=("--all",))
-    against: str | None = option("Training data; rows that are in both are findings.", "FILE")
-    runs: list[str] | None = option("A run of these rows; give at least two (repeatable).", "RUN")
-    review: bool = flag("Accept, reject or mend what was found, in a browser on this machine; Ctrl-C ends it.")
-    out: Path | None = option("With --review: file for the rows; default: FILE's name with .reviewed.", "FILE")
+    against: str | None = option("Training data; rows that FILE shares with it are findings.", "FILE")
+    runs: list[str] | None = option(
+        "Run of these rows; rows that all runs fail alike are findings (repeatable).", "RUN"
+    )
+    review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C ends it.")
+    out: Path | None = option("With --review: file to write the rows to; default: FILE's name with .reviewed.", "FILE")
     port: int = option("With --review: port; 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
 
 
@@ -226,9 +228,9 @@ def _show(done: Audit, options: AuditOptions) -> None:
             if finding.fix:
                 print(f"    fix: {clean(finding.fix)}")
     hidden = len(done.findings) - len(listed)
-    more = f"; {plural(hidden, 'finding')} more to look at (--all lists them)" if hidden else ""
-    print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}")
+    more = f"; {plural(hidden, 'finding')} only worth a look (--all lists them)" if hidden else ""
+    print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with certain or probable mistakes{more}")
     if done.unread:
-        print(f"not looked at, in whole or in part: {plural(len(done.unread), 'row')} (--all says which and why)")
+        print(f"not checked, in whole or in part: {plural(len(done.unread), 'row')} (--all lists the reasons)")
     if done.rows:
         print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")

@@ -34,16 +34,16 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
     )
     only: list[str] | None = option(
-        "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
+        "Only OpenAPI operations whose path, tag or operationId matches, as '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
         "MCP server to record and use: its URL or command ({folder} becomes a new folder).", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
-    turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
+    turns: str = option("Turns of a conversation, as 3 or 2-4; 1 makes single questions.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
-        "Kinds of variants, one for each conversation in turn, or none; default: all of missing_parameter, "
+        "Kinds of variants, which the conversations get in turn, or none; default: all of missing_parameter, "
         "missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
         "KINDS",
         _SET,
@@ -59,7 +59,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     writer: str | None = option(
         "Model that words the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
     )
-    solver: str | None = option("Model that tries the rows; by default the writer.", "FILE", _WORDS)
+    solver: str | None = option("Model that has to solve each row; by default the writer.", "FILE", _WORDS)
     personas: Path | None = option("Personas of the users: YAML of `name: who it is, how they talk`.", "FILE", _WORDS)
     max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
 
@@ -131,7 +131,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(f"--openapi and --mcp both write {path}; give one, and the other as --simulator")
+        raise ConfigurationError(f"--openapi and --mcp both write {path}; give the other service as --simulator")
     if options.openapi is not None:
         from tunecheck_authoring._service_file import write_simulator
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     run: str = argument("The run whose rows failed: name, id, beginning of an id, folder, or last.", "RUN")
-    to: str = option("Required: sft or dpo (TRL), openai (also Azure: chats, or preferences with --against).", "FORM")
+    to: str = option("Required: sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM")
     out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
     against: str | None = option(
-        "Pairs: rows that one of the two runs got right. The right answer is preferred, the wrong one rejected.", "RUN"
+        "Second run: pairs of the rows that only one run got right, its answer preferred, the other rejected.", "RUN"
     )
     cause: list[str] | None = option("Only rows that failed for this cause (repeatable).", "CODE")
     evaluator: str | None = option("Only rows that failed this evaluator; by default any.", "NAME")
@@ -40,7 +40,7 @@ class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
         "Write the test set without these rows to FILE; evaluate on FILE from now on.", "FILE"
     )
     no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
-    overwrite: bool = flag("Replace files that are there.")
+    overwrite: bool = flag("Replace existing files.")
     allow_simulated: bool = flag("Also export from runs with simulated answers.")
 
 
@@ -78,8 +78,8 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
-            f"run {run_id} tested with these rows, but no model may be tested with rows it was trained on: write the "
-            "test set without them with --leave-test-set FILE, or give --no-test-set if no test set has them"
+            f"the rows of run {run_id} would be both training and test rows: write the test set without them with "
+            "--leave-test-set FILE, or give --no-test-set if they are in no test set"
         )
 
 
@@ -103,7 +103,7 @@ def _show(report: ExportReport, options: ExportOptions) -> None:
     for reason, count in report.left_out.most_common():
         print(f"left out {count:,}: {clean(reason)}")
     print(f"written {report.out}")
-    print(f"        {report.source} (which row each line is)")
+    print(f"        {report.source} (the row of each line)")
     if options.leave_test_set is not None:
-        along = f"; {report.left_along:,} more left, of the same {clean(str(report.by))}" if report.left_along else ""
+        along = f"; {report.left_along:,} more with the same {clean(str(report.by))} left" if report.left_along else ""
         print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{along})")

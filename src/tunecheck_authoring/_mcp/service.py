@@ -241,8 +241,8 @@ class LiveServer:
             begun.state = self.recording.hold(holds)
             if begun.state != self.recording.start:
                 raise ServerGoneError(
-                    f"{self._shown}: the server does not start in its recorded state: its command needs a new folder "
-                    f"each time, {{folder}}; if the server has changed, delete {self.recording.path}"
+                    f"{self._shown}: the server did not start in its recorded state: write {{folder}} in its command "
+                    f"to give it a new folder, or delete {self.recording.path} if the server has changed"
                 )
         return begun
 

@@ -96,7 +96,7 @@ class ApiDocument:
             elif isinstance(value, dict) and key in value:
                 value = value[key]
             else:
-                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} points to nothing")
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} has no target in this file")
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
