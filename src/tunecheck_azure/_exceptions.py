@@ -156,6 +156,6 @@ def not_installed(name: str) -> type:
     """Return a class that scripts can import by this name. Making an instance raises an error with install advice."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> None:
-        raise missing_package(f"{name} is Azure AI Evaluation's own")
+        raise missing_package(f"{name} needs Azure AI Evaluation")
 
     return type(name, (), {"__init__": refuse, "__module__": "tunecheck_azure"})

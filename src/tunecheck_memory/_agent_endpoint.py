@@ -39,7 +39,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         """Raise ConfigurationError for keys of model endpoints, which do not apply to an agent."""
         for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
             if definition.data.get(key) is not None:
-                raise definition.at(key).error("does not apply to a memory agent, which has its own protocol")
+                raise definition.at(key).error("does not apply to a memory agent: leave it out")
         super().__init__(definition)
 
     async def reply(

@@ -58,14 +58,14 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     fixed: ClassVar[bool] = True
 
     config: str | None = option(
-        "The configuration: a file of the GoodAI benchmark, or your own.",
+        "Configuration file: one of the GoodAI benchmark, or your own.",
         "CONFIG.yml",
         _TESTING,
         flags=("--config", "-c"),
         acts="loads",
     )
     endpoint: str | None = option(
-        "The agent; kind memory_agent has a memory of its own.", "FILE", _TESTING, acts="asks"
+        "Endpoint to test: a model, or an agent with its own memory (kind memory_agent).", "FILE", _TESTING, acts="asks"
     )
     max_prompt_size: int | None = option(
         "Send at most the newest N tokens; may change with --resume.", "N", _TESTING, least=1, fixed=False
@@ -93,16 +93,16 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "Seed of definitions and filler; default: the configuration's, else 0.", "N", _TESTING, least=0
     )
     repeat: int | None = option(
-        "Repeat the conversation K times: how reliably does each test pass?", "K", _TESTING, least=1
+        "Repeat the conversation K times, to see how reliably each test passes.", "K", _TESTING, least=1
     )
     regenerate: bool = flag("Make the definitions again, even if they exist.", _TEXTS)
     reuse: bool = flag("Use existing definitions even if they were made from another configuration.", _TEXTS)
     definitions: str | None = option(
         "Folder of the definitions; default: datasets/memory/<run name>/definitions.", "DIR", _TEXTS, acts="writes"
     )
-    filler: str | None = option("Questions and answers to fill the time; by default a small pool.", "FILE", _TEXTS)
-    wording: str | None = option("Texts of the conversation other than those of the tests.", "FILE", _TEXTS)
-    texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
+    filler: str | None = option("Questions and answers between the tests; by default a small pool.", "FILE", _TEXTS)
+    wording: str | None = option("YAML of other texts of the conversation, e.g. its introduction.", "FILE", _TEXTS)
+    texts: str | None = option("Books for the chapter break tests, which are left out without them.", "PATH", _TEXTS)
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
@@ -150,8 +150,8 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     unfinished = None if options.fresh or asked is not None else _find_unfinished(options)
     if unfinished is not None:
         print(
-            f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
-            f"one:  {clean(invocation.resuming(unfinished))}",
+            f"note: this is a new run, but run {clean(unfinished)} of this configuration is unfinished. To finish it:  "
+            f"{clean(invocation.resuming(unfinished))}",
             file=sys.stderr,
         )
     outcome = _run(options, options.config, options.endpoint, trust)

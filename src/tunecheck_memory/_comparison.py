@@ -74,10 +74,10 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
             "the same tests are not equally hard"
         )
     if base.get("isolated") != new.get("isolated"):
-        yield f"the tests of the {'base' if base.get('isolated') else 'new run'} were isolated: nothing came in between"
+        yield f"only the {'base' if base.get('isolated') else 'new run'} ran each test in its own conversation"
     other = [part for part in _PARTS if base.get(part) != new.get(part)]
     if other:
-        yield f"the conversations had other {', other '.join(other)}"
+        yield f"the conversations differ in {', '.join(other)}"
 
 
 def _sides(info: RunInfo) -> dict[str, JSON]:

@@ -88,7 +88,7 @@ _RULES = 2
 """The version of the rules. Increase it if a rule changes, so that recorded verdicts are not reused."""
 
 _MOST_REASONS = 12
-_NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
+_NOT_SURE = "the word rules are not sure; --judge ENDPOINT asks a model"
 
 
 class MemoryEvaluator(Evaluator):

@@ -195,7 +195,7 @@ def _whole(path: Path) -> _Log:
     log = _read(path)
     if log.problem is not None:
         raise RunError(
-            f"{path}: {log.problem}: restore the file, cut it there with --accept-damage (accept_damage=True), "
+            f"{path}: {log.problem}; restore the file, cut it there with --accept-damage (accept_damage=True), "
             "or start anew with --fresh"
         )
     return log
@@ -228,7 +228,7 @@ def _read(path: Path) -> _Log:
     if problem is None and not lost:
         return _Log(header, events, end, None)
     again = plural(calls + max(lost, 1), "call")
-    return _Log(header, events, end, f"{problem or records.damage}; going on before it repeats up to {again}")
+    return _Log(header, events, end, f"{problem or records.damage}; continuing before it repeats up to {again}")
 
 
 def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:

@@ -400,7 +400,7 @@ _TOO_LONG = re.compile(
     r"|reduce the length|string_above_max_length|max_model_len",
     re.IGNORECASE,
 )
-_WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens than it takes, --max-prompt-size N"
+_WINDOW_ADVICE = "; the conversation no longer fits the model: give --max-prompt-size N below its context window"
 
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:

@@ -115,7 +115,7 @@ def _vector(value: list[float] | str) -> Vector:
 def _check_vector(vector: Vector) -> Vector:
     """Return the vector, or raise UnreadableReplyError if it is empty, too long or not finite."""
     if not 0 < len(vector) <= _MOST_NUMBERS:
-        raise UnreadableReplyError(f"an embedding has {len(vector)} numbers, not 1 to {_MOST_NUMBERS}")
+        raise UnreadableReplyError(f"an embedding has {len(vector)} numbers, but must have 1 to {_MOST_NUMBERS}")
     if not np.isfinite(vector).all():
         raise UnreadableReplyError("an embedding has a number that is not finite")
     return vector

@@ -277,7 +277,7 @@ class Middleware:
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
-            return _error_reply(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
+            return _error_reply(Problem(fault, "a fault that --fault asked for", "server_error", "injected_fault"))
         try:
             return await handler(request)
         except web.HTTPException as error:

@@ -130,8 +130,8 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} has simulated answers, not a model's, which would mislead among real results; "
-            "to upload it marked as simulated, give --allow-simulated (allow_simulated=True)"
+            f"run {run.id} has simulated answers, which would mislead among real results; "
+            "give --allow-simulated (allow_simulated=True) to upload it marked as simulated"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
     given = manifest.get("tags")

@@ -60,5 +60,5 @@ def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
 
     with pytest.raises(azure.EvaluationException) as raised:
         ViolenceEvaluator(credential=None, azure_ai_project=None)  # type: ignore[operator]
-    said = "ViolenceEvaluator is Azure AI Evaluation's own: pip install azure-ai-evaluation"
+    said = "ViolenceEvaluator needs Azure AI Evaluation: pip install azure-ai-evaluation"
     assert (raised.value.args[0], raised.value.category) == (said, azure.ErrorCategory.MISSING_PACKAGE)

@@ -189,7 +189,7 @@ def test_a_judge_whose_prompt_is_not_there_says_what_to_install_and_ours_need_no
     with pytest.raises(azure.EvaluationException) as raised:
         azure.CoherenceEvaluator(Stars())(query="q", response="stars:4")
     assert raised.value.args[0] == (
-        "CoherenceEvaluator asks with Azure AI Evaluation's own prompt: pip install azure-ai-evaluation"
+        "CoherenceEvaluator needs a prompt of Azure AI Evaluation: pip install azure-ai-evaluation"
     )
     assert raised.value.category is azure.ErrorCategory.MISSING_PACKAGE
     said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "stars:4"}]

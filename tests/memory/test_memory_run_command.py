@@ -54,7 +54,7 @@ def only() -> Run:
 def test_the_command_shows_scores_figures_notes_and_files(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, *BEGIN)
     assert said.code == 0, said.err
-    for words in ("10 tests", "Spy Meeting", "of 5 (±", "accuracy", "messages", "verbosity", "judged by words"):
+    for words in ("10 tests", "Spy Meeting", "of 5 (±", "accuracy", "messages", "verbosity", "word rules judged"):
         assert words in said.out, words
     assert "memory/Small/results/agent" in said.out
     assert (only().folder / "memory" / "Small" / "results" / "agent" / "master_log.jsonl").is_file()
@@ -161,7 +161,7 @@ def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh
     unfinished = only().id
     said = run(capsys, *BEGIN, "--quiet")
     assert said.code == 0
-    assert f"note: run {unfinished} of this configuration is unfinished; this is a new one." in said.err
+    assert f"note: this is a new run, but run {unfinished} of this configuration is unfinished." in said.err
     assert f"tunecheck memory run --resume {unfinished}" in said.err
     assert unfinished not in said.out
     assert run(capsys, *BEGIN, "--quiet").err == "", "the newest run of this configuration is finished"

@@ -44,7 +44,7 @@ class PromptFolder:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
-            raise ValueError(f"{name!r} cannot be found: a prompt that is given as text has no folder")
+            raise ValueError(f"{name!r} cannot be found: a prompt given as text has no folder; use a prompt file")
         if self._files_left == 0:
             raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
         content = _content(self._path, name, min(most, self._bytes_left) + 1)
@@ -289,10 +289,10 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
         PromptError: the parameters contain messages, or `n` is no whole number from 1 on.
     """
     if "messages" in parameters:
-        raise front.error((*path, "messages"), "the template makes the messages: leave this key out")
+        raise front.error((*path, "messages"), "the messages come from the template: leave this key out")
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
-        raise front.error((*path, "n"), f"must be a whole number from 1 on, not {shown_value(number)}")
+        raise front.error((*path, "n"), f"must be a whole number of 1 or more, not {shown_value(number)}")
     return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
 
 

@@ -109,7 +109,7 @@ def _check_api(front: Front) -> None:
     """Raise PromptError unless the prompt is for the chat completions API, the default."""
     api = front.text("model", "api") if front.mapping("model") else None
     if api == "completion":
-        raise front.error(("model", "api"), "the completion API is not supported: write `api: chat`, and roles below")
+        raise front.error(("model", "api"), "the completion API is not supported: use `api: chat` and add roles below")
     if api not in (None, "chat"):
         raise front.error(("model", "api"), f"{shown_value(api)} is not supported{did_you_mean(api, ['chat'])}")
 
@@ -119,7 +119,7 @@ def _samples(front: Front, number: JSON) -> dict[str, JSON]:
     text = (front.text("model", "response") or "first").lower()
     if text not in ("first", "all"):
         hint = did_you_mean(text, ("first", "all"))
-        raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
+        raise front.error(("model", "response"), f"must be first or all, not {shown_value(text)}{hint}")
     return {"samples": number} if text == "all" and number is not None else {}
 
 

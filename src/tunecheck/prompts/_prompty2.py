@@ -177,7 +177,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
         if kind == "function":
             functions.append(_function(front, name, ("tools", key)))
         else:
-            notes.append(front.told(("tools", key), f"a tool of kind {kind} is not offered to the model: no function"))
+            notes.append(front.told(("tools", key), f"is left out, because a tool of kind {kind} is no function"))
     return functions, notes
 
 
@@ -245,7 +245,7 @@ def is_prompty2(front: Front) -> bool:
     marked = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or kinds
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
-        raise front.error(("model", older), f"is of the older prompt dialect, and {other} of the newer one: use one")
+        raise front.error(("model", older), f"is of the older prompt dialect, but {other} of the newer one: use one")
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
     return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 

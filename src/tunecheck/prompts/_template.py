@@ -138,7 +138,7 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
 def _reason(error: BaseException) -> str:
     """Return why a template failed, as one line."""
     if isinstance(error, RecursionError):
-        return "it goes on without end, or is nested too deeply"
+        return "it never ends, or is nested too deeply"
     return clean(error, 300) or type(error).__name__
 
 
@@ -150,13 +150,13 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
     differently.
     """
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        problem = "a prompt stands in one file: include, import and extends are not supported"
+        problem = "include, import and extends are not supported: write the prompt in one file"
         raise TemplateSyntaxError(problem, node.lineno)
     for scope in tree.find_all(nodes.ScopedEvalContextModifier):
-        raise TemplateSyntaxError("the tag autoescape is not supported", scope.lineno)
+        raise TemplateSyntaxError("the tag autoescape is not supported: leave it out", scope.lineno)
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):
-            what = f"no {type(part).__name__.lower()}, which may mean something else in Jinja"
+            what = f"not {type(part).__name__.lower()}, which Jinja may read differently"
             raise TemplateSyntaxError(f"Nunjucks templates may only use {{{{ name }}}}, {what}", part.lineno)
 
 
@@ -246,7 +246,7 @@ def _write(context: Context, value: object) -> str:
         return str(value)  # raises an error that names the undefined value
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
-        raise PromptRenderError(f"Nunjucks would write a {type(value).__name__} in another way: give a text")
+        raise PromptRenderError(f"Nunjucks would write a {type(value).__name__} differently: give a text")
     if not isinstance(value, _DATA):
         raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")
     return str.__str__(value) if isinstance(value, str) else str(value)

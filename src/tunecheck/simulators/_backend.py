@@ -91,7 +91,7 @@ class Backend:
         for owner, simulator in self.simulators.items():
             for name, operation in simulator.operations().items():
                 if name in self._table:
-                    raise PluginError(f"{self._table[name][0]} and {owner} both offer the operation {name!r}")
+                    raise PluginError(f"{self._table[name][0]} and {owner} both have {name!r}; leave out one of them")
                 self._table[name] = (owner, operation)
 
     @classmethod

@@ -41,7 +41,7 @@ class JobOptions(JsonOptions):
     arguments: list[str] = argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
     compute: str = option("Compute that runs the job.", "NAME", _WHERE)
     name: str | None = option("Name of the job and its folder; by default the data set's.", "NAME")
-    out: Path | None = option("The folder to write; by default azureml/ and the name.", "DIR")
+    out: Path | None = option("Folder to write; by default azureml/NAME.", "DIR")
     experiment: str = option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
     identity: str | None = option(
         "Identity of the job for endpoints without a key: managed (the compute's), user (the submitter's) or token "
@@ -50,16 +50,16 @@ class JobOptions(JsonOptions):
         _WHERE,
     )
     output: str | None = option(
-        "Place of the results: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default with the "
-        "job.",
+        "Where the results go: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default the "
+        "job's own output.",
         "PATH",
         _WHERE,
     )
-    instances: int = option("Machines to use; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
-    image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
-    install: list[str] | None = option("Another package for the environment (repeatable).", "REQUIREMENT")
-    wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
-    env: list[str] | None = option("A variable of the job; no secrets (repeatable).", "NAME=VALUE")
+    instances: int = option("Number of machines; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
+    image: str | None = option("Docker image of the environment; by default python:VERSION-slim.", "IMAGE")
+    install: list[str] | None = option("Package to add to the environment (repeatable).", "REQUIREMENT")
+    wheel: Path | None = option("Wheel of tunecheck to install instead of the published one.", "FILE")
+    env: list[str] | None = option("Environment variable of the job; not for secrets (repeatable).", "NAME=VALUE")
     overwrite: bool = flag("Replace existing files.")
     submit: bool = flag("Submit the job, with az or azure-ai-ml.", _WHERE)
     workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
@@ -310,7 +310,7 @@ def _submit(job: Path, options: JobOptions) -> str:
         return _submit_by_package(job, options)
     raise ConfigurationError(
         "--submit needs the Azure CLI with its extension (az extension add --name ml), or pip install azure-ai-ml "
-        "azure-identity; the job's file is written"
+        "azure-identity; the job file is already written"
     )
 
 

@@ -153,7 +153,7 @@ def _account_url(place: str) -> str:
     """
     name, endpoint = account_of_environment()
     if not name:
-        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and a key, SAS token or identity")
+        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and sign in (az login) or set a key")
     return endpoint or f"https://{name}.blob.core.windows.net"
 
 
@@ -205,8 +205,8 @@ class GoneOnElsewhereError(Exception):
         """Note the run to which the journal, a path RUN/journal.jsonl, belongs."""
         self.run = journal.partition("/")[0]
         super().__init__(
-            f"another machine has continued {address}/{self.run}, and its results count; the next command with this "
-            f"address sets aside what only this machine has"
+            f"another machine has continued {address}/{self.run}, so its results count; the next command with this "
+            f"address moves this machine's own results aside"
         )
 
 
@@ -419,8 +419,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part(name, max(numbers))}: part {missing} is missing; put it back, or remove the "
-                f"later parts, whose rows --resume then asks again"
+                f"{self.address}/{_part(name, max(numbers))}: part {missing} is missing; restore it, or remove the "
+                f"later parts: --resume then answers their rows again"
             )
         if here is None or here.size != known.size:  # both machines continued it, or the file is gone
             if here is not None:

@@ -68,7 +68,7 @@ class BlobMirror:
                 return
             aside = self._mirror.set_aside(error.run)
             tell(
-                f"note: another machine has continued {error.run}; what only this machine had of it is kept in {aside}"
+                f"note: another machine has continued {error.run}; this machine's own results of it are kept in {aside}"
             )
             self._catch_up(tell)
 

@@ -128,7 +128,7 @@ def _fetch(folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"pip took over {_TIME_LIMIT_S} s; give {PACKAGE} yourself: tunecheck bfcl get --from WHEEL"
+            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and give it: tunecheck bfcl get --from WHEEL"
         ) from None
     wheel = next(folder.glob("*.whl"), None)
     if ended.returncode or wheel is None:
@@ -136,7 +136,7 @@ def _fetch(folder: Path) -> Path:
         problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
         raise DataError(
             f"{PACKAGE} cannot be fetched from the package index: {problem}; "
-            "or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
+            "remove the cause, or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
         )
     return wheel
 

@@ -138,7 +138,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     if len(numeric) == 1:
         return numeric[0]
     raise ConfigurationError(
-        f"{place_of(prompt)}: which of the outputs {', '.join(outputs)} is the score? Say `judge: {{score: NAME}}`"
+        f"{place_of(prompt)}: name the output that is the score ({', '.join(outputs)}), as `judge: {{score: NAME}}`"
     )
 
 
@@ -160,7 +160,7 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     elif schema.get("type") != "string":
         return {}
     raise ConfigurationError(
-        f"{place_of(prompt)}: the score {score!r} is a word: say what each is worth, "
+        f"{place_of(prompt)}: the score {score!r} is a word: give each word a number, "
         "as `judge: {labels: {good: 1, bad: 0}}`"
     )
 

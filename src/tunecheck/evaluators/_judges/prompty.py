@@ -309,7 +309,7 @@ class PromptyEvaluator(Evaluator):
             raise (missing or errors)[0]
         notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
         if self._over(self._prompt.parameters).get("temperature") == 0:
-            notes.append("samples at temperature 0 differ little")
+            notes.append("at temperature 0, samples hardly differ: raise the temperature")
         return judgements, "; ".join(notes) or None
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
@@ -423,9 +423,7 @@ def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Para
     """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ConfigurationError(
-                f"{place_of(prompt)}: the input {name!r} cannot be a parameter: give it another name"
-            )
+            raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is no valid Python name: rename it")
     none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
         inspect.Parameter(name, kind, default=none if known.required else known.default, annotation="object")

@@ -217,7 +217,7 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     wanted, given = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
     words, others = ([*chain.from_iterable(lines)] for lines in (wanted, given))
     if len(words) * len(others) > _MAX_CELLS:
-        raise ValueError("rougeLsum compares all words with all: these texts are too long for it, use rougeL")
+        raise ValueError("the texts are too long for rougeLsum; use rouge_type rougeL")
     free, common = Counter(words) & Counter(others), 0
     for line in wanted:
         places = set(chain.from_iterable(_common_places(line, other) for other in given))
