@@ -96,9 +96,6 @@ class ToolDefinitions:
             return _read_text(value)
         return cls(_tools_by_name(value))
 
-    def __bool__(self) -> bool:
-        return bool(self._tools)
-
     def __len__(self) -> int:
         return len(self._tools)
 
@@ -169,7 +166,11 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     if nested < 0:
         raise ValueError(f"{place} is nested too deeply for tool definitions")
     if isinstance(value, str):
-        yield from _flat(_json(value, place), place, nested - 1)
+        try:
+            inner = loads(value)
+        except ValueError as error:
+            raise ValueError(f"{place} is not JSON: {error}") from None
+        yield from _flat(inner, place, nested - 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             tool = item.get("function", item) if nested and isinstance(item, dict) else None
@@ -196,18 +197,6 @@ def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str
         yield from _flat(value[wrapper], f"{place}.{wrapper}", nested - 1)
     else:
         yield place, value
-
-
-def _json(text: str, place: str) -> JSON:
-    """Decode JSON text.
-
-    Raises:
-        ValueError: the text is not JSON; the message names its place.
-    """
-    try:
-        return loads(text)
-    except ValueError as error:
-        raise ValueError(f"{place} is not JSON: {error}") from None
 
 
 def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
@@ -391,18 +380,15 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaChec
         return SchemaCheck(problem=f"the arguments of {name} are too large to be checked against its schema")
     explain = visits <= _EXPLAINED_VISITS and size * compiled.required <= _MOST_COPIES
     try:
-        return _validate(compiled.validator, dict(arguments), explain=explain)
+        values = dict(arguments)
+        if compiled.validator.is_valid(values):
+            return SchemaCheck()
+        if not explain:
+            return SchemaCheck(violations=("the arguments do not fit the schema",))
+        violations = islice(map(_violation, compiled.validator.iter_errors(values)), _MOST_VIOLATIONS)
+        return SchemaCheck(violations=tuple(violations))
     except (ValueError, TypeError, OverflowError) as error:  # a lone surrogate, a number the validator cannot hold
         return SchemaCheck(problem=f"the arguments of {name} cannot be checked: {error}"[:_MOST_CHARACTERS])
-
-
-def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *, explain: bool) -> SchemaCheck:
-    """Validate the arguments; with `explain`, list the first violations, otherwise say only that there are some."""
-    if validator.is_valid(arguments):
-        return SchemaCheck()
-    if not explain:
-        return SchemaCheck(violations=("the arguments do not fit the schema",))
-    return SchemaCheck(violations=tuple(islice(map(_violation, validator.iter_errors(arguments)), _MOST_VIOLATIONS)))
 
 
 def _violation(error: jsonschema_rs.ValidationError) -> str:

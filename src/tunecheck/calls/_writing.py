@@ -46,12 +46,8 @@ def canonical_text(calls: Iterable[FunctionCall]) -> str:
 
 
 def _canonical(call: FunctionCall) -> str:
-    arguments = (f"{key}={_json(call.arguments[key])}" for key in sorted(call.arguments))
+    arguments = (f"{key}={jsontext.canonical(call.arguments[key]).decode()}" for key in sorted(call.arguments))
     return f"{call.name}({', '.join(arguments)})"
-
-
-def _json(value: object) -> str:
-    return jsontext.canonical(value).decode()
 
 
 def _text(value: object) -> str:

@@ -179,10 +179,14 @@ class CallCollector:
         except UnreadableError as error:
             raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
         if name == PARALLEL:
-            self._add_wrapped(wire_format, read)
-        else:
-            plain_name = str.__str__(name)  # the name may be of a subclass of str
-            self._append(FunctionCall(plain_name, read, identity if isinstance(identity, str) else None), wire_format)
+            uses = read.get("tool_uses")
+            if not isinstance(uses, list):
+                raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
+            for use in uses:
+                self.add_tool_use(wire_format, use)
+            return
+        plain_name = str.__str__(name)  # the name may be of a subclass of str
+        self._append(FunctionCall(plain_name, read, identity if isinstance(identity, str) else None), wire_format)
 
     def add_tool_use(self, wire_format: str | None, use: object) -> None:
         """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
@@ -193,13 +197,6 @@ class CallCollector:
         if isinstance(name, str):
             name = name.removeprefix(NAMESPACE)
         self.add(wire_format, name, use.get("parameters"), use.get("id"))
-
-    def _add_wrapped(self, wire_format: str | None, arguments: dict[str, JSON]) -> None:
-        uses = arguments.get("tool_uses")
-        if not isinstance(uses, list):
-            raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
-        for use in uses:
-            self.add_tool_use(wire_format, use)
 
     def _append(self, call: FunctionCall, wire_format: str | None) -> None:
         if len(self.calls) >= MAX_CALLS:

@@ -191,9 +191,7 @@ REASONING_FIELDS = tuple(_REASONING_TYPES)
 
 
 def _is_message(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    role = value.get("role")
+    role = value.get("role") if isinstance(value, dict) else None
     return isinstance(role, str) and role in _ROLES
 
 

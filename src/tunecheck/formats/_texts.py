@@ -204,7 +204,6 @@ class TextReader:
         if call_list:
             return _take_call_list(body, call_list, collector)
         is_literal = False
-        value: object
         try:
             value, end = decode_at(body, position)
         except UnreadableError:

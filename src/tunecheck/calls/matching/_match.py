@@ -6,7 +6,7 @@ reports make faults of its `Match` with `call_faults`, `argument_faults` and `sc
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -19,7 +19,7 @@ from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
 from tunecheck.calls.matching._pairing import Positions, align, assign, pair_equal, transpose, unpaired
-from tunecheck.calls.matching._values import Difference, MatchPolicy, ValueComparison
+from tunecheck.calls.matching._values import Arguments, Difference, MatchPolicy, ValueComparison
 
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million
 
@@ -411,9 +411,7 @@ class _CallPairing:
         names = {str(difference.place[0]) for difference in differences}
         return sum(self._argument_cost(name, expected, actual, schema) for name in names)
 
-    def _argument_cost(
-        self, name: str, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
-    ) -> int:
+    def _argument_cost(self, name: str, expected: Arguments, actual: Arguments, schema: Schema | None) -> int:
         """Return the cost of one differing argument: less for a similar text, most for an argument that only one side
         has.
         """

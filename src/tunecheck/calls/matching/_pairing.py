@@ -73,20 +73,7 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
     rows, columns = len(costs), len(costs[0])
     if rows > columns:
         return transpose(assign([*zip(*costs, strict=True)]))
-    row_of = _rows_of_columns(costs, rows, columns)
-    return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
-
-
-def transpose(positions: Positions) -> Positions:
-    """Return the pairs with both sides exchanged, by row."""
-    return sorted((row, column) for column, row in positions)
-
-
-def _rows_of_columns(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """Give each row a column at the least total cost; there are at least as many columns as rows.
-
-    Returns the row of each column, both counted from 1 (0: no row). Column 0 contains the row being placed.
-    """
+    # From here on, rows and columns count from 1. Column 0 has the row being placed, and a free column has row 0.
     row_of = [0] * (columns + 1)
     row_prices = [0] * (rows + 1)
     column_prices = [0] * (columns + 1)
@@ -96,7 +83,12 @@ def _rows_of_columns(costs: Sequence[Sequence[int]], rows: int, columns: int) ->
         while column:
             row_of[column] = row_of[came_from[column]]
             column = came_from[column]
-    return row_of
+    return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
+
+
+def transpose(positions: Positions) -> Positions:
+    """Return the pairs with both sides exchanged, by row."""
+    return sorted((row, column) for column, row in positions)
 
 
 def _shortest_path(

@@ -68,8 +68,14 @@ class MatchPolicy:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check = _check_switch if isinstance(field.default, bool) else _check_tolerance
-            check(field.name, getattr(self, field.name))
+            value = getattr(self, field.name)
+            if isinstance(field.default, bool):
+                if not isinstance(value, bool):
+                    raise ConfigurationError(f"the matching policy {field.name} must be true or false, not {value!r}")
+            elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise ConfigurationError(
+                    f"the matching policy {field.name} must be a number of at least 0, not {value!r}"
+                )
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> MatchPolicy:
@@ -97,18 +103,6 @@ class MatchPolicy:
     def options(self) -> dict[str, bool | float]:
         """Return all settings by name, as plain data."""
         return asdict(self)
-
-
-def _check_switch(name: str, value: object) -> None:
-    """Raise ConfigurationError unless the policy's value is a bool."""
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"the matching policy {name} must be true or false, not {value!r}")
-
-
-def _check_tolerance(name: str, value: object) -> None:
-    """Raise ConfigurationError unless the policy's value is a finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ConfigurationError(f"the matching policy {name} must be a number of at least 0, not {value!r}")
 
 
 # -- differences under a policy
@@ -141,6 +135,9 @@ _MOST_STEPS = 1_000_000  # values compared in one comparison: hostile lists coul
 _MOST_ITEMS = 100  # most differing items of lists compared in any order
 _MAY_BE_LEFT_OUT = ""  # in possible answers of the Berkeley Function Calling Leaderboard
 
+Arguments: TypeAlias = Mapping[str, JSON]
+"""The arguments of a call, or the members of an object inside them, by name."""
+
 
 class _Spot(NamedTuple):
     """A place in the arguments, with its schema."""
@@ -170,9 +167,7 @@ class ValueComparison:
         self._explain = explain
         self._steps_left = _MOST_STEPS
 
-    def arguments(
-        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
-    ) -> Iterator[Difference]:
+    def arguments(self, expected: Arguments, actual: Arguments, schema: Schema | None) -> Iterator[Difference]:
         """Yield the differences of a call's arguments: the expected ones in order, then the unexpected ones."""
         compare = self._members_with_alternatives if self._policy.alternatives else self._members
         return compare(expected, actual, _Spot((), schema))
@@ -204,7 +199,7 @@ class ValueComparison:
 
     # -- objects
 
-    def _members(self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot) -> Iterator[Difference]:
+    def _members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
         """Yield the differences of two objects' members."""
         for name, value in expected.items():
             if name not in actual:
@@ -214,9 +209,7 @@ class ValueComparison:
                 yield from self._value(value, actual[name], spot.inside(name))
         yield from self._unexpected_members(expected, actual, spot)
 
-    def _unexpected_members(
-        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot
-    ) -> Iterator[Difference]:
+    def _unexpected_members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
         for name, value in actual.items():
             if name not in expected and not self._equals_absent(name, value, spot):
                 yield Difference((*spot.place, name), "unexpected", actual=value)
@@ -233,9 +226,7 @@ class ValueComparison:
 
     # -- lists of accepted values
 
-    def _members_with_alternatives(
-        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot
-    ) -> Iterator[Difference]:
+    def _members_with_alternatives(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
         """Yield the differences of two objects' members, where each expected value is a list of accepted values."""
         for name, accepted in expected.items():
             if name in actual:

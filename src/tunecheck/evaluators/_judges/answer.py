@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
@@ -75,7 +74,9 @@ class AnswerForm:
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())
-        self._keys = _ReplyKeys(output.score, output.reason, tuple(output.outputs))
+        reason = [output.reason] if output.reason else []
+        names = dict.fromkeys((output.score, *reason, *output.outputs))
+        self._keys = _ReplyKeys(output.score, output.reason, tuple(names))
         self.format: JSON = None
         if output.outputs:
             schema: JSON = {"name": "judgement", "strict": True, "schema": _strict(output.schema(), 0)}
@@ -269,16 +270,11 @@ _SCORE_TAG_OF_AZURE, _REASON_TAG_OF_AZURE = "S2", "S1"  # in prompts of older re
 
 @dataclass(frozen=True)
 class _ReplyKeys:
-    """The keys of the score, the reason and all declared outputs in a reply."""
+    """The key of the score, the key of the reason, and `all` keys, including these, in a reply."""
 
     score: str
     reason: str | None
-    declared: tuple[str, ...]
-
-    @cached_property
-    def all(self) -> tuple[str, ...]:
-        reason = [self.reason] if self.reason else []
-        return tuple(dict.fromkeys((self.score, *reason, *self.declared)))
+    all: tuple[str, ...]
 
     def rename(self, values: _Candidate) -> _Candidate:
         """Return a reply's values under the prompt's own keys.
