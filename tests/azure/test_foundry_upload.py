@@ -235,7 +235,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
 def test_a_simulated_run_is_refused_unless_allowed_and_then_tagged(fake: Fake, project: Any, tmp_path: Path) -> None:
     rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
     run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})
-    with pytest.raises(ConfigurationError, match="has simulated answers, not a model's"):
+    with pytest.raises(ConfigurationError, match="has simulated answers, which would mislead"):
         uploader(project).upload(run)
     assert fake.asked == []
     uploader(project, allow_simulated=True).upload(run)
