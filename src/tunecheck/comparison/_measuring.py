@@ -177,9 +177,9 @@ def measure(
             within_margin = replace(within_margin, shown=decided.outcome == "not_worse")
     return replace(
         result,
-        p_value=_plain(paired.p_value),
-        p_exact=_plain(paired.p_exact),
-        p_mid=None if binary is None else _plain(binary.p_mid),
+        p_value=paired.p_value,
+        p_exact=paired.p_exact,
+        p_mid=None if binary is None else binary.p_mid,
         test=paired.test,
         smallest_difference=smallest_difference(paired),
         non_inferiority=within_margin,
@@ -229,10 +229,6 @@ def _as_decided(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> 
     )
     paired = replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
     return replace(paired, p_mid=None) if isinstance(paired, PairedBinary) else paired
-
-
-def _plain(value: float | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:

@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Callable
 from hashlib import blake2b
 
+import msgspec
+
 from tunecheck._json import JSON, dumps
 
 BLOCK_BYTES = 1 << 18
@@ -103,17 +105,9 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
     except (TypeError, ValueError, RecursionError):
         return _UNREADABLE
     if readable and len(text) > 80 and isinstance(value, (list, dict)):
-        text = _in_lines(text)
+        with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
+            text = msgspec.json.format(text, indent=2)
     return cut(text.decode("utf-8", "replace"))
-
-
-def _in_lines(text: bytes) -> bytes:
-    """Indent JSON text over several lines; return text that msgspec cannot read unchanged."""
-    import msgspec
-
-    with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
-        return msgspec.json.format(text, indent=2)
-    return text
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:

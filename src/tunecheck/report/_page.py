@@ -35,13 +35,13 @@ class Page:
 
     def __init__(self, scripts: Iterable[str], styles: Iterable[str]) -> None:
         """Join scripts and styles, and allow only these two by hash in the content security policy."""
-        style = "\n".join(styles)
-        script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
+        self._style = "\n".join(styles)
+        self._script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
         self.policy = "; ".join(
             (
                 "default-src 'none'",
-                f"script-src {_hash(script)}",
-                f"style-src {_hash(style)}",
+                f"script-src {_hash(self._script)}",
+                f"style-src {_hash(self._style)}",
                 "img-src data:",
                 "base-uri 'none'",
                 "form-action 'none'",
@@ -49,8 +49,6 @@ class Page:
                 "trusted-types 'none'",
             )
         )
-        self._style = style
-        self._script = script
 
     def start(self, title: str) -> str:
         """Return the page from the doctype to the data. `title` may hold any text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -216,17 +216,12 @@ def fit_threshold(
     folds[numpy.argsort(~labels, kind="stable")] = numpy.arange(len(labels)) % _FOLDS
     held_out: list[tuple[str, str]] = []
     for fold in range(_FOLDS):
-        there = folds != fold
-        cut = _best_cut(labels[there], values[there])
-        held_out += _verdicts(labels[~there], values[~there] >= cut)
+        inside = folds == fold
+        passed = values[inside] >= _best_cut(labels[~inside], values[~inside])
+        held_out += zip(labels[inside].astype(str).tolist(), passed.astype(str).tolist(), strict=True)
     agreement = Agreement.of(held_out)
     best = _best_cut(labels, values) * (1 if higher_is_better else -1)
     return FittedThreshold(best, agreement.accuracy(confidence), agreement.kappa(confidence))
-
-
-def _verdicts(labels: Flags, passed: Flags) -> Iterator[tuple[str, str]]:
-    """Yield the label and the verdict of each row, as texts."""
-    yield from zip(labels.astype(str).tolist(), passed.astype(str).tolist(), strict=True)
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:

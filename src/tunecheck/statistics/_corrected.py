@@ -267,10 +267,9 @@ def limits_under(
         estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
     else:
         estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
-    of_truth, of_estimate = (
-        _score(numpy.clip(at, _NEARLY, 1 - _NEARLY), drawn, rows - drawn, drawn_counts, shared=shared)
-        for at in (numpy.broadcast_to(truth, size), estimates)
-    )
+    estimates = numpy.clip(estimates, _NEARLY, 1 - _NEARLY)
+    of_truth = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
+    of_estimate = _score(estimates, drawn, rows - drawn, drawn_counts, shared=shared)
     otherwise = normal_quantile(confidence) ** 2
     return numpy.array([_middle_quantile(column, confidence, otherwise) for column in (of_truth - of_estimate).T])
 

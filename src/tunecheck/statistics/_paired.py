@@ -1,7 +1,6 @@
 """Two runs on the same rows: the difference of their pass rates or mean scores, and a test for chance."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy
@@ -105,11 +104,7 @@ def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
     Statistics in Medicine 17 (1998), 891-908. It contains all differences with a score statistic within ± reach, given
     the maximum likelihood estimate of the discordant share under each difference.
     """
-
-    def score(difference: float) -> float:
-        return tango_score(b, c, n, difference)
-
-    return _where(score, reach), _where(score, -reach)
+    return _tango_end(b, c, n, reach), _tango_end(b, c, n, -reach)
 
 
 def tango_score(b: float, c: float, n: float, difference: float) -> float:
@@ -118,13 +113,15 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
     root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
     variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
     gap = c - b - n * difference
-    return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0
+    if variance > 0:
+        return gap / math.sqrt(variance)
+    return math.copysign(math.inf, gap) if gap else 0.0
 
 
-def _where(score: Callable[[float], float], level: float) -> float:
-    """Return the difference at which a score has this level; scores fall as the difference grows from -1 to 1."""
-    low, high = turning_point(lambda difference: score(difference) <= level, -1.0, 1.0)
-    return low if level > 0 else high
+def _tango_end(b: float, c: float, n: float, score: float) -> float:
+    """Return the difference at which Tango's score is `score`; it falls as the difference grows from -1 to 1."""
+    low, high = turning_point(lambda difference: tango_score(b, c, n, difference) <= score, -1.0, 1.0)
+    return low if score > 0 else high
 
 
 def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confidence: float) -> Estimate:

@@ -255,8 +255,7 @@ def _largest_refuted(changes: Floats, enough: float) -> float:
     mean, capital = float(changes.mean()), _capital_of(changes)
     if mean == -1:
         return -1.0
-    largest_refuted, _ = turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)
-    return largest_refuted
+    return turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
 
 
 def _capital_of(changes: Floats) -> Callable[[float], float]:
