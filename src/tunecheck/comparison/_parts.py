@@ -32,30 +32,30 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     if metric.judge == "different":
         return ()
     sides = pair.sides(split_slice(metric.key)[0])
-    found: list[Part] = []
-    seen: set[bytes] = set()
+    parts: list[Part] = []
+    earlier_masks: set[bytes] = set()
     named = dict.fromkeys([*pair.base.groups, *pair.new.groups])
     for column in dict.fromkeys([*named, *pair.base.slices, *pair.new.slices]):
-        rows = {value: which & sides.both for value, which in pair.rows_by_value(column).items()}
-        least, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
-        values = {value: which for value, which in rows.items() if which.any()}
-        if not 1 < len(values) <= most:
+        fewest, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
+        masks = {value: mask & sides.both for value, mask in pair.rows_by_value(column).items()}
+        masks = {value: mask for value, mask in masks.items() if mask.any()}
+        if not 1 < len(masks) <= most:
             continue
-        told = {value: which for value, which in values.items() if which.sum() >= least}
+        masks = {value: mask for value, mask in masks.items() if mask.sum() >= fewest}
         if column not in named:  # skip slices with the same rows as a slice of an earlier column
-            told = {value: which for value, which in told.items() if which.tobytes() not in seen}
-        seen |= {which.tobytes() for which in told.values()}
-        parts = [
-            part_of(column, value, compare_pairs(sides, which, pair.settings, most_draws=_DRAWS), named=column in named)
-            for value, which in told.items()
-        ]
-        found += with_verdicts(parts, metric.higher_is_better)
-    return tuple(found)
+            masks = {value: mask for value, mask in masks.items() if mask.tobytes() not in earlier_masks}
+        earlier_masks |= {mask.tobytes() for mask in masks.values()}
+        of_column = []
+        for value, mask in masks.items():
+            paired = compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
+            of_column.append(part_of(column, value, paired, named=column in named))
+        parts += with_verdicts(of_column, metric.higher_is_better)
+    return tuple(parts)
 
 
 def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """Return the plug-ins' figures of two runs, such as a leaderboard's weighted means."""
-    return tuple(part for each in plugins.figures() for part in each.of_pair(pair, metric))
+    return tuple(part for figures in plugins.figures() for part in figures.of_pair(pair, metric))
 
 
 def part_of(
