@@ -1,6 +1,7 @@
 """Authentication of HTTP endpoints: the `auth:` section of a definition becomes the headers of each attempt.
 
-There are three ways: a key (or an Azure ML token, which is sent like one), a Microsoft Entra token, or none.
+There are three ways: a key (or an Azure ML token, which is sent like one), a Microsoft Entra token, or none. An HTTP
+endpoint calls `make_auth` once; its client then asks the Auth for headers before each attempt.
 """
 
 import asyncio
@@ -87,19 +88,19 @@ class EntraAuth(Auth):
         self._credential = credential
         self._clock = clock or Clock()
         self._token: Secret | None = None
-        self._ends = 0.0
-        self._fetching: asyncio.Task[Secret] | None = None
+        self._expires_at = 0.0
+        self._sign_in_task: asyncio.Task[Secret] | None = None
 
     async def headers(self) -> Mapping[str, str]:
         """Return the header with a token; sign in first if there is none or it ends within five minutes."""
         token = self._token
-        if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
+        if token is None or self._clock.wall() >= self._expires_at - _REFRESH_S:
             # All waiting calls share one sign-in, which may take seconds and start a process. A task of another event
             # loop cannot be awaited here: that loop may have ended with the task unfinished.
             loop = asyncio.get_running_loop()
-            if self._fetching is None or self._fetching.done() or self._fetching.get_loop() is not loop:
-                self._fetching = loop.create_task(self._fetch())
-            token = await asyncio.shield(self._fetching)
+            if self._sign_in_task is None or self._sign_in_task.done() or self._sign_in_task.get_loop() is not loop:
+                self._sign_in_task = loop.create_task(self._sign_in())
+            token = await asyncio.shield(self._sign_in_task)
         return _bearer(token)
 
     def discard_refused(self, sent: Mapping[str, str]) -> bool:
@@ -108,24 +109,24 @@ class EntraAuth(Auth):
             self._token = None
         return True
 
-    async def _fetch(self) -> Secret:
+    async def _sign_in(self) -> Secret:
         """Sign in, keep the token until it expires, and mask it from now on.
 
         Raises:
             RefusedError: the sign-in failed, for any reason.
         """
         try:
-            answer = await self._ask()
-            token = Secret(str(answer.token))
-            ends = float(answer.expires_on)
+            access_token = await self._request_token()
+            token = Secret(str(access_token.token))
+            expires_at = float(access_token.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
         self._redactor.add(token)
-        self._token, self._ends = token, ends
+        self._token, self._expires_at = token, expires_at
         return token
 
-    async def _ask(self) -> AccessToken:
+    async def _request_token(self) -> AccessToken:
         """Return a new token of the credential, which may be sync (then called in a thread) or async."""
         if self._credential is None:
             self._credential = await asyncio.to_thread(_default_credential)
@@ -136,7 +137,7 @@ class EntraAuth(Auth):
             token = await asyncio.to_thread(get_token, self._scope)
         if inspect.isawaitable(token):
             token = await token
-        return token  # type: ignore[no-any-return]  # `_fetch` checks the token when it reads it
+        return token  # type: ignore[no-any-return]  # `_sign_in` checks the token when it reads it
 
 
 def _bearer(token: Secret) -> dict[str, str]:

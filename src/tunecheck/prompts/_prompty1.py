@@ -37,15 +37,17 @@ from tunecheck.prompts._template import Template
 _ROLES = ("system", "user", "assistant", "function")
 
 # a role and its colon, with the white space after them
-_HEADER = re.compile(r"(system|user|assistant|function|tool)\s*+:(\s*+)", re.IGNORECASE)
+_HEADER = re.compile(r"(?P<role>system|user|assistant|function|tool)\s*+:(?P<space>\s*+)", re.IGNORECASE)
+# the rest of a line after a colon, if it is blank, and the white space before the next text
+_LINE_END = r"(?=[^\S\n]*+\n)\s*+"
+_MARK = r"\s*+#{0,2}+\s*+"
+_CONTENT = _MARK + r"content\s*+:(?P<content>.*)"
 # the lines `name:`, the name, `content:` and the content
-_NAMED = re.compile(r"name\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL)
+_NAMED = re.compile(r"name\s*+:" + _LINE_END + r"(?P<name>\S++)" + _CONTENT, re.DOTALL)
 # the lines `tool_call_id:`, the id, `content:` and the content
-_TOOL = re.compile(
-    r"\s*+#{0,2}+\s*+tool_call_id\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL
-)
-
-_CALLS = re.compile(r"\s*+#{0,2}+\s*+tool_calls\s*+:(?=[^\S\n]*+\n)\s*+(.*)", re.DOTALL)
+_TOOL = re.compile(_MARK + r"tool_call_id\s*+:" + _LINE_END + r"(?P<id>\S++)" + _CONTENT, re.DOTALL)
+# the line `tool_calls:` and the list of calls
+_CALLS = re.compile(_MARK + r"tool_calls\s*+:" + _LINE_END + r"(?P<calls>.*)", re.DOTALL)
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     "str": "string", "string": "string", "text": "string",
@@ -73,11 +75,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
-    # A header, or a word from which the template makes a header.
-    if not any(
-        text.strip().lower() in ("role", *_ROLES) or any("\n" in match.group(2) for match in _HEADER.finditer(text))
-        for text in template.own_text
-    ):
+    if not any(map(_may_open_message, template.own_text)):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
     secrets = Redactor()
@@ -97,12 +95,19 @@ def read_prompty1(file: PromptFile) -> Prompt:
         notes=(),
         configuration=front.mapping("model", "configuration"),
         sample=sample,
-        extra={**_samples(front, resolved.get("n")), **read_judge(front)},
+        extra={**_judge_samples(front, resolved.get("n")), **read_judge(front)},
         digest=digest("prompty1", body, inputs, images, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
     )
+
+
+def _may_open_message(text: str) -> bool:
+    """Return whether a text of the template has a role header, or is a word from which it may make a header."""
+    if text.strip().lower() in ("role", *_ROLES):
+        return True
+    return any("\n" in match["space"] for match in _HEADER.finditer(text))
 
 
 def _check_api(front: Front) -> None:
@@ -114,13 +119,16 @@ def _check_api(front: Front) -> None:
         raise front.error(("model", "api"), f"{shown_value(api)} is not supported{did_you_mean(api, ['chat'])}")
 
 
-def _samples(front: Front, number: JSON) -> dict[str, JSON]:
-    """Return `{"samples": n}` if `response` is "all"; else an empty dict, because "first" needs only one answer."""
-    text = (front.text("model", "response") or "first").lower()
-    if text not in ("first", "all"):
-        hint = did_you_mean(text, ("first", "all"))
-        raise front.error(("model", "response"), f"must be first or all, not {shown_value(text)}{hint}")
-    return {"samples": number} if text == "all" and number is not None else {}
+def _judge_samples(front: Front, number: JSON) -> dict[str, JSON]:
+    """Return `{"samples": number}` if `response` is "all"; an empty dict if it is "first", which needs one answer.
+
+    `number` is the parameter `n`, or None.
+    """
+    response = (front.text("model", "response") or "first").lower()
+    if response not in ("first", "all"):
+        hint = did_you_mean(response, ("first", "all"))
+        raise front.error(("model", "response"), f"must be first or all, not {shown_value(response)}{hint}")
+    return {"samples": number} if response == "all" and number is not None else {}
 
 
 def _resolve(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
@@ -135,10 +143,10 @@ def _sample(front: Front) -> dict[str, JSON]:
     Raises:
         PromptError: the section or the file does not hold a mapping.
     """
-    given = front.value("sample")
-    if not isinstance(given, str):
+    section = front.value("sample")
+    if not isinstance(section, str):
         return _resolve(front, "sample")
-    name = given.removeprefix("file:")
+    name = section.removeprefix("file:")
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
     if front.folder.lacks(name):
@@ -155,18 +163,14 @@ def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secret
     Raises:
         PromptError: a declaration is wrong.
     """
-    declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
-    if "self" in declared:
+    inputs = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
+    if "self" in inputs:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
-    rest = dict.fromkeys([*sample, *sorted(template.names)])
-    undeclared = {
-        name: PromptInput(
-            name, required=name in template.names and not template.may_lack(name), sample=sample.get(name)
-        )
-        for name in rest
-        if name not in declared
-    }
-    return declared | undeclared
+    for name in (*sample, *sorted(template.names)):
+        if name not in inputs:
+            required = name in template.names and not template.may_lack(name)
+            inputs[name] = PromptInput(name, required=required, sample=sample.get(name))
+    return inputs
 
 
 def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], secrets: Redactor) -> PromptInput:
@@ -194,12 +198,12 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
     outputs: dict[str, dict[str, JSON]] = {}
     for name in front.mapping("outputs"):
         schema = front.mapping("outputs", name)
-        sort = front.text("outputs", name, "type")
-        if sort is not None:
-            if sort.lower() not in _TYPES:
-                problem = f"{shown_value(sort)} is not a type{did_you_mean(sort.lower(), _TYPES)}"
+        written_type = front.text("outputs", name, "type")
+        if written_type is not None:
+            if written_type.lower() not in _TYPES:
+                problem = f"{shown_value(written_type)} is not a type{did_you_mean(written_type.lower(), _TYPES)}"
                 raise front.error(("outputs", name, "type"), problem)
-            schema = {**schema, "type": _TYPES[sort.lower()]}
+            schema = {**schema, "type": _TYPES[written_type.lower()]}
         outputs[name] = schema
     return outputs
 
@@ -214,26 +218,24 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         PromptError: the type is unknown, a key is missing, or the configuration names a connection.
     """
     path = ("model", "configuration")
-    given = front.mapping(*path)
-    if not given:
+    configuration = front.mapping(*path)
+    if not configuration:
         return None
-    if given.get("connection") is not None:
+    if configuration.get("connection") is not None:
         problem = "a connection of prompt flow cannot be looked up: write the endpoint here"
         raise front.error((*path, "connection"), problem)
-    azure = given.get("azure_deployment") or given.get("azure_endpoint")
-    implied = AZURE if azure else OPENAI if given.get("model") else ""
-    kind = front.filled_text(*path, "type") or implied
+    kind = front.filled_text(*path, "type") or _implied_kind(configuration)
     if kind not in (AZURE, OPENAI):
         known = (AZURE, OPENAI)
         raise front.error((*path, "type"), f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}")
     # If only the model is given, Azure's loader reads the rest from the environment.
     prefix = "AZURE_OPENAI" if kind == AZURE else "OPENAI"
-    bare = {name for name, value in given.items() if value} <= {"type", "azure_deployment", "model"}
-    key = f"${{env:{prefix}_API_KEY}}" if bare else front.filled_text(*path, "api_key")
+    only_model = {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}
+    key = f"${{env:{prefix}_API_KEY}}" if only_model else front.filled_text(*path, "api_key")
     if kind == OPENAI:
         url = front.filled_text(*path, "base_url") or OPENAI_URL
         return definition_of(kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front))
-    endpoint = f"${{env:{prefix}_ENDPOINT}}" if bare else front.filled_text(*path, "azure_endpoint")
+    endpoint = f"${{env:{prefix}_ENDPOINT}}" if only_model else front.filled_text(*path, "azure_endpoint")
     if endpoint is None:
         raise front.error((*path, "azure_endpoint"), "is missing")
     return definition_of(
@@ -245,6 +247,13 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         entra=True,
         headers=_http_headers(front),
     )
+
+
+def _implied_kind(configuration: Mapping[str, JSON]) -> str:
+    """Return the type of a model configuration that does not name one; empty if its keys do not tell."""
+    if configuration.get("azure_deployment") or configuration.get("azure_endpoint"):
+        return AZURE
+    return OPENAI if configuration.get("model") else ""
 
 
 def _http_headers(front: Front) -> dict[str, JSON]:
@@ -297,15 +306,15 @@ class _RoleLines:
         if role == "tool":
             call = _TOOL.match(chunk)
             assert call is not None  # otherwise `_find_headers` skips the header
-            content = self._content(call.group(2), skeleton)
-            return {"role": role, "tool_call_id": skeleton.filled(call.group(1)), "content": content}
+            content = self._content(call["content"], skeleton)
+            return {"role": role, "tool_call_id": skeleton.filled(call["id"]), "content": content}
         calls = _calls(chunk, skeleton) if role == "assistant" else None
         if calls is not None:
             return {"role": role, "tool_calls": calls}
         named = _NAMED.search(chunk)
         if named is not None:
-            content = self._content(named.group(2), skeleton)
-            return {"role": role, "name": skeleton.filled(named.group(1)), "content": content}
+            content = self._content(named["content"], skeleton)
+            return {"role": role, "name": skeleton.filled(named["name"]), "content": content}
         if role == "function":
             raise ValueError("a `function:` message has `name:`, the name, `content:` and the content, each on a line")
         return {"role": role, "content": self._content(chunk, skeleton)}
@@ -313,14 +322,14 @@ class _RoleLines:
     def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
         """Return the content of a message: a text, or a list of parts if it contains images."""
         parts: list[JSON] = []
-        position, seen = 0, False
+        position = 0
         for start, end, link in find_images(chunk):
             url = self.images.url(skeleton.filled(link), own=skeleton.is_own(link))
             if url is not None:
                 parts += _text_part(skeleton.filled(chunk[position:start]))
                 parts.append({"type": "image_url", "image_url": {"url": url, "detail": "auto"}})
-                position, seen = end, True
-        if not seen:
+                position = end
+        if not parts:
             return skeleton.filled(chunk).strip()
         return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
 
@@ -332,7 +341,7 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
         ValueError: the list contains something else than mappings.
     """
     match = _CALLS.match(chunk)
-    written = skeleton.filled(match.group(1)).strip() if match is not None else ""
+    written = skeleton.filled(match["calls"]).strip() if match is not None else ""
     if not written.startswith("["):
         return None
     try:
@@ -355,12 +364,12 @@ def _find_headers(text: str) -> Iterator[_Header]:
     end = 0
     for match in _HEADER.finditer(text):
         start = _line_start(text, match.start(), end)
-        if start is None or "\n" not in match.group(2):
+        if start is None or "\n" not in match["space"]:
             continue
-        role = match.group(1).lower()
+        role = match["role"].lower()
         if role == "tool" and not _TOOL.match(text, match.end()):
             continue
-        end = match.start(2) + match.group(2).rindex("\n") + 1
+        end = match.start("space") + match["space"].rindex("\n") + 1
         yield _Header(role, start, end)
 
 

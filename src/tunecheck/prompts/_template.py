@@ -2,6 +2,8 @@
 
 The user trusts the template's code, but not its values. So the syntax tree is rewritten to mark the template's own
 text. No other text can open a message.
+
+The readers of both dialects make a Template, which gives them its variables. Rendering gives the chat messages.
 """
 
 import re
@@ -40,7 +42,8 @@ Raises:
 LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks"]
 """`jinja2 trimmed` drops the line feed after a block, like Azure and prompt flow."""
 
-_UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
+# Jinja's message about a name that it does not know
+_UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>[^']*)'")
 
 _SHARED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr)
 """Node types with the same meaning in Nunjucks. Others are refused in Nunjucks templates."""
@@ -52,8 +55,9 @@ _DATA = (str, int, float, type(None), dict, list, tuple, set, range)
 class Template:
     """A compiled template with the function that splits its rendering into messages.
 
-    `names`: its variables. `used`: variables that it uses in other ways than writing or testing them. `own_text`: all
-    texts in the template that it may write as its own, and the names of fields of values.
+    `names`: its variables. `used`: variables with which it does more than write them (`{{ name }}`) or test them
+    (`{% if name %}`). `own_text`: all texts in the template that it may write as its own, and the names of fields of
+    values.
 
     Raises:
         PromptError: the template is invalid or not supported in prompts; the error names the line.
@@ -79,18 +83,16 @@ class Template:
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
-        """Note the template's variables, those it can do without, those it does more with than write or test, and its
-        own texts.
-        """
+        """Set `names`, `used` and `own_text`, and note the variables that the template can do without."""
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
         # Variables that the template tests with `default(…)` or `is defined`.
         filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
         tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
         self._optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
         written = [child for output in tree.find_all(nodes.Output) for child in output.nodes]
-        asked = [each.test for each in tree.find_all(nodes.If)]
-        plain = Counter(node.name for node in (*written, *asked) if isinstance(node, nodes.Name))
-        self.used = frozenset(Counter(node.name for node in tree.find_all(nodes.Name)) - plain)
+        tested = [branch.test for branch in tree.find_all(nodes.If)]
+        plain_mentions = Counter(node.name for node in (*written, *tested) if isinstance(node, nodes.Name))
+        self.used = frozenset(Counter(node.name for node in tree.find_all(nodes.Name)) - plain_mentions)
         texts = [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
         fields = [node.attr for node in tree.find_all(nodes.Getattr)]
         self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)
@@ -129,10 +131,10 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
     unknown = _UNKNOWN.match(error.message or "")
     if unknown is None:
         return error.message or "not a template"
-    sort, name = unknown.groups()
-    known = environment.filters if sort == "filter" else environment.tests
-    usable = [item for item in known if " " not in item]  # names with a space are our own, see _filter_name
-    return f"there is no {sort} {name!r}{did_you_mean(name, usable)}"
+    kind, name = unknown["kind"], unknown["name"]
+    known_names = environment.filters if kind == "filter" else environment.tests
+    usable = [known for known in known_names if " " not in known]  # names with a space are our own, see _filter_name
+    return f"there is no {kind} {name!r}{did_you_mean(name, usable)}"
 
 
 def _reason(error: BaseException) -> str:
@@ -276,6 +278,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         )
         self.nunjucks = language == "nunjucks"
         # Without `random`, so that a prompt always renders to the same text.
-        known: dict[str, Callable[..., object]] = {name: each for name, each in FILTERS.items() if name != "random"}
+        known: dict[str, Callable[..., object]] = {name: filt for name, filt in FILTERS.items() if name != "random"}
         self.filters = known | {_filter_name(function): function for function in (_own, _join, _write)}
         self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}
