@@ -301,7 +301,7 @@ class Judge(Recalling):
 
 def test_without_a_judge_the_run_says_who_judged() -> None:
     notes = had().result.notes
-    assert any("Restaurant: judged by words" in note and "--judge" in note for note in notes)
+    assert any("Restaurant: word rules judged" in note and "--judge" in note for note in notes)
 
 
 def test_without_a_judge_the_run_says_what_is_not_scored(workspace: Path) -> None:
@@ -416,7 +416,7 @@ def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFi
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:
     judge = Judge(price=Price(3.0, 3.0))
     outcome = had(judge=judge)
-    assert not any("judged by words" in note for note in outcome.result.notes)
+    assert not any("word rules judged" in note for note in outcome.result.notes)
     spent: Any = outcome.result.usage["judge"]
     assert spent["calls"] > 0
     scoring: Any = outcome.result.usage["memory"]
