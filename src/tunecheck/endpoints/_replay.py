@@ -51,7 +51,7 @@ def content_key(messages: object) -> bytes:
     Raises:
         TypeError: the messages have no JSON form.
     """
-    plain = [_essence(message) for message in messages] if isinstance(messages, (list, tuple)) else messages
+    plain = [_normalized(message) for message in messages] if isinstance(messages, (list, tuple)) else messages
     return b"messages " + hashlib.blake2b(canonical(plain), digest_size=16).digest()
 
 
@@ -107,18 +107,18 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
-        asked = f"row {request.row.id}" if request.row else "a request without a row"
+        where = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{asked}: no recorded answer in {self._path}")
+            raise NoAnswerError(f"{where}: no recorded answer in {self._path}")
         if record.get("error") is not None:
             raise _recorded_error(record)
         values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
         try:
             answer = read_answer(next((value for value in values if value is not None), None))
         except FilteredError as error:
-            raise ContentFilterError(f"{asked}: {error}") from None
+            raise ContentFilterError(f"{where}: {error}") from None
         except UnreadableReplyError as error:
-            raise ReplyError(f"{asked}: the recorded answer cannot be read: {error}") from None
+            raise ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
         recorded = Completion.of_columns(record)
         return replace(
             recorded,
@@ -173,22 +173,22 @@ def _result_files(path: Path) -> list[Path]:
 def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
     """Return the error in a record, with its original type if that is one of Tunecheck's."""
     error = record["error"]
-    told = error if isinstance(error, dict) else {"message": error}
-    name, text = text_or_none(told.get("type")) or "EndpointError", text_or_none(told.get("message"))
+    fields = error if isinstance(error, dict) else {"message": error}
+    name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
     known = {kind.__name__: kind for kind in _ERRORS}
     text = text or "an error was recorded in place of an answer"
     return known.get(name, EndpointError)(
         text if name in known else f"{name}: {text}",
-        status=whole_number(told.get("status")),
-        request_id=text_or_none(told.get("request_id")) or text_or_none(record.get("request_id")),
+        status=whole_number(fields.get("status")),
+        request_id=text_or_none(fields.get("request_id")) or text_or_none(record.get("request_id")),
     )
 
 
 # -- the file
 
 
-class _AnswerPlace(NamedTuple):
-    """The place of a record in the file."""
+class _RecordPlace(NamedTuple):
+    """The place of a record in the file: its line from 1, and the byte where it begins."""
 
     line: int
     offset: int
@@ -214,7 +214,7 @@ class RecordedFile:
         """
         self.path = path
         self._answer_keys = answer_keys
-        self._places: dict[bytes, _AnswerPlace] = {}
+        self._places: dict[bytes, _RecordPlace] = {}
         digest, offset = hashlib.sha256(), 0
         try:
             with path.open("rb") as file:
@@ -267,7 +267,7 @@ class RecordedFile:
             raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
         if not any(key in record for key in self._answer_keys):
             raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
-        place = _AnswerPlace(number, offset, "id" in record)
+        place = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)
             by_id = key.startswith(b"id ")
@@ -296,14 +296,14 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     return keys
 
 
-def _essence(message: object) -> object:
+def _normalized(message: object) -> object:
     """Return a message without null values, and with a list of text parts joined to one text."""
     if not isinstance(message, Mapping):
         return message
-    essence = {name: value for name, value in message.items() if value is not None}
-    content = essence.get("content")
+    normalized = {name: value for name, value in message.items() if value is not None}
+    content = normalized.get("content")
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-        essence["content"] = "".join(texts) if len(texts) == len(content) else content
-    return essence
+        normalized["content"] = "".join(texts) if len(texts) == len(content) else content
+    return normalized

@@ -1,4 +1,8 @@
-"""States of simulators before and after calls, and their differences."""
+"""States of simulators before and after calls, and their differences.
+
+Playing a call records its `changes`, and the report shows them for each turn. The state check names the `deviations`
+of the model's states from the expected ones.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ ABSENT: Final = object()
 """Marks a missing value."""
 
 _DEEPEST = 200
+_LONGEST_KEY = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
 
 
 def deviations(expected: States, actual: States) -> Iterator[Change]:
-    """Yield the differences of the actual states from the expected ones.
+    """Yield the differences between the expected states (`before` of each change) and the actual ones (`after`).
 
     Simulators and top-level values that are not expected are ignored.
     """
@@ -92,11 +97,8 @@ def _step_text(step: object) -> str:
     return f"[{text if len(text) <= _LONGEST_KEY else f'{text[: _LONGEST_KEY - 1]}…'}]"
 
 
-_LONGEST_KEY = 120
-
-
 def copy_state(value: object) -> object:
-    """Return a copy of a state that later calls cannot change; tuples become lists."""
+    """Return a copy of a state that later calls cannot change; tuples become lists, sets become frozen."""
     if isinstance(value, Mapping):
         return {key: copy_state(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
