@@ -41,14 +41,14 @@ def trust_of(options: RunOptions) -> Trust:
 
     If the user has no run in the workspace yet, a note on stderr names the first code file that is loaded.
     """
-    told: list[Path] = []
+    loaded_files: list[Path] = []
 
-    def tell(file: Path) -> None:
-        if not told and not holds_own_run(options.folder):
+    def note_first_file(file: Path) -> None:
+        if not loaded_files and not holds_own_run(options.folder):
             print(f"note: you have no run here yet: this runs code of the folder you are in ({file})", file=sys.stderr)
-        told.append(file)
+        loaded_files.append(file)
 
-    return Trust.of_command(options.trust or (), tell)
+    return Trust.of_command(options.trust or (), note_first_file)
 
 
 def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
@@ -161,20 +161,20 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     Raises:
         ConfigurationError: another command, or Python code, started the run.
     """
-    begun = command_of(command)
-    if begun is None:
+    recorded_command = command_of(command)
+    if recorded_command is None:
         raise ConfigurationError(
             f"run {run_id} was not started from the command line: finish it in Python, evaluate(…, resume={run_id!r})"
         )
-    if begun != kind.command:
+    if recorded_command != kind.command:
         raise ConfigurationError(
             f"run {run_id} was not started by `tunecheck {kind.command}`: "
-            f"go on with `tunecheck {begun} --resume {run_id}`"
+            f"go on with `tunecheck {recorded_command} --resume {run_id}`"
         )
-    key = COMMAND_KEYS.get(begun)
-    kept = command[key] if key is not None and isinstance(command, dict) else command
-    known = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
-    return _read(kind, known, Document(f"the command recorded in run {run_id}", kept, {}))
+    key = COMMAND_KEYS.get(recorded_command)
+    values = command[key] if key is not None and isinstance(command, dict) else command
+    kept = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
+    return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 
 
 def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
@@ -186,12 +186,12 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
         ConfigurationError: an option that must keep its value has another one.
     """
     for name, value in options.given().items():
-        described = option_fields(type(options))[name]
-        fixed = options.fixed if described.description.fixed is None else described.description.fixed
-        if described.description.recorded and fixed and value != getattr(recorded, name):
-            kept = "keeps its name" if name == "name" else "cannot change this option"
+        option = option_fields(type(options))[name]
+        fixed = options.fixed if option.description.fixed is None else option.description.fixed
+        if option.description.recorded and fixed and value != getattr(recorded, name):
+            rule = "keeps its name" if name == "name" else "cannot change this option"
             raise ConfigurationError(
-                f"{described.flag}: run {run.id} {kept}; leave {described.flag} out, or start a new run {options.anew}"
+                f"{option.flag}: run {run.id} {rule}; leave {option.flag} out, or start a new run {options.anew}"
             )
     return replace(options.over(recorded), resume=str(run.folder))
 
@@ -211,10 +211,10 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -
     Raises:
         UntrustedError: the file is outside of the workspace and sets options that only the user may set.
     """
-    read = read_config(type(given), path)
+    stored = read_config(type(given), path)
     owner = f"{path}, which lies outside of this workspace,"
-    check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
-    return given.over(read)
+    check_acting(given, stored, trust.of_options(Path(path)), owner, path, invocation)
+    return given.over(stored)
 
 
 def options_of_run(
@@ -248,12 +248,12 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         return
     acting: list[str] = []
     for name, value in stored.given().items():
-        each, typed = option_fields(type(stored))[name], getattr(given, name)
+        option, typed = option_fields(type(stored))[name], getattr(given, name)
         if isinstance(value, dict):
-            untyped = any(_names_file(entry) for key, entry in value.items() if key not in (typed or {}))
-            acting += [each.flag] if untyped and each.description.acts else []
-        elif not is_given(typed) and _needs_trust(each, value, trust):
-            acting.append(each.flag)
+            untyped = [entry for key, entry in value.items() if key not in (typed or {})]
+            acting += [option.flag] if option.description.acts and any(map(_names_file, untyped)) else []
+        elif not is_given(typed) and _needs_trust(option, value, trust):
+            acting.append(option.flag)
     if acting:
         raise UntrustedError(
             f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept "
@@ -271,21 +271,21 @@ def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
-    how = option.description.acts
-    if how == "asks" and isinstance(value, str):
+    effect = option.description.acts
+    if effect == "asks" and isinstance(value, str):
         try:
             if not is_embedded(value):
                 check_named(value, trust)
         except ConfigurationError:
             return True
         return False
-    if how == "speeds":
-        usual = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
-        return isinstance(value, (int, float)) and value > usual
-    if how == "loads" and isinstance(value, str):  # a configuration without code is data
+    if effect == "speeds":
+        default = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
+        return isinstance(value, (int, float)) and value > default
+    if effect == "loads" and isinstance(value, str):  # a configuration without code is data
         path = Path(value)
         return not trust.in_workspace(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
-    return how is not None
+    return effect is not None
 
 
 def _names_file(value: object) -> bool:
@@ -301,7 +301,7 @@ def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
 
 
 def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
-    return [each for each in option_fields(kind).values() if each.name not in ("config", "trust")]
+    return [option for option in option_fields(kind).values() if option.name not in ("config", "trust")]
 
 
 def _underscore_keys(document: Document) -> Document:
@@ -323,25 +323,25 @@ def _underscore_keys(document: Document) -> Document:
     return Document(document.name, renamed, lines)
 
 
-def _read(kind: type[S], described: Sequence[OptionField], document: Document) -> S:
-    """Return a document's values as options; options that it does not give keep their defaults.
+def _read(kind: type[S], options: Sequence[OptionField], document: Document) -> S:
+    """Return a document's values for these `options` as a `kind`; options without a value keep their defaults.
 
     Raises:
         ConfigurationError: a key or value is wrong; the text names the line.
     """
-    values = read_as(document.value, _struct_type(described), document.where)
-    given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
+    values = read_as(document.value, _struct_type(options), document.where)
+    given: dict[str, Any] = {option.name: _value(option, values, document) for option in options}
     return kind(**{name: value for name, value in given.items() if value is not None})
 
 
-def _struct_type(described: Sequence[OptionField]) -> type[msgspec.Struct]:
+def _struct_type(options: Sequence[OptionField]) -> type[msgspec.Struct]:
     """Return a msgspec type with these options as optional keys, which refuses other keys."""
-    return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
+    return msgspec.defstruct("Options", [(option.name, _type(option), None) for option in options], bases=(Written,))
 
 
-def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
+def _type(option: OptionField) -> Any:  # noqa: ANN401 - a type
     """Return the type of an option's value in a file."""
-    kind, said = described.kind, described.description
+    kind, description = option.kind, option.description
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
     if get_origin(kind) is dict:
@@ -349,27 +349,27 @@ def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
     if kind is str:
         return Annotated[str, msgspec.Meta(min_length=1)] | None
     if kind in (int, float):
-        return Annotated[kind, msgspec.Meta(ge=said.least, le=said.most)] | None
+        return Annotated[kind, msgspec.Meta(ge=description.least, le=description.most)] | None
     return kind | None
 
 
-def _value(described: OptionField, values: msgspec.Struct, document: Document) -> object:
+def _value(option: OptionField, values: msgspec.Struct, document: Document) -> object:
     """Return an option's value in a document, in the form of the command line: lists as lists, names split at commas.
 
     Raises:
         ConfigurationError: a name or a key is given twice.
     """
-    value = getattr(values, described.name)
+    value = getattr(values, option.name)
     if isinstance(value, dict):
-        return _entries(value, described.name, document)
-    if get_origin(described.kind) is not list or value is None:
+        return _entries(value, option.name, document)
+    if get_origin(option.kind) is not list or value is None:
         return value
     texts = [value] if isinstance(value, str) else value
-    if not described.description.names:
+    if not option.description.names:
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):
-        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: a name is given twice")
+        raise ConfigurationError(f"{document.where(option.name)}: {option.name}: a name is given twice")
     return names
 
 
@@ -381,12 +381,12 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
     """
     entries: dict[str, JSON] = {}
     for name, setting in value.items():
-        inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}
-        for parameter, each in inner.items():
-            full = f"{name}.{parameter}" if parameter else name
-            if full in entries:
-                raise ConfigurationError(f"{document.where(option)}: {option}: gives {full!r} twice")
-            entries[full] = each
+        parameters = setting if isinstance(setting, dict) and "." not in name else {"": setting}
+        for parameter, parameter_value in parameters.items():
+            key = f"{name}.{parameter}" if parameter else name
+            if key in entries:
+                raise ConfigurationError(f"{document.where(option)}: {option}: gives {key!r} twice")
+            entries[key] = parameter_value
     return entries
 
 

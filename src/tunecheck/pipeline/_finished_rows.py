@@ -49,21 +49,22 @@ class RowsView(Sequence[ResultRow]):
         indices: Sequence[int] | None = None,
         positions: Sequence[int] | None = None,
     ) -> None:
-        """`indices` are the rows' indices in the data set if the run has only some.
+        """View rows of the results file at `path`: those in the lines `positions` (from 0), by default all.
 
-        `positions` are the lines of the view's rows; by default the view has all rows.
+        `starts` are the offsets of the file's lines, if known. `indices` are the rows' indices in the data set if the
+        run has only some of its rows.
         """
         self.path = path
         self._indices = indices
-        self._known = starts
+        self._known_starts = starts
         self._positions = positions
 
     @property
     def _starts(self) -> array[int]:
         """The offset of each line of the file, found by reading the file if it is not known."""
-        if self._known is None:
-            self._known = _line_starts(self.path)
-        return self._known
+        if self._known_starts is None:
+            self._known_starts = _line_starts(self.path)
+        return self._known_starts
 
     def __len__(self) -> int:
         return len(self._starts if self._positions is None else self._positions)
@@ -72,13 +73,14 @@ class RowsView(Sequence[ResultRow]):
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the view's rows; only the values of `columns` are sure to be in them, all by default."""
-        picked = self._positions
-        with open_regular(self.path, buffering=_COPY_BLOCK if picked is None else _PICKED_BLOCK) as file:
-            if picked is None:
+        """Yield the view's rows in order; with `columns`, values of other columns may be left out."""
+        if self._positions is None:
+            with open_regular(self.path, buffering=_COPY_BLOCK) as file:
                 for number, line in enumerate(lines(file)):
                     yield read_row(line, self.path, number, columns)
-            for position in picked or ():
+            return
+        with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
+            for position in self._positions:
                 file.seek(self._starts[position])
                 yield read_row(file.readline(), self.path, position, columns)
 
@@ -101,14 +103,14 @@ class RowsView(Sequence[ResultRow]):
 
     def loaded(self) -> Sequence[ResultRow]:
         """Return the rows as a list if they fit in memory (100,000 rows, 64 MiB); else return this view."""
-        few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
-        return list(self) if few else self
+        fits = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
+        return list(self) if fits else self
 
     def only(self, indices: Sequence[int]) -> RowsView:
         """Return a view of the rows with these indices in the data set, which must be sorted and in the run."""
-        known = self._indices
-        positions = indices if known is None else [bisect_left(known, index) for index in indices]
-        return RowsView(self.path, self._starts, known, positions)
+        run_indices = self._indices
+        positions = indices if run_indices is None else [bisect_left(run_indices, index) for index in indices]
+        return RowsView(self.path, self._starts, run_indices, positions)
 
     def __repr__(self) -> str:
         return f"RowsView({str(self.path)!r}, {len(self)} rows)"
@@ -160,7 +162,11 @@ RESULT = "_result"
 PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
 """The name of an evaluator's pass rate among its metrics."""
 
+REPEATED = ("_score", "_passed")
+"""Suffixes of keys that repeat a metric's value."""
+
 _MOST_FAULTS = 1_000
+_BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -191,8 +197,8 @@ def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -
     `with_result` lists its metrics with a result, in the order of the rows; `name` is the evaluator's, `primary` its
     declared metric.
     """
-    known = list(with_result)
-    return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
+    metrics = list(with_result)
+    return next((metric for metric in (primary, name) if metric in metrics), metrics[0] if metrics else None)
 
 
 def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -200,21 +206,23 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
 
     `primaries` maps each evaluator to its declared primary metric. Only as many rows are read as needed.
     """
-    known: dict[str, dict[str, None]] = {name: {} for name in primaries}
-    left = dict(primaries)
+    with_result: dict[str, dict[str, None]] = {name: {} for name in primaries}  # in the order of the rows
+    undecided = dict(primaries)
     for row in rows:
-        for name, primary in list(left.items()):
-            own = f"outputs.{name}."
-            known[name] |= dict.fromkeys(
-                key[len(own) : -len(RESULT)]
-                for key, value in row.items()
-                if key.startswith(own) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS
-            )
-            if (primary or name) in known[name]:
-                del left[name]
-        if not left:
+        for name, primary in list(undecided.items()):
+            with_result[name] |= dict.fromkeys(_metrics_with_result(row, f"outputs.{name}."))
+            if (primary or name) in with_result[name]:
+                del undecided[name]
+        if not undecided:
             break
-    return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
+    return {name: counted_metric(with_result[name], name, primary) for name, primary in primaries.items()}
+
+
+def _metrics_with_result(row: Mapping[str, JSON], prefix: str) -> Iterator[str]:
+    """Yield the metrics of an evaluator that have a result in this row; the evaluator's keys begin with `prefix`."""
+    for key, value in row.items():
+        if key.startswith(prefix) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS:
+            yield key[len(prefix) : -len(RESULT)]
 
 
 def primaries_with_pass_rate(
@@ -222,12 +230,6 @@ def primaries_with_pass_rate(
 ) -> dict[str, str | None]:
     """Return the declared primary metric of each evaluator that has a pass rate among the run's metrics."""
     return {name: entry.primary for name, entry in evaluators.items() if f"{name}.{PASS_RATE}" in metrics}
-
-
-REPEATED = ("_score", "_passed")
-"""Suffixes of keys that repeat a metric's value."""
-
-_BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
 class VerdictReader:
@@ -253,11 +255,11 @@ class VerdictReader:
         if self.metric is None or word == "error":
             return Verdict(word)
         score = row[self._score] if self._score in row else row.get(self._other_score)
-        limit, said = row.get(self._threshold), row.get(self._reason)
+        raw_threshold, raw_reason = row.get(self._threshold), row.get(self._reason)
         threshold: float | None = None
-        if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit == limit:  # no NaN
-            threshold = limit
-        reason = said if isinstance(said, str) else ""
+        if isinstance(raw_threshold, (int, float)) and not isinstance(raw_threshold, bool):
+            threshold = raw_threshold if raw_threshold == raw_threshold else None  # NaN differs from itself
+        reason = raw_reason if isinstance(raw_reason, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return Verdict(word, score, threshold, reason, faults)
 
@@ -266,8 +268,8 @@ class VerdictReader:
         if self._error in row:  # a failed evaluator may still have returned some keys
             return "error"
         result = row.get(self._result)
-        if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
-            return word
+        if self.metric is not None and isinstance(result, str) and result in WORDS:
+            return WORDS[result]
         return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
@@ -275,10 +277,10 @@ class VerdictReader:
 
         The general one is `below_threshold`, or `own` if the evaluator gives a reason or no threshold.
         """
-        named = read_faults(row.get(self._properties))
-        if not named and isinstance(differences := row.get(self._differences), list):
-            named = _judge_faults(differences)
-        return named[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
+        faults = read_faults(row.get(self._properties))
+        if not faults and isinstance(differences := row.get(self._differences), list):
+            faults = _judge_faults(differences)
+        return faults[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
 
 
 def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
@@ -293,9 +295,11 @@ def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
 MAX_FAILURE_GROUPS = 2_000
 """Maximum number of groups for one evaluator; further failures count together."""
 
-_OWN_WORDS = "own: "
+_OWN_PREFIX = "own: "
 _MOST_READ = 4_000
 _LONGEST_TITLE = 100
+
+# Errors of one kind often differ only in these.
 _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
 _NUMBER = re.compile(r"\d[\d.,:]*")
 
@@ -330,34 +334,34 @@ class Failures:
 
     def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
         """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
-        row_id, own = str(row.get("row_id")), ""
-        below: list[str] = []
+        row_id, first_reason = str(row.get("row_id")), ""
+        below_threshold: list[str] = []
         self.simulated_answers += row.get("outputs.simulated") is True
         for reader in readers:
             if reader.word(row) == "fail":
                 verdict = reader.read(row)
                 groups = self.faults.setdefault(reader.name, {})
-                for key, called in fault_groups(verdict.faults, verdict.reason).items():
-                    _add_to_group(groups, key, called, row_id, verdict.reason)
+                for key, heading in fault_groups(verdict.faults, verdict.reason).items():
+                    _add_to_group(groups, key, heading, row_id, verdict.reason)
                     if key == "below_threshold":
-                        below.append(reader.name)
+                        below_threshold.append(reader.name)
                     else:
-                        own = own or f"{reader.name}: {called}"
-        for stage, key, words in errors_of(row):
-            _add_to_group(self.errors.setdefault(stage, {}), key, key, row_id, words)
-        if isinstance(code := row.get("cause"), str):
-            _add_to_group(self.causes, code, cause_named(code).title, row_id, evidence_of(row))
-        elif own:
-            _add_to_group(self.reasons, own, own, row_id, "")
+                        first_reason = first_reason or f"{reader.name}: {heading}"
+        for stage, pattern, words in errors_of(row):
+            _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words)
+        if isinstance(cause := row.get("cause"), str):
+            _add_to_group(self.causes, cause, cause_named(cause).title, row_id, evidence_of(row))
+        elif first_reason:
+            _add_to_group(self.reasons, first_reason, first_reason, row_id, "")
         else:
-            for name in below:
+            for name in below_threshold:
                 _add_to_group(self.below_threshold, name, f"{name}: {title('below_threshold')}", row_id, "")
 
     def by_code(self, name: str) -> Counter[str]:
         """Return the number of failed rows by fault code; the evaluator's own reasons all count as `own`."""
         codes: Counter[str] = Counter()
         for key, group in self.faults.get(name, {}).items():
-            codes["own" if key.startswith(_OWN_WORDS) else key] += group.rows
+            codes["own" if key.startswith(_OWN_PREFIX) else key] += group.rows
         return codes
 
     @property
@@ -399,7 +403,7 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
-        groups[_OWN_WORDS + first_line if first_line else fault.code] = first_line or title(fault.code)
+        groups[_OWN_PREFIX + first_line if first_line else fault.code] = first_line or title(fault.code)
     return groups
 
 
@@ -410,17 +414,17 @@ def _first_line(reason: str) -> str:
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield for each of a row's errors: its stage, a text for grouping, and the whole message.
+    """Yield for each error of a row: its stage, its pattern, and its whole message.
 
-    The text for grouping is the message without numbers, quotations and the row's id.
+    The pattern groups errors of one kind: the message without numbers, quotations and the row's id.
     """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             place = f" at {error['place']}" if error.get("place") else ""
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
             row_id = str(row.get("row_id"))
-            alike = words.replace(row_id, "…") if len(row_id) > 2 else words
-            yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", alike)), 200), words
+            pattern = words.replace(row_id, "…") if len(row_id) > 2 else words  # short ids occur in other words
+            yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200), words
 
 
 def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
@@ -429,7 +433,7 @@ def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_i
     If there are 2,000 groups, further failures count together as "other reasons".
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
-        key, heading = _OWN_WORDS, "other reasons"
+        key, heading = _OWN_PREFIX, "other reasons"
     group = groups.get(key)
     if group is None:
         group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ])
