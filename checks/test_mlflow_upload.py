@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -248,6 +251,45 @@ def test_files_that_are_left_to_clients_are_written_and_mlflows_package_reads_th
     assert read.stdout.splitlines()[-1] == "['a', 'b', 'c']"
     assert len(list((tmp_path / "shared").rglob("eval_results.json"))) == 1
     assert len(search(server, experiment)) == 1
+
+
+@contextmanager
+def answering(run_id: str, artifact_uri: str) -> Iterator[str]:
+    """A server that gives every request the same answer, with this run and store."""
+    known = {"run_id": run_id, "run_uuid": run_id, "experiment_id": "1", "artifact_uri": artifact_uri}
+    known |= {"status": "RUNNING", "lifecycle_stage": "active"}
+    experiment = {"experiment_id": "1", "name": "tunecheck", "lifecycle_stage": "active"}
+    body = json.dumps({"experiment": experiment, "run": {"info": known, "data": {}}, "runs": []}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_PATCH = do_POST
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}"
+        served.shutdown()
+
+
+@pytest.mark.parametrize("store", ["http://127.0.0.2:9/x", "mlflow-artifacts://127.0.0.2:9/x", "ftp://127.0.0.2:9/x"])
+def test_a_server_cannot_send_files_and_tokens_elsewhere(run: Run, store: str) -> None:
+    with answering("a" * 32, store) as server, pytest.raises(UploadError, match="the server keeps files at"):
+        MlflowUploader(server).upload(run)
+
+
+def test_a_text_that_is_no_id_is_not_recorded(run: Run) -> None:
+    with answering("##vso[x]y/..\n", "mlflow-artifacts:/1") as server, pytest.raises(UploadError, match="no id"):
+        MlflowUploader(server).upload(run)
+    assert "vso" not in (run.folder / "upload.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("uri", ["databricks", "file:///tmp/mlruns", "https://me:word@host", "sqlite:///m.db", ""])

@@ -24,7 +24,8 @@ MOST_BYTES = 64 << 20
 MOST_IN_A_LINE = 256 << 20
 """Size limit of a record or a result row, in bytes."""
 
-_NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NOT_WAITED_FOR = getattr(os, "O_NONBLOCK", 0)
+_NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | _NOT_WAITED_FOR
 
 
 def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
@@ -59,6 +60,21 @@ def _open(path: str, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def open_for_reading(path: Path) -> BinaryIO:
+    """Open an ordinary file, also through links; pipes and devices are refused, because they could block forever.
+
+    Raises:
+        OSError: the file cannot be opened, or is not an ordinary file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _NOT_WAITED_FOR | getattr(os, "O_BINARY", 0))
+    try:
+        _refuse_if_odd(os.fstat(descriptor), str(path))
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _refuse_if_odd(status: os.stat_result, path: str) -> None:

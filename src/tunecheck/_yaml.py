@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 
 import yaml
 
+from tunecheck._disk import open_for_reading
 from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._json import JSON
 
@@ -80,7 +81,7 @@ def read_yaml(path: Path | str) -> Document:
     Raises:
         ConfigurationError: the file cannot be read or is not plain YAML; the text names file, line and column.
     """
-    with raise_as(ConfigurationError, path), Path(path).open("rb") as file:
+    with raise_as(ConfigurationError, path), open_for_reading(Path(path)) as file:
         raw = file.read(MAX_BYTES + 1)
     return parse_document(raw, str(path))
 

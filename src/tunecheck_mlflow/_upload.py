@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
@@ -114,8 +115,14 @@ METRICS = UploadStep("log the metrics")
 TAGS = UploadStep("write the tags")
 DATASET = UploadStep("log the data set")
 TRACES = UploadStep("send the traces")
+STORE = UploadStep("find the file storage")
 
 _REST = "/api/2.0/mlflow/"
+_PROXY = "/api/2.0/mlflow-artifacts/artifacts"
+"""Path under which a server started with --serve-artifacts, the default, takes files."""
+
+_CLOUD_STORES = frozenset({"s3", "gs", "wasbs", "abfss", "dbfs", "azureml"})
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _MOST_ENTRIES = 100
 """The most parameters, metrics or tags in one request."""
 
@@ -178,6 +185,7 @@ class _MlflowUpload(RunUpload):
         super().__init__(record, contents)
         # By default, MLflow's package reports its use to its makers.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ALLOW_HTTP_REDIRECTS", "false")  # a redirect could lead to any host
         from mlflow import MlflowClient
 
         self._uri = uri
@@ -193,14 +201,15 @@ class _MlflowUpload(RunUpload):
         Files and traces that were sent before are not sent again.
         """
         if self._known.run_id is None:
-            self._known.experiment_id = self._call(EXPERIMENT, self._experiment_id)
+            self._known.experiment_id = _checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
             self._record.save()
         self._ensure_run()
         self._log_parameters()
         self._log_metrics()
         self._call(DATASET, self._log_dataset)
+        store = self._call(STORE, self._file_store)
         for unsent in self._unsent():
-            self._call(UploadStep(f"upload {unsent.name}"), self._client.log_artifact, self._run_id, str(unsent.path))
+            self._call(UploadStep(f"upload {unsent.name}"), store.log_artifact, str(unsent.path))
             self._note_sent(unsent)
         self._send_traces()
         self._write_tags()
@@ -216,6 +225,27 @@ class _MlflowUpload(RunUpload):
                 raise
             return False
         return bool(run.info.lifecycle_stage != "deleted")
+
+    def _file_store(self) -> Any:  # noqa: ANN401 - MLflow's package has no types
+        """Return MLflow's client of the store that the server names for the run's files.
+
+        The server may name only itself, a cloud's storage, or, on this machine, a folder. Otherwise it could replace
+        local files, or send the files and its token to another host.
+
+        Raises:
+            UploadError: the store is elsewhere.
+        """
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+        from mlflow.store.artifact.http_artifact_repo import HttpArtifactRepository
+
+        uri = str(self._client.get_run(self._run_id).info.artifact_uri)
+        parts = urlsplit(uri)
+        if parts.scheme == "mlflow-artifacts" and parts.netloc in ("", urlsplit(self._uri).netloc):
+            return HttpArtifactRepository(f"{self._uri}{_PROXY}{parts.path}")
+        is_local = parts.scheme in ("", "file") and is_loopback(str(urlsplit(self._uri).hostname))
+        if is_local or parts.scheme in _CLOUD_STORES:
+            return get_artifact_repository(uri)
+        raise UploadError(STORE, f"the server keeps files at {clean(uri, 200)}: start it with --serve-artifacts")
 
     def _experiment_id(self) -> str:
         """Return the id of the experiment, which is created if it does not exist."""
@@ -234,7 +264,7 @@ class _MlflowUpload(RunUpload):
         marked = f"tags.`{MARKER}` = '{self._known.marker}'"
         found = self._call(FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
         if found:
-            self._known.run_id = found[0].info.run_id
+            self._known.run_id = _checked_id(FIND, found[0].info.run_id)
         return bool(found)
 
     def _create_run(self) -> None:
@@ -251,10 +281,7 @@ class _MlflowUpload(RunUpload):
             "tags": [{"key": MARKER, "value": self._known.marker}],
         }
         reply = self._post(CREATE, f"{_REST}runs/create", body, max_retries=0)
-        run_id = value_at(reply, "run", "info", "run_id")
-        if not isinstance(run_id, str):
-            raise UploadError(CREATE, "the server's answer has no run_id", unsure=True)
-        self._known.run_id = run_id
+        self._known.run_id = _checked_id(CREATE, value_at(reply, "run", "info", "run_id"))
 
     def _log_parameters(self) -> None:
         """Log the run's arguments as parameters."""
@@ -360,6 +387,17 @@ class _MlflowUpload(RunUpload):
 
     def _reason_text(self, reason: object) -> str:
         return clean(self._redactor.text(str(reason)), 600)
+
+
+def _checked_id(step: UploadStep, value: object) -> str:
+    """Return the id in a server's answer, which is recorded for later uploads.
+
+    Raises:
+        UploadError: it is missing, or no id.
+    """
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise UploadError(step, "the server's answer has no id that can be used: check the address", unsure=True)
+    return value
 
 
 def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:

@@ -90,6 +90,23 @@ def test_a_secret_of_the_endpoint_stays_here_and_is_named(
     assert "hunter2" not in "".join(path.read_text("utf-8") for path in workspace.rglob("azureml/**/*.*"))
 
 
+def test_files_with_secrets_are_not_copied_into_the_job(workspace: Path) -> None:
+    (workspace / ".gitignore").write_text("models/")
+    assert job() == 0
+    ignored = (workspace / ".amlignore").read_text("utf-8").splitlines()
+    assert ignored[:2] == ["models/", "eval_results/"]
+    assert {".env", "*.pem", ".netrc"} <= {*ignored}
+
+
+@pytest.mark.parametrize("variable", ["HF_TOKEN=x", "ANYTHING=sk-abcdefghijklmnopqrstuvwx"])
+def test_a_secret_is_not_written_into_the_job(
+    workspace: Path, capsys: pytest.CaptureFixture[str], variable: str
+) -> None:
+    assert job("--env", variable) == 2
+    assert f"--env {variable.partition('=')[0]}: job.yml would show this secret" in capsys.readouterr().err
+    assert not (workspace / "azureml").exists()
+
+
 def test_a_job_that_is_there_is_replaced_only_when_told(workspace: Path) -> None:
     assert job() == 0
     before = (workspace / "azureml/val/job.yml").read_bytes()

@@ -120,3 +120,12 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'tunecheck\[parquet\]'"):
         open_dataset(path).scan()
+
+
+def test_a_row_that_is_too_long_is_refused_before_or_as_it_is_read(tmp_path: Path) -> None:
+    long = "x" * (65 << 20)
+    alone = written(tmp_path, pyarrow.table({"text": [long]}), "alone.parquet")
+    among = written(tmp_path, pyarrow.table({"text": ["short", long, "short"]}), "among.parquet")
+    for path, where in ((alone, ""), (among, ", row 2")):
+        with pytest.raises(DataError, match=f"{path.name}{where}: has a row of more than 64 MiB"):
+            open_dataset(path).scan()

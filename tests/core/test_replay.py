@@ -1,16 +1,18 @@
 """The replay endpoint: recorded answers by row id or by content, and a file's mistakes told with their lines."""
 
+import os
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.platforms import posix_only
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, load_endpoint
-from tunecheck.plugins import dumps_line
+from tunecheck.plugins import dumps_line, read_yaml
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -204,3 +206,12 @@ def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
     with pytest.raises(ConfigurationError, match="Object missing required field `path`"):
         load_endpoint(tmp_path / "recorded.yaml")
+
+
+@posix_only
+def test_a_pipe_is_refused_instead_of_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match=r"pipe: recorded answers cannot be read: is not an ordinary file"):
+        load_endpoint({"kind": "replay", "path": str(tmp_path / "pipe")})
+    with pytest.raises(ConfigurationError, match=r"pipe: .*not an ordinary file"):
+        read_yaml(tmp_path / "pipe")

@@ -354,12 +354,16 @@ def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere:
     assert as_typed(done.err) == ["score", str(run), "--trust", str(run)]
 
 
-@pytest.mark.parametrize("command", [("report",), ("compare", "{run}", "--allow-simulated"), ("runs",)])
+def copied(run: Path) -> Path:
+    return shutil.copytree(run, run.with_name(f"copy-of-{run.name}"), dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("command", [("report",), ("compare", "{other}", "--allow-simulated"), ("runs",)])
 def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
     home: Path, elsewhere: Path, ran: Path, server: FaultServer, command: tuple[str, ...]
 ) -> None:
     run = by_somebody_else(begun(home), "finished", **recorded_endpoint(home, elsewhere, server)["code"])
-    name, *more = (word.format(run=run) for word in command)
+    name, *more = (word.format(other=copied(run)) for word in command)
     done = inside(home, name, *([] if name == "runs" else [str(run)]), *more)
     assert (done.code, ran.exists(), server.requests) == (0, False, []), done
 

@@ -215,7 +215,7 @@ class ModelOptions(CommandOptions):
     """Options of commands that make paid model calls."""
 
     judge: str | None = option("Model of LLM judges: a definition or its name.", "FILE", SCORING, acts="asks")
-    prices: str | None = option("YAML file with each model's prices per million tokens.", "FILE", RUNNING)
+    prices: str | None = option("YAML file with each model's prices per million tokens.", "FILE", RUNNING, acts="loads")
     max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
 

@@ -28,7 +28,7 @@ _COPIED = (
 )  # fmt: skip
 """The example files that the wheel includes."""
 
-_IGNORED = b"eval_results/\n__pycache__/\n"
+_IGNORED = b"eval_results/\n__pycache__/\n.env\n"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tunecheck._errors import MissingExtraError
 from tunecheck._json import JSON
-from tunecheck.datasets._sources import Digest, FileSource, Record
+from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record
 
 if TYPE_CHECKING:
     import pyarrow
@@ -98,6 +98,7 @@ class CsvSource(FileSource):
 
 
 BATCH_ROWS = 1_000
+_TOO_LONG = f"has a row of more than {MAX_ROW_BYTES >> 20} MiB; leave out what no evaluator needs"
 
 
 class ParquetSource(FileSource):
@@ -121,7 +122,11 @@ class ParquetSource(FileSource):
         try:
             with parquet.ParquetFile(self.place) as file:
                 self._check(file.schema_arrow)
+                for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+                    if group.total_byte_size > MAX_ROW_BYTES * group.num_rows:  # before it fills the memory
+                        self.refuse(_TOO_LONG)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
+                    self._check_sizes(batch, number)
                     names = batch.schema.names
                     columns = [_values(batch.column(at)) for at in range(len(names))]
                     for values in zip(*columns, strict=True):
@@ -132,6 +137,12 @@ class ParquetSource(FileSource):
             self.refuse(f"is not a Parquet file that can be read: {first}", number + 1 if number else None)
         except (ValueError, OverflowError) as error:
             self.refuse(f"holds a value that cannot be read: {error}", number + 1)
+
+    def _check_sizes(self, batch: pyarrow.RecordBatch, before: int) -> None:
+        """Raise DataError if one of the rows is too long; `before` is the number of rows before the batch."""
+        for at in range(batch.num_rows if batch.nbytes > MAX_ROW_BYTES else 0):
+            if batch.slice(at, 1).nbytes > MAX_ROW_BYTES:
+                self.refuse(_TOO_LONG, before + at + 1)
 
     def _check(self, schema: pyarrow.Schema) -> None:
         """Raise DataError for a file that has a column twice, or a column with bytes at any depth."""

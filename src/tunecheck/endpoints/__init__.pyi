@@ -55,6 +55,7 @@ from ._masking import (
     Redactor as Redactor,
     Secret as Secret,
     looks_secret as looks_secret,
+    storable_settings as storable_settings,
 )
 from ._python import PythonEndpoint as PythonEndpoint
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key

@@ -94,6 +94,8 @@ def read_chat(reply: JSON) -> Completion:
         raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion: check the url")
     choice = first_choice(reply)
     if choice is None:
+        if reply.get("choices"):
+            raise UnreadableReplyError("the reply's choices are not a list of objects: check the url")
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
     finish_reason = _short(choice.get("finish_reason"))
     if finish_reason == "content_filter":

@@ -10,6 +10,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import NamedTuple
 
+from tunecheck._disk import open_for_reading
 from tunecheck._errors import (
     ContentFilterError,
     DataError,
@@ -217,7 +218,7 @@ class RecordedFile:
         self._places: dict[bytes, _RecordPlace] = {}
         digest, offset = hashlib.sha256(), 0
         try:
-            with path.open("rb") as file:
+            with open_for_reading(path) as file:
                 for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
                     self._index(line, number, offset)
                     digest.update(line)

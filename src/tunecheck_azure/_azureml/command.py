@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, TunecheckError, __version__
 from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
+from tunecheck.endpoints import looks_secret, storable_settings
 from tunecheck.plugins import JSON, clean, command_line, dumps, write_file
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ _WHERE = "Azure ML"
 _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
 # A reference to an environment variable in a definition, such as ${env:NAME}.
 _READ = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
-# Folders that are not copied into the job.
-_AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
+_AMLIGNORE = (
+    b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
+    b".env\n.env.*\n*.env\n*.pem\n*.key\n*.pfx\nid_rsa*\nid_ed25519*\n.netrc\n.pypirc\n"
+)
+"""Folders and files with secrets that are not copied into the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +150,19 @@ def _without_dataset(arguments: list[str]) -> list[str]:
 
 
 def _variables(entries: list[str] | None) -> dict[str, str]:
-    """Return the variables of --env by name, or raise ConfigurationError for an entry without a name or `=`."""
+    """Return the variables of --env by name.
+
+    Raises:
+        ConfigurationError: an entry has no name or no `=`, or would write a secret into the job's file.
+    """
     variables: dict[str, str] = {}
     for entry in entries or []:
         name, equals, value = entry.partition("=")
         if not equals or not name:
             raise ConfigurationError(f"--env {entry!r}: must have the form NAME=VALUE")
+        if looks_secret(name, value) or storable_settings(value, name) != value:
+            advice = "use auth: {type: entra} in the endpoint and --identity instead"
+            raise ConfigurationError(f"--env {name}: job.yml would show this secret; {advice}")
         variables[name] = value
     return variables
 
@@ -188,8 +199,10 @@ def _write(options: JobOptions, dataset: str, name: str) -> Path:
     write_file(environment / "Dockerfile", _dockerfile(options).encode())
     if options.wheel is not None:
         shutil.copyfile(options.wheel, environment / options.wheel.name)
-    if not any(Path(each).exists() for each in (".amlignore", ".gitignore")):
-        write_file(Path(".amlignore"), _AMLIGNORE)
+    ignored = Path(".amlignore")
+    if not ignored.exists():  # Azure ML then no longer reads .gitignore, so its lines are copied
+        known = Path(".gitignore")
+        write_file(ignored, (known.read_bytes().rstrip(b"\n") + b"\n" if known.is_file() else b"") + _AMLIGNORE)
     write_file(file, text.encode())
     return file
 
