@@ -4,7 +4,7 @@ A family is a `Profile`: its marks, and the shape of its calls. `families.toml` 
 workspace's folder `formats`, or an entry point `tunecheck.formats`, adds another.
 
     _reading      the entry: `read_calls` for any value, the cache of a row
-    _texts        a text as a whole; _marks, _bare and _spellings find calls with and without marks in it
+    _texts        a text as a whole; _marks and _bare find calls with and without marks in it
     _json_shapes  calls and messages of APIs as JSON values
     _shapes, _tagged, _call_text    the shapes of calls in text
     _profiles, _families            the profile of a family with its prompts, the known families

@@ -10,12 +10,11 @@ from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
-from tunecheck.formats._collector import NAMESPACE, CallCollector
+from tunecheck.formats._collector import NAMESPACE, CallCollector, ReadText, is_definition
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, take_marked
 from tunecheck.formats._profiles import past
 from tunecheck.formats._shapes import value_at
-from tunecheck.formats._spellings import ReadText, is_definition
 
 # -- calls inside other text
 

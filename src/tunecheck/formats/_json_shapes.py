@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, kind_of
-from tunecheck.formats._collector import CallCollector, failed_reading
-from tunecheck.formats._spellings import (
+from tunecheck.formats._collector import (
     ANSWERING,
+    CallCollector,
     ReadText,
+    failed_reading,
     first_of,
     is_definition,
     name_in,

@@ -16,9 +16,8 @@ from tunecheck.calls._strict_json import (
     skip_space,
 )
 from tunecheck.formats._call_text import CALL, calls_at
-from tunecheck.formats._collector import CallCollector, no_call
+from tunecheck.formats._collector import CallCollector, no_call, take_named
 from tunecheck.formats._profiles import TextShape, past
-from tunecheck.formats._spellings import take_named
 
 _CALL = re.compile(rf"\[?\s*+{CALL}")
 _NOTHING = re.compile("")
