@@ -200,7 +200,7 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
 # include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
 # remove the added one.
 _FORMULA = re.compile(
-    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
 )
 
 # All controls except tab and line ends, because a terminal that shows the file may interpret them.
