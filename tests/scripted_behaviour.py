@@ -23,7 +23,7 @@ class ServerConfig(Written, frozen=True, kw_only=True):
     """A server's changes to requests before its model sees them."""
 
     system: Literal["ignored"] | None = None
-    tools: Literal["ignored"] | None = None
+    tools: Literal["ignored", "uncounted"] | None = None
     tool_results: Literal["ignored", "refused"] | None = None
     parameters: Literal["o_series"] | None = None
     context_tokens: Annotated[int, _AT_LEAST_ONE] | None = None

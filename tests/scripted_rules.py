@@ -259,7 +259,8 @@ class ScriptSource(ChatSource):
         server = self.script.server
         request = server.seen(request)
         question = _question(request)
-        asked = len(question.request) // TOKEN + 1
+        counted = replace(request, tools=None) if server.tools == "uncounted" else request
+        asked = len(_question(counted).request) // TOKEN + 1
         server.check_length(asked)
         rule = self._rule(question)
         if isinstance(rule.outcome, Problem):

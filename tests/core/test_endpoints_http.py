@@ -291,6 +291,24 @@ class TestRefusals:
                 await endpoint.complete(HELLO)
         assert len(server.requests) == 10
 
+    async def test_a_service_that_was_never_reached_stops_the_run_too(self) -> None:
+        endpoint = azure_ml("http://127.0.0.1:1/score", retries=0)
+        for _ in range(9):
+            with pytest.raises(EndpointError, match="cannot connect"):
+                await endpoint.complete(HELLO)
+        with pytest.raises(StopRunError, match=r"10 calls in a row were refused; .*cannot connect to 127.0.0.1:1"):
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+
+    async def test_an_outage_after_an_answer_stops_nothing(self) -> None:
+        with FaultServer(always(OK)) as server:
+            endpoint = azure_ml(server.url, retries=0)
+            await endpoint.complete(HELLO)
+        for _ in range(12):
+            with pytest.raises(EndpointError):
+                await endpoint.complete(HELLO)
+        await endpoint.close()
+
     async def test_afterwards_nothing_more_is_sent(self) -> None:
         async with serving(always(failing(403)), limits={"concurrency": 4}) as (endpoint, server):
             results = await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(100)), return_exceptions=True)

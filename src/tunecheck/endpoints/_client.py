@@ -104,7 +104,8 @@ class Client:
     """Posts JSON to one address and reads JSON, with one session, retries and limits for all calls.
 
     Errors begin with `who`. `last_headers` are the headers of the latest reply. After ten consecutive refused calls
-    (a wrong key, no quota left) the client sends nothing more: each further call raises StopRunError.
+    (a wrong key, no quota left, or a service that was never reached) the client sends nothing more: each further call
+    raises StopRunError.
     """
 
     who: str
@@ -214,7 +215,7 @@ class Client:
             end(_tokens_used(outcome, call.tokens) if live.counts_tokens else 0)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
-                live.refusals = 0
+                live.refusals, live.answered = 0, True
                 return outcome
             failures += 1
             if outcome.usage is not None:
@@ -230,7 +231,7 @@ class Client:
                 failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
                 if failed.cause == "unknown_model":
                     failed = _with(failed, await self.offered_models() or "check the name of the model or deployment")
-                if outcome.refused:
+                if outcome.refused or (failed.cause == "unreachable" and not live.answered):
                     live.refused(failed)
                 else:
                     live.refusals = 0  # the service accepted the credentials
@@ -329,6 +330,7 @@ class _Live:
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
         self.refusals = 0
         self.attempts = 0
+        self.answered = False
         self.overloads: Counter[int] = Counter()
         self._last_refusal: EndpointError | None = None
         self._requests, self._tokens = buckets.requests, buckets.tokens

@@ -84,7 +84,8 @@ class RowCheck:
             return
         first = self._rows.setdefault(name, number)
         if first != number:
-            yield Finding(entry, "duplicate_id", f"row {number:,} has the id of row {first:,}")
+            text = f"row {number:,} has the id of row {first:,}: make ids unique, or evaluate with --number-ids"
+            yield Finding(entry, "duplicate_id", text)
 
     def _calls(self, entry: str, row: Mapping[str, object], truth: object) -> Iterator[Finding]:
         """Yield the findings about a row's tools and ground-truth calls."""

@@ -76,7 +76,9 @@ def _make(
     kind = extension.func if isinstance(extension, functools.partial) else extension
     if not inspect.isclass(kind):
         if settings:
-            raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function: it takes no --set")
+            parameter = next(iter(settings))
+            advice = f"write a class whose __init__ takes {parameter}"
+            raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function and has no settings: {advice}")
         return extension
     assert callable(extension)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}

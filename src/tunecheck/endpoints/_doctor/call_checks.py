@@ -35,6 +35,8 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
     if _are_shown(answers):
         return Diagnosis("pass", evidence)
+    if any(answer.completion.tool_calls for answer in answers.with_calls):
+        return Diagnosis("warn", f"{evidence}, but the model calls them: the service does not count their tokens")
     advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
     return _told_in_text(answers, evidence, advice)
 
