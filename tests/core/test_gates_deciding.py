@@ -63,8 +63,9 @@ def test_a_worse_run_stops_early_and_the_gate_is_not_met(tunecheck: Tunecheck) -
 
 def test_every_output_says_that_the_run_stopped_early(tunecheck: Tunecheck) -> None:
     said = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--junit", "gates.xml", "--markdown", "page.md"))
-    assert "STOPPED EARLY: worse than good-" in said.out.splitlines()[1]
-    assert "interval, valid at any stop" in " ".join(said.out.split())
+    text = " ".join(said.out.split())
+    assert " points. STOPPED EARLY: worse than good-" in text
+    assert "interval, valid at any stop" in text
     properties = ElementTree.parse("gates.xml").getroot().iter("property")
     assert any(each.get("name") == "stopped_early" for each in properties)
     assert "STOPPED EARLY" in Path("page.md").read_text("utf-8")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, causes
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import did_you_mean, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 class GateOutcome:
     """The outcome of a gate; `found` is None if there was nothing to count.
 
-    For a comparison with another run, `found` is the difference, `said` its text, and `comparison` its figures.
-    `decision` is set if objections fail the gate. An `undecided` gate is not met either: the rows neither show what it
-    requires nor rule it out.
+    `said` is the text of `found` if it is not a plain number. For a comparison with another run, `found` is the
+    difference, and `comparison` has its figures. `decision` is set if objections fail the gate. An `undecided` gate is
+    not met either: the rows neither show what it requires nor rule it out.
     """
 
     gate: str
@@ -276,5 +276,5 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
-    remark = f"{failed:,} of {rows:,} rows" if failed else ""
-    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, remark)
+    said = f"{failed:,} of {plural(rows, 'row')} ({rate:.1%})" if failed else ""
+    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, said=said)

@@ -96,7 +96,7 @@ def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> View:
 def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
     """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
     passed, *others = screen.sentences
-    verdict = Words(*_VERDICTS[end_of(page.gates, page.undecided)]) if page.gates else ""
+    verdict = Words(*_verdict(page), foreign=True) if page.gates else ""
     sentences = Text([(verdict, ". " if page.gates else "", Words(passed, "strong")), *others])
     if details:
         return View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
@@ -109,6 +109,18 @@ def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> 
     foot = Text([Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
     notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
     return View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
+
+
+def _verdict(page: RunPage) -> tuple[str, Style]:
+    """Return the common end of a run's gates as text with its style; the text names the first gate that is not met."""
+    end = end_of(page.gates, page.undecided)
+    verdict, style = _VERDICTS[end]
+    if end == "met":
+        return verdict, style
+    # With `--undecided fail`, a gate that is only undecided has another end than the run.
+    unmet = [gate for gate in page.gates if gate.end == end] or [gate for gate in page.gates if not gate.met]
+    more = f" (and {plural(len(unmet) - 1, 'more gate')})" if len(unmet) > 1 else ""
+    return f"{verdict}: required {clean(unmet[0].gate, 100)}, found {unmet[0].found_text}{more}", style
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
@@ -159,7 +171,7 @@ def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
     The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
     """
     count, *rates = [words.text.strip() for words in words_of(cell)]
-    end = f", {_VERDICTS[end_of(page.gates, page.undecided)][0]}" if page.gates else ""
+    end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{end}"
 
 
