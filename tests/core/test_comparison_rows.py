@@ -263,8 +263,21 @@ def test_a_checkpoint_that_lost_what_an_earlier_one_had_is_not_praised(
     said = " ".join(here(capsys, "compare", *map(str, checkpoints), "--details").out.split())
     regressed = "ck8 regressed since ck6: match 100.0% → 95.3%, −4.7 points"
     assert said.index(regressed) < said.index("Ship ck6. match: better, 73.3% → 100.0%")
-    assert "ck8 against ck1: match: better, 73.3% → 95.3%" in said
     assert checkpoints[0].name in said
+
+
+def test_all_below_the_decision_is_about_the_run_that_it_names(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "c.md"
+    first, best, _ = checkpoints
+    said = here(capsys, "compare", *map(str, checkpoints), "--details", "--markdown", str(page)).out
+    assert "ck6 against ck1:" in said
+    assert "match: 0 regressed, 40 fixed, 0 changed" in said
+    assert "  fixed 40" in said
+    assert page.read_text("utf-8").startswith(f"### `{best.name}` against `{first.name}`\n")
+    brief = here(capsys, "compare", *map(str, checkpoints)).out
+    assert f"{best.name} --against {first.name}` shows" in brief
 
 
 def test_the_json_and_the_markdown_of_a_comparison_say_what_select_says(

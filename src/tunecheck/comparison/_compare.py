@@ -228,7 +228,7 @@ def select(
     if len(tables) < 2:
         raise ConfigurationError("select needs two runs or more")
     opened = Runs(tables, settings, place)
-    return selection_of(opened, _against_base(opened, lists_rows=False))
+    return selection_of(opened, _against_base(opened))
 
 
 def _place_of_base(tables: list[RunTable]) -> int:
@@ -247,12 +247,18 @@ def _place_of_base(tables: list[RunTable]) -> int:
 def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
     """Compare the tables of runs with the first table."""
     runs = Runs(tables, settings)
-    against = _against_base(runs, lists_rows=True)
+    against, pairs = _against_base(runs), [*runs.against_base.values()]
     best = _best(runs, against) if len(against) > 1 else None
+    decided = choose(against)
     found = Comparison(
         base=tables[0].info,
-        decision=choose(against) if best is None else best.decision,
-        against=against,
+        decision=decided if best is None else best.decision,
+        against=[
+            replace(each, metrics=with_changed_rows(each.metrics, pair))
+            if settings.lists_of_all or each.decision is decided
+            else each
+            for each, pair in zip(against, pairs, strict=True)
+        ],
         history=_history(against, runs),
         best=best,
         confidence=settings.confidence,
@@ -260,14 +266,14 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
         cluster=settings.cluster,
         simulated=any(table.info.simulated for table in tables),
     )
-    return Compared(found, [*runs.against_base.values()])
+    return Compared(found, pairs)
 
 
-def _against_base(runs: Runs, *, lists_rows: bool) -> list[RunComparison]:
-    """Compare every run with the base, with corrected p-values; `lists_rows`: list the rows that changed, too."""
-    pairs, settings = [*runs.against_base.values()], runs.settings
+def _against_base(runs: Runs) -> list[RunComparison]:
+    """Compare every run with the base, with corrected p-values and without lists of changed rows."""
+    pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
-    chosen = [choose_metrics(pair.base, pair.new, settings.named) for pair in pairs]
+    chosen = [choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
     measured = [_measured(pair, metrics) for pair, (metrics, _) in zip(pairs, chosen, strict=True)]
     adjusted = iter(corrected_by_family([metric for each in measured for metric in each if metric.tested]))
     found = []
@@ -276,8 +282,7 @@ def _against_base(runs: Runs, *, lists_rows: bool) -> list[RunComparison]:
             each.name: judge(each, next(adjusted), pair.sides(each.key).bounds) if each.tested else each
             for each in metrics
         }
-        listed = lists_rows and (settings.lists_of_all or pair is pairs[-1])
-        found.append(_compared(pair, judged, [*_notes(pair, metrics), *notes], names, lists_rows=listed))
+        found.append(_compared(pair, judged, [*_notes(pair, metrics), *notes], names))
     return found
 
 
@@ -288,23 +293,18 @@ def _measured(pair: RunPair, chosen: Sequence[Chosen]) -> list[MetricComparison]
 
 
 def _compared(
-    pair: RunPair,
-    judged: Mapping[str, MetricComparison],
-    notes: Sequence[str],
-    names: Mapping[str, str],
-    *,
-    lists_rows: bool,
+    pair: RunPair, judged: Mapping[str, MetricComparison], notes: Sequence[str], names: Mapping[str, str]
 ) -> RunComparison:
-    """Return the complete comparison of a run with the base, given its metrics with their verdicts.
+    """Return the comparison of a run with the base, given its metrics with their verdicts.
 
-    `names` are the runs' names in sentences. `lists_rows`: list the rows that changed, too.
+    `names` are the runs' names in sentences. The rows that changed are not listed yet.
     """
     primary = next(each for each in judged.values() if each.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
     return RunComparison(
         new=pair.new.info,
         pairs=_pairs(pair),
-        metrics=with_changed_rows(judged, pair) if lists_rows else judged,
+        metrics=judged,
         decision=decide_pair(pair, primary, parts, causes, names),
         notes=tuple(dict.fromkeys(notes)),
         causes=causes,

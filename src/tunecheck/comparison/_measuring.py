@@ -37,7 +37,8 @@ _FEW_RESAMPLES = 500
 class ComparisonSettings:
     """The settings of a comparison; the fields are arguments of `compare`, except `lists_of_all`.
 
-    `lists_of_all` is True if every run gets lists of changed rows, and False if only the last run does.
+    `lists_of_all` is True if every run gets lists of changed rows, and False if only the run does that the
+    decision is about.
     """
 
     metrics: str | Sequence[str] | None = None

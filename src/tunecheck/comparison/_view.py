@@ -83,7 +83,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
 
     `rows` is the most rows shown from each list.
     """
-    title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
+    title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
     checks = [_check(against.decision) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
     if details:
@@ -91,6 +91,13 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     if len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
     return View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
+
+
+def _decided(comparison: Comparison) -> RunComparison:
+    """Return the comparison of the run that the decision is about."""
+    decision = comparison.decision
+    about = decision.candidate, decision.difference
+    return next(each for each in comparison.against if (each.new.id, each.decision.difference) == about)
 
 
 def _check(decision: Decision) -> Check:
@@ -102,50 +109,54 @@ def _check(decision: Decision) -> Check:
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     """Yield a page of about 30 lines: the decision, all runs, the causes that grew, and the first regressed rows."""
-    last = comparison.against[-1]
+    decided = _decided(comparison)
     yield _runs_table(comparison)
     yield Text([*_warnings(comparison), *_decision(comparison.decision, _BRIEF_OBJECTIONS)])
-    yield from _charts(comparison)
-    if last.causes:  # those that grew come first, then those that shrank
-        causes = sorted(last.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
-        yield _causes_table(last, comparison, causes[:_BRIEF_CAUSES], brief=True)
-    primary = last.metrics[last.part_metric]
+    yield from _charts(decided, comparison)
+    if decided.causes:  # those that grew come first, then those that shrank
+        causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
+        yield _causes_table(decided, comparison, causes[:_BRIEF_CAUSES], brief=True)
+    primary = decided.metrics[decided.part_metric]
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
     hints = ["--details shows all metrics, slices, causes and rows"]
-    verdicts = Counter(metric.verdict for metric in last.tested if not metric.primary)
+    verdicts = Counter(metric.verdict for metric in decided.tested if not metric.primary)
     if verdicts:
         others = plural(verdicts.total(), "other metric")
         hints.insert(0, f"{others}: {verdicts['better']:,} better, {verdicts['worse']:,} worse")
-    if comparison.new.place != "memory":
-        hints.append(f"`tunecheck report {comparison.new.id} --against {comparison.base.id}` shows the answers")
+    if decided.new.place != "memory":
+        hints.append(f"`tunecheck report {decided.new.id} --against {comparison.base.id}` shows the answers")
     yield Text([Words("; ".join(hints), "dim")])
 
 
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
-    last, best = comparison.against[-1], comparison.best
+    decided, best = _decided(comparison), comparison.best
     yield _runs_table(comparison)
     yield Text([*_warnings(comparison), *_decision(comparison.decision)])
-    verdicts = [*_other_verdicts(last, comparison)]
+    yield from _charts(decided, comparison)
+    verdicts = [*_other_verdicts(decided)]
     if verdicts:
         yield Text(verdicts)
-    yield from _charts(comparison)
-    yield _metrics_table(last, comparison)
-    yield from _parts_tables(last, comparison)
-    yield from (plugins.tables()[name].table(data) for name, data in last.tables.items())
+    yield _metrics_table(decided, comparison)
+    yield from _parts_tables(decided, comparison)
+    yield from (plugins.tables()[name].table(data) for name, data in decided.tables.items())
     if best is not None and best.rows_over_runs is not None:
         yield _rows_over_runs_table(best.rows_over_runs, rows)
-    if last.causes:
-        yield _causes_table(last, comparison, last.causes[:_MOST_CAUSES])
-    yield from _row_lists(last.metrics[last.part_metric], rows)
+    if decided.causes:
+        yield _causes_table(decided, comparison, decided.causes[:_MOST_CAUSES])
+    yield from _row_lists(decided.metrics[decided.part_metric], rows)
 
 
-def _charts(comparison: Comparison) -> Iterator[ViewPart]:
-    """Yield the chart of the last run's differences, and with several runs, the table of all runs."""
-    yield Chart([_interval(metric.name, metric.difference) for metric in comparison.against[-1].tested])
+def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart]:
+    """Yield the table of all runs if there are several, the pair that all parts below are about, and its chart."""
     if comparison.best is not None:
         yield _iterations_table(comparison)
+    if len(comparison.against) > 1:
+        names = short_names([run.id for run in comparison.runs])
+        base, new = (_name(names[run.id], "strong") for run in (comparison.base, decided.new))
+        yield Text([(new, " against ", base, ":")])
+    yield Chart([_interval(metric.name, metric.difference) for metric in decided.tested])
 
 
 def _interval(label: str, estimate: Estimate) -> Interval:
@@ -188,15 +199,10 @@ def _decision(decision: Decision, most: int | None = None) -> list[Sentence]:
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
-def _other_verdicts(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
+def _other_verdicts(against: RunComparison) -> Iterator[Sentence]:
     """Yield verdicts that the decision does not mention; metrics without a shown difference are only in the table."""
     others = [metric for metric in against.tested if not metric.primary]
     metrics = [metric for metric in others if metric.why or metric.verdict in ("worse", "better")]
-    if against.decision.candidate != comparison.decision.candidate:
-        metrics = [*(metric for metric in against.tested if metric.primary), *metrics]
-    if comparison.best is not None and metrics:
-        names = short_names([run.id for run in comparison.runs])
-        yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"
     for metric in metrics:
         verdict = "; ".join(filter(None, [headline(metric), margin_text(metric)]))
         yield _name(metric.name, _STYLES.get(metric.verdict or "", "strong")), f": {verdict}"
@@ -389,9 +395,10 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """Yield notes on rows that are in no figure, and on the runs."""
-    against, pairs = comparison.against[-1], comparison.pairs
+    against = _decided(comparison)
+    pairs = against.pairs
     # A run that stopped early lacks most rows of its base: that says nothing.
-    only_in_base = () if comparison.new.stopped is not None else pairs.only_in_base
+    only_in_base = () if against.new.stopped is not None else pairs.only_in_base
     for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
             yield f"{plural(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
@@ -400,7 +407,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
-    if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, comparison.new):
+    if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, against.new):
         yield "rows are paired by id alone: their contents cannot be compared"
     yield from _failure_notes(against)
     yield from (clean(note) for note in against.notes)
