@@ -90,6 +90,14 @@ def test_confusions_are_counted_by_row(report: Path) -> None:
     assert counts == {("book", "book"): 3, ("cancel", "book"): 1, **answered}
 
 
+def test_a_call_that_the_api_did_not_return_is_no_call_in_confusions(tmp_path: Path) -> None:
+    run = make_run(tmp_path, small_rows())
+    first, *others = run.results.read_text("utf-8").splitlines()
+    write_lines(run.results, [{**json.loads(first), "cause": "call_left_in_text"}, *map(json.loads, others)])
+    chart = data_of(report_of(run, tmp_path), "head")["charts"]["confusion"]
+    assert "(serving fault)" in chart["names"]
+
+
 def test_functions_have_pass_rates_by_evaluator(report: Path) -> None:
     functions = data_of(report, "head")["charts"]["functions"]["by"]
     for evaluator, passed in (("calls", 3), ("arguments", 2)):

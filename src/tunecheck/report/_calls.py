@@ -23,7 +23,7 @@ from tunecheck.report._blocks import as_json, as_text, cut
 
 ANSWER = "(an answer)"
 """The name in confusions for an answer in words instead of a call."""
-UNREADABLE, NO_CALL = "(unreadable call)", "(no call)"
+UNREADABLE, NO_CALL, SERVING_FAULT = "(unreadable call)", "(no call)", "(serving fault)"
 
 _MOST_CALLS = 100
 _MOST_ARGUMENTS = 200

@@ -17,6 +17,7 @@ from tunecheck._json import JSON, dumps, object_or_empty
 from tunecheck.comparison._pairs import tags_of
 from tunecheck.pipeline._finished_rows import errors_of, fault_groups
 from tunecheck.report._blocks import cut, line
+from tunecheck.report._calls import SERVING_FAULT
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun
 from tunecheck.results import PASS_RATE, State
@@ -137,16 +138,20 @@ class RowIndex:
         texts["questions"].append(details.question)
         texts["answers"].append(details.answer)
         texts["notes"].append(line("; ".join(dict.fromkeys(filter(None, messages))), _MOST_REASON))
-        kind, cause, calls = row.get("row_kind"), row.get("cause"), details.calls
+        kind, calls = row.get("row_kind"), details.calls
+        cause = cause_named(code) if isinstance(code := row.get("cause"), str) else None
         coded["kinds"].add([kind] if isinstance(kind, str) else ())
         coded["functions"].add(calls.expected_names)
-        coded["called"].add(calls.called_names)
+        is_serving = cause is not None and cause.side == "serving"
+        coded["called"].add(() if is_serving else calls.called_names)
         groups = [fault_groups(failure.faults, failure.reason) for failure in failures]
         coded["reasons"].add(title for group in groups for title in group.values())
-        coded["causes"].add([cause_named(cause).title] if isinstance(cause, str) else ())
+        coded["causes"].add([] if cause is None else [cause.title])
         coded["errors"].add(f"{stage}: {error}" for stage, error, _ in errors)
         coded["differences"].add(_kinds_of_differences(row, columns) if failures or errors else ())
-        coded["confused"].add(dumps(list(pair)).decode() for pair in calls.confused)
+        # A production client would not have received the call of such a row, so it is no call of the model.
+        confused = [(expected, SERVING_FAULT) for expected, _ in calls.confused] if is_serving else calls.confused
+        coded["confused"].add(dumps(list(pair)).decode() for pair in confused)
         for name, column in self.groups.items():
             column.add(tags_of(row.get(f"inputs.{name}")))
         for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
