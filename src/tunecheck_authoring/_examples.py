@@ -245,10 +245,10 @@ class RightCourse:
 
 
 def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
-    """Return the model's wrong call in place of the right one, or None if no wrong call had an effect.
+    """Return the model's wrong call in place of the right one, or None if there is none.
 
-    A call of the same function comes first, else the first call that changes the state or fails: a call that only reads
-    is no mistake.
+    The first wrong call of the same function, else the first that changes the state or fails: another call that only
+    reads is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
     replay = Player(backend)

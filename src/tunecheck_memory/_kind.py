@@ -270,10 +270,13 @@ class Kind:
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
-        """Run a test: yield its steps, get the reply to each, and return its points or None.
+        """Run a test: yield its steps and get the reply to each. Return its points, or None to score it by `score`.
 
         By default, the steps are the script's lines, each followed by its wait; a temporal test's question is the last
         one.
+
+        Raises:
+            ConfigurationError: a temporal test has no `temporal_question`.
         """
         said_us: list[int] = []
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):

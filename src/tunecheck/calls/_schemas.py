@@ -498,8 +498,7 @@ class _CompiledSchema:
                 self._visit(inner, followed, depth + 1)
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
-        """Add what a local reference points to to the schema's figures; count a reference back to one of `followed`
-        instead.
+        """Visit the target of a local reference; a reference back to one of `followed` is only counted.
 
         Raises:
             ValueError: the reference is not local.

@@ -22,8 +22,8 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
 
     Raises:
         ConfigurationError: there is no such format.
-        ValueError: a call has no name, its arguments have no JSON form (NaN, objects), or its name is not valid in
-            Python (only for `bfcl_text`).
+        ValueError: there are over 1,000 calls, a call has no name, its arguments have no JSON form (NaN, objects), or
+            its name is not valid in Python (only for `bfcl_text`).
     """
     write = _WRITERS.get(format)
     if write is None:

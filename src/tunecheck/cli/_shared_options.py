@@ -186,12 +186,14 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Run name; default: the data's and the endpoint's.", "NAME", RUNNING, fixed=True)
+    name: str | None = option("Run name; default: from what is evaluated.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
     accept_damage: bool = flag(
-        "Continue a run with damaged or missing records, and repeat their calls.", RUNNING, recorded=False
+        "Continue a run with damaged or missing records; lost calls are repeated, except by score.",
+        RUNNING,
+        recorded=False,
     )
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 

@@ -104,7 +104,11 @@ class FunctionProcess:
                 await process.close()
 
     async def _start(self) -> WorkerProcess:
-        """Start a process and load the function in it; raise WorkerDied if loading ends the process."""
+        """Start a process and load the function in it.
+
+        Raises:
+            WorkerDied: the function cannot be loaded; any error of loading ends the process.
+        """
         process = await WorkerProcess.start("tunecheck.endpoints._function_process")
         try:
             await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts

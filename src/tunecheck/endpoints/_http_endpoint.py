@@ -314,7 +314,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {**self._data, "kind": self.kind, "url": self.shown_address(self._url)}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """Return the settings that answers depend on; a short hash replaces an address with a secret variable."""
+        """Return the settings that answers depend on; an address or model with a secret variable adds a short hash."""
         settings = super().answer_settings()
         if not self._hides_address:
             return settings

@@ -160,7 +160,7 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
     """Return the rates.
 
     Raises:
-        ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of text rows
+        ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
             exceed 1 in total.
     """
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}

@@ -110,7 +110,8 @@ def answer_text(
 ) -> str:
     """Return an answer as text; structured calls, and calls in the text in this `form`, become call text (`[f(a=1)]`).
 
-    `tools` are the definitions for reading calls in the text; `write` writes a call. Other text is unchanged.
+    `tools` are the definitions for reading calls in the text; `write` writes a call. Other text is unchanged. Without a
+    `form`, an answer with text stays that text, without its structured calls.
     """
     if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)

@@ -177,7 +177,8 @@ class TextReader:
     def _take_value(self, body: str, position: int, collector: CallCollector) -> int | None:
         """Collect the calls in the value at this position. Return its end, or None if it is data or prose.
 
-        If tools are known, a value of an ambiguous shape is data unless all its calls are of these tools.
+        If tools are known and no format is forced, a value of an ambiguous shape is data unless all its calls are of
+        these tools.
 
         Raises:
             UnreadableError: the value is a call that cannot be read.

@@ -132,9 +132,10 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
 
 
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """Yield further causes if a missing and an extra call are the same call under another name.
+    """Yield further causes from missing and extra calls.
 
-    `decorated_name` if the extra call's name is the missing one's with something added; `wrong_function` in any case.
+    `decorated_name` for each extra call whose name is a missing one's with something added; then `wrong_function` if a
+    call is missing and another was made.
     """
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)

@@ -302,7 +302,11 @@ class _RoleLines:
         ]
 
     def _message(self, role: str, chunk: str, skeleton: Skeleton) -> dict[str, JSON]:
-        """Return the message that a role line and the text below it (`chunk`) describe, with values filled in."""
+        """Return the message that a role line and the text below it (`chunk`) describe, with values filled in.
+
+        Raises:
+            ValueError: a `function:` message has no name, or `tool_calls:` is not a list of mappings.
+        """
         if role == "tool":
             call = _TOOL.match(chunk)
             assert call is not None  # otherwise `_find_headers` skips the header

@@ -137,8 +137,9 @@ def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> d
 def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
     """Return the model's output in a step: calls, as in BFCL's result files, and text.
 
-    `executed` are the calls that were made in this step, if the log has them; then nothing else is read as a call. The
-    canonical texts of the calls are added to `called`.
+    `executed` are the calls that were made in this step, if the log has them; then nothing else is read as a call, and
+    the text is the whole content, unless calls were read from it, too. The canonical texts of the calls are added to
+    `called`.
     """
     reading = read_calls(content)
     if isinstance(executed, list):

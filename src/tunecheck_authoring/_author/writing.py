@@ -201,7 +201,7 @@ def _length(response: object) -> dict[str, int]:
 
 
 def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
-    """Return the evaluators' reasons against a row's answer, or None if all pass it."""
+    """Return the solver's error or the evaluators' reasons against its answer; None if one passes it and none fails."""
     error = row.get("error.target")
     if isinstance(error, dict):
         return f"the solver failed: {error.get('message')}"

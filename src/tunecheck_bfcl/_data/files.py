@@ -108,7 +108,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
         package = start.parent if start.name == "data" else start
         return BfclFiles(package, start)
     if start.suffix == ".whl":
-        raise DataError(f"{start} is a wheel; unpack it with: tunecheck bfcl get --from {start}")
+        remedy = f"unpack it with: tunecheck bfcl get --from {start}, then leave out --data and TUNECHECK_BFCL"
+        raise DataError(f"{start} is a wheel; {remedy}")
     what = f"{start} holds no BFCL data" if given else "the BFCL data is not here yet"
     raise DataError(f"{what}; get it with: tunecheck bfcl get")
 

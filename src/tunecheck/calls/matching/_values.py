@@ -241,7 +241,11 @@ class ValueComparison:
         return _MAY_BE_LEFT_OUT in accepted or any(self._equals_absent(name, value, spot) for value in accepted)
 
     def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the difference from a list of accepted values; nothing if the value is accepted."""
+        """Yield the difference from a list of accepted values; nothing if the value is accepted.
+
+        A single accepted value gives its own differences; several give one, of the nearest value's kind. If the
+        argument may be left out, its default is accepted, too.
+        """
         accepted = expected if isinstance(expected, list) else [expected]
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
         nearest: list[Difference] = []
