@@ -78,7 +78,7 @@ def run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     def run_line(line: str) -> Said:
         program, *arguments = shlex.split(line, comments=True)
         if program == "tunecheck":
-            own = ["--from", str(reference_wheel())] if arguments == ["datasets", "get", "bfcl"] else []
+            own = ["--from", str(reference_wheel())] if arguments == ["bfcl", "get"] else []
             return inside(workspace, *arguments, *own, XDG_CACHE_HOME=str(workspace / "cache"))
         return script(workspace, *arguments, XDG_CACHE_HOME=str(workspace / "cache"))
 

@@ -72,7 +72,7 @@ def test_a_named_run_is_shown_as_at_its_end(small: Path) -> None:
     shown = inside(small, "runs", "last").out
     sentence = next(line for line in ended.splitlines() if line.startswith("Main cause of failures: "))
     assert sentence in shown.splitlines()
-    assert "failed rows" in shown
+    assert "rows with a known cause" in shown
 
 
 def test_named_runs_are_removed_and_no_others(small: Path) -> None:

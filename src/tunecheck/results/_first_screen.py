@@ -19,9 +19,6 @@ from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
 
-_KNOWN_CAUSE = " with a known cause"
-"""Follows a count of failed rows if it omits rows without a known cause."""
-
 _OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
 """Matches the type of an error whose text says all."""
 
@@ -46,6 +43,16 @@ class MainFigure:
     def text(self) -> str:
         """The figure as text, such as `86.7%` or `0.833`."""
         return f"{self.value:.1%}" if self.is_rate and self.value is not None else number_text(self.value)
+
+    def count_text(self, metrics: Metrics, row_count: int | None = None) -> str:
+        """Return the count that stands before a rate, such as `31 of 46  `; `metrics` are those of the figure.
+
+        Return "" if the figure is no rate, or if exactly `row_count` rows were scored.
+        """
+        scored = _count(metrics.get(f"{self.evaluator}.scored_count"))
+        if self.value is None or not self.is_rate or scored == row_count:
+            return ""
+        return f"{round(self.value * scored):,} of {scored:,}  "
 
 
 MainFigures = Mapping[str, Sequence[MainFigure]]
@@ -112,13 +119,15 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     primary = next(iter(figures), "")
     other = _other_reason(failures, causes, primary)
     main_cause = causes[0] if causes and other is None else None
-    qualifier = _KNOWN_CAUSE if failures.reasons or primary in failures.below_threshold else ""
+    shown = failures.causes[main_cause] if main_cause is not None else other
+    # The paragraph on the main cause shows an error of its own example.
+    error = next((group for group in failures.error_groups if shown is None or group.example != shown.example), None)
     step = _next_step(run, manifest, summary, main_cause)
     return FirstScreen(
-        passed=" ".join(_passed_sentences(manifest, summary, failures, figures)),
-        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause, qualifier),
+        passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
+        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause),
         next_step=f"Next, {step.purpose}:  {command_line([*step.command, *where])}",
-        table=_table(figures, causes, columns, f"failed rows{qualifier}"),
+        table=_table(figures, causes, columns),
         is_serving=step.is_serving,
     )
 
@@ -143,8 +152,13 @@ def _row_kinds(summary: Metrics) -> Mapping[str, JSON]:
 # -- how many rows passed
 
 
-def _passed_sentences(manifest: RunFile, summary: Metrics, failures: Failures, figures: MainFigures) -> Iterator[str]:
-    """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed."""
+def _passed_sentences(
+    manifest: RunFile, summary: Metrics, failures: Failures, figures: MainFigures, error: FailureGroup | None
+) -> Iterator[str]:
+    """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed.
+
+    `error` is shown as an example of the rows that ended in an error.
+    """
     metrics = object_or_empty(summary.get("metrics"))
     if manifest.stopped is not None:
         yield f"{stopped_text(manifest.stopped)}."
@@ -154,7 +168,8 @@ def _passed_sentences(manifest: RunFile, summary: Metrics, failures: Failures, f
     for name in _shown_evaluators([*figures], metrics):
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
     if failed := _count(summary.get("failed_rows")):
-        yield f"{plural(failed, 'row')} ended in an error."
+        example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
+        yield f"{plural(failed, 'row')} ended in an error{example}."
 
 
 def _shown_evaluators(names: Sequence[str], metrics: Metrics) -> Sequence[str]:
@@ -213,17 +228,16 @@ def _reason_sentence(reason: FailureGroup) -> str:
     return f"Main reason of failures: {clean(reason.title, 200).rstrip('.')} ({example})."
 
 
-def _cause_sentences(failures: Failures, code: str | None, qualifier: str) -> str:
+def _cause_sentences(failures: Failures, code: str | None) -> str:
     """Return the sentences on a cause: its rows, an example with its error, and advice.
 
-    If `code` is None, the sentence says that no row failed. `qualifier` follows the number of failed rows.
+    If `code` is None, the sentence says that no row failed.
     """
     if code is None:
         return "No row failed."
     group, cause = failures.causes[code], cause_named(code)
-    failed = sum(each_group.rows for each_group in failures.causes.values())
-    failed_rows = f"{plural(failed, 'failed row')}{qualifier}"
-    text = f"{clean(cause.title, 100)}, {group.rows:,} of {failed_rows}, e.g. {clean(group.example, 60)}"
+    rows = plural(sum(each_group.rows for each_group in failures.causes.values()), "row")
+    text = f"{clean(cause.title, 100)}, {group.rows:,} of {rows} with a known cause, e.g. {clean(group.example, 60)}"
     if cause.side == "serving":
         text += ", a problem of serving"
     target_error = failures.target_errors.get(group.example)
@@ -275,29 +289,33 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
 # -- the table
 
 
-def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column], failed_label: str) -> Table:
-    """Return the table of main figures and causes of failures; `failed_label` names the rows with a cause."""
-    table_rows = [*_evaluator_rows(figures, columns[0].metrics), *_cause_rows(causes, columns, failed_label)]
+def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column]) -> Table:
+    """Return the table of main figures and causes of failures."""
+    table_rows = [*_evaluator_rows(figures, columns), *_cause_rows(causes, columns)]
     return Table(["", *(column.head for column in columns)], table_rows, below=_footer(figures, causes))
 
 
-def _evaluator_rows(figures: MainFigures, metrics: Metrics) -> Iterator[list[Sentence]]:
-    """Yield the table row of each evaluator. In the first cell, a rate follows its count: `31 of 46  67.4%`."""
-    for name, (overall, *by_kind) in islice(figures.items(), _MOST_EVALUATORS):
+def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
+    """Yield the table row of each evaluator. In the first cell, a rate follows its count: `31 of 46  67.4%`.
+
+    So does a rate over only some of the rows of a kind.
+    """
+    for name, own_figures in islice(figures.items(), _MOST_EVALUATORS):
+        overall = own_figures[0]
         label = clean(name, 60)
         if overall.is_uncalibrated:
             label += ", uncalibrated"
-        cell: Sentence = (overall.text,)
-        if overall.is_rate and overall.value is not None:
-            scored = _count(metrics.get(f"{name}.scored_count"))
-            cell = (f"{round(overall.value * scored):,} of {scored:,}  ", overall.text)
-        yield [Words(label, "strong", foreign=True), cell, *(figure.text for figure in by_kind)]
+        count = overall.count_text(columns[0].metrics)
+        cells: list[Sentence] = [(count, overall.text) if count else overall.text]
+        for figure, column in zip(own_figures[1:], columns[1:], strict=True):
+            cells.append(figure.count_text(column.metrics, column.row_count) + figure.text)
+        yield [Words(label, "strong", foreign=True), *cells]
 
 
-def _cause_rows(causes: Sequence[str], columns: Sequence[_Column], failed_label: str) -> Iterator[list[Sentence]]:
-    """Yield the table row of all rows with a cause, labelled `failed_label`, then those of the most frequent causes."""
+def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
+    """Yield the table row of all rows with a known cause, then those of the most frequent causes."""
     if causes:
-        yield [failed_label, *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
+        yield ["rows with a known cause", *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
     for cause in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(cause).title, 60)}"
         yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]
@@ -305,8 +323,8 @@ def _cause_rows(causes: Sequence[str], columns: Sequence[_Column], failed_label:
 
 def _footer(figures: MainFigures, causes: Sequence[str]) -> Sentence:
     """Return how many evaluators and causes the table omits; empty if it omits none."""
-    omitted = {"evaluators": len(figures) - _MOST_EVALUATORS, "causes of failures": len(causes) - _MOST_CAUSES}
-    more = " and ".join(f"{count} more {name}" for name, count in omitted.items() if count > 0)
+    omitted = {"more evaluator": len(figures) - _MOST_EVALUATORS, "more cause": len(causes) - _MOST_CAUSES}
+    more = " and ".join(plural(count, name) for name, count in omitted.items() if count > 0)
     return Words(f"{more}: --details", "dim") if more else ""
 
 

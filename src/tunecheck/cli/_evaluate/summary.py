@@ -153,15 +153,15 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
 def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) -> dict[str, list[Sentence]]:
     """Return the rows of the first screens' tables: the cells of all runs by label.
 
-    A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too.
+    A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too. A run
+    without any known cause of failure gets 0.
     """
     tables = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
     by_label: dict[str, list[Sentence]] = {label: [] for table in tables for label in table}
     for page, table in zip(pages, tables, strict=True):
         counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         for label, cells in by_label.items():
-            is_cause = label.startswith(" ")
-            cells.append(table.get(label, f"{counts.get(label, 0):,}" if is_cause else ""))
+            cells.append(table.get(label, f"{counts.get(label, 0):,}"))
     return by_label
 
 
@@ -304,8 +304,9 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
     rows: list[list[Cell]] = []
     for value, metrics in ordered[:_MOST_GROUPS]:
-        figures = [main_figure_of(name, evaluator, metrics).text for name, evaluator in evaluators.items()]
-        rows.append([Words(clean(value, 30), foreign=True), _rows(metrics), *figures])
+        figures = [main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
+        cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
+        rows.append([Words(clean(value, 30), foreign=True), _rows(metrics), *cells])
     hidden = len(ordered) - len(rows)
     below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
