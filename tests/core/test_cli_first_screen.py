@@ -43,6 +43,15 @@ def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(eval
     assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
 
 
+def test_scoring_recorded_answers_leads_to_the_report_as_the_run_before_may_have_newer_answers(
+    evaluated: Evaluated, small: Path
+) -> None:
+    evaluated({}, "--name", "old")
+    evaluated({}, "--name", "new")
+    said = inside(small, "score", "old", "--evaluators", "match", COLUMNS="300").out
+    assert "Next, look at every row:  tunecheck report old-" in said
+
+
 def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> None:
     names = "bleu,gleu,meteor,rouge,f1_score,function_call_match,argument_match,match,long,longer"
     (small / "evaluators").mkdir()

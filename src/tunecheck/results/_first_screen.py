@@ -266,7 +266,8 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, main_cause: str | 
     base = options_of_run.get("no_worse_than") or options_of_run.get("better_than")
     if base:
         return _NextStep("compare with the gate's base", ["tunecheck", "compare", str(base), run.id])
-    earlier = _earlier_run(run, manifest)
+    # A run with recorded answers of another one may be older, by its answers, than the run before it.
+    earlier = _earlier_run(run, manifest) if manifest.parent is None else None
     if earlier is not None:
         return _NextStep("compare with the run before it", ["tunecheck", "compare", earlier.id, run.id])
     return _NextStep("look at every row", ["tunecheck", "report", run.id])
