@@ -146,7 +146,7 @@ def test_what_one_looks_at_stands_in_the_address(browser: Browser, report: str) 
         looked.page.locator("table.rows thead").get_by_role("button", name="row").click()
         looked.page.locator(".columns summary").click()
         looked.page.get_by_role("checkbox", name="length").uncheck()
-        ids, address = looked.ids(), looked.page.url
+        ids, address = looked.ids(), looked.address()
     with looking_at(browser, address) as again:
         assert again.ids() == ids == ["r4", "r3"]
         assert again.texts("table.rows th.outcome") == ["calls", "arguments"]
@@ -170,7 +170,7 @@ def test_everything_works_by_keyboard(page: Looked) -> None:
     keyboard.press("Escape")
     assert page.page.locator("dialog[open]").count() == 0
     assert page.page.evaluate("document.activeElement.textContent") == "r2"
-    assert "row=" not in page.page.url
+    assert "row=" not in page.address()
     keyboard.press("/")
     keyboard.press("Escape")
     assert len(page.ids()) == 6
@@ -412,7 +412,7 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
         assert [head.split("copy")[0] for head in looked.texts("dialog .heads h4")] == ["Expected", "ck2", "ck3"]
         assert looked.texts("dialog .between .mark") == ["wrong function", "as expected"]
         assert "▼ regressed against ck1" in looked.texts("#rows .note")[0]
-        assert "beside=ck2" in looked.page.url
+        assert "beside=ck2" in looked.address()
         looked.page.get_by_label("Beside").select_option("ck1")
         assert looked.texts("dialog .row-body > .note") == ["ck1 has the same."]
     with looking_at(browser, f"{three_runs}#beside=nobody&row=r1") as looked:

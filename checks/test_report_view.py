@@ -63,7 +63,7 @@ def test_runs_are_sorted_by_a_column_and_the_address_keeps_it(browser: Browser, 
         assert looked.texts("table.runs thead th") == ["run ▾", "rows"]
         looked.page.get_by_role("button", name="rows").click()
         assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
-        assert "sort=rows" in looked.page.url
+        assert "sort=rows" in looked.address()
         assert looked.page.get_by_label(f"Compare {three.base.id}").is_checked()
         looked.page.get_by_label(f"Compare {three.new.id}").check()
         said = looked.page.locator("svg.trend").first.get_attribute("aria-label")
@@ -87,7 +87,7 @@ def test_any_number_of_runs_are_chosen_and_compared(browser: Browser, three: Thr
         looked.page.get_by_label(f"Compare {three.base.id}").check()
         compare.click()
         looked.page.wait_for_selector("table.changes")
-        assert looked.page.url.endswith(f"/runs/{three.new.id}?against={three.base.id}")
+        assert looked.address().endswith(f"/runs/{three.new.id}?against={three.base.id}")
         looked.page.go_back()
         looked.page.get_by_label("against").select_option(three.new.id)  # the choice stands in the address
         assert compare.get_attribute("href") == f"/runs/{three.base.id}?against={three.new.id}"
@@ -375,7 +375,7 @@ def test_halves_of_characters_break_nothing(browser: Browser, tmp_path: Path) ->
         looked.page.locator("td.id a").nth(1).click()
         looked.page.wait_for_selector("dialog[open] .row-body")
         assert "half U+D83D of one" in looked.texts("dialog .answers pre")
-        assert looked.page.url.endswith("#number=2")
+        assert looked.address().endswith("#number=2")
 
 
 def test_deep_and_wide_data_is_shown_within_bounds(browser: Browser, tmp_path: Path) -> None:

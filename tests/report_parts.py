@@ -111,6 +111,10 @@ class Looked:
     def texts(self, selector: str) -> list[str]:
         return [text.strip() for text in self.page.locator(selector).all_text_contents()]
 
+    def address(self) -> str:
+        """The page's address, from the page itself: `page.url` lags behind on a busy machine."""
+        return str(self.page.evaluate("location.href"))
+
     def ids(self) -> list[str]:
         """The rows that the table shows."""
         return self.texts("table.rows td.id")
