@@ -125,7 +125,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     """
     manifest = run.manifest_data()
     if manifest.get("status") != "finished":
-        raise ConfigurationError(f"run {run.id} has not finished; finish it with --resume {run.id}, then upload it")
+        raise ConfigurationError(f"run {run.id} has not finished; finish it with {run.resuming()}, then upload it")
     summary = run.metrics()
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:

@@ -175,7 +175,7 @@ def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
     said = run(capsys, "-c", "small.yml", "--endpoint", "gone")
     assert said.code == 1
     assert "cannot connect to 127.0.0.1:9" in said.err
-    assert f"go on with --resume {only().id}" in said.err
+    assert f"go on with tunecheck memory run --resume {only().id}" in said.err
     assert said.err.count("\n") == 1
 
 

@@ -187,7 +187,7 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
         )
     if isinstance(error, StopRunError) and not error.resumable:
         return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
-    return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
+    return RunError(f"run {run.id} stopped: {reason}; go on with {run.resuming()}")
 
 
 def now() -> str:

@@ -198,7 +198,7 @@ def _end_problem(run: Run) -> str:
         return "is finished, but eval_results.jsonl is missing: put it back"
     if status == "running":
         return "is still running"
-    return f"is not finished ({status}); finish it with --resume {run.id}"
+    return f"is not finished ({status}); finish it with {run.resuming()}"
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:

@@ -32,7 +32,7 @@ from tunecheck._files import (
     read_object,
 )
 from tunecheck._json import JSON, content_hash, dumps, loads, plain
-from tunecheck._messages import did_you_mean, plural
+from tunecheck._messages import command_line, did_you_mean, plural
 from tunecheck._trust import is_signed, signature
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Run:
             if is_finished:
                 missing = f"run {self.id} is finished, but {self.results.name} is missing"
                 raise ConfigurationError(f"{missing}: put it back, or evaluate again")
-            raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
+            raise ConfigurationError(f"run {self.id} has no results yet: finish it with {self.resuming()}")
         with raise_as(ConfigurationError, self.results):
             return RowsView(self.results)
 
@@ -170,6 +170,19 @@ class Run:
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
+
+    def resuming(self) -> str:
+        """Return the command that finishes the run; only its option if Python code started it or `run.json` is damaged.
+
+        For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`.
+        """
+        words = ["--resume", self.id]
+        with contextlib.suppress(ConfigurationError):
+            if command := command_of(self.manifest().command):
+                folder = self.folder.parent
+                place = [] if folder.resolve() == Path("eval_results").resolve() else ["--results-dir", str(folder)]
+                words = ["tunecheck", *command.split(), *words, *place]
+        return command_line(words)
 
 
 def digest_of(manifest: Mapping[str, JSON]) -> str:
