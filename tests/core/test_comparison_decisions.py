@@ -100,7 +100,12 @@ CASES = [
     Case(missing_verdicts, "undecided", ("missing_verdicts",), ("Undecided: keep old", "between 80.0% and 90.0%")),
     Case(equal_checkpoints, "undecided", (), ("Undecided: keep ck0", "more rows like these would decide it")),
     Case(two_equal_runs, "undecided", (), ("Undecided: keep a for now",)),
-    Case(tiny_data, "undecided", ("few_rows",), ("Undecided: keep tiny_a for now", "12 rows are too few")),
+    Case(
+        tiny_data,
+        "undecided",
+        ("few_rows",),
+        ("Undecided: keep tiny_a for now", "12 rows are too few for a verdict, which needs about 86 rows"),
+    ),
     Case(calibrated_judge, "ship", (), ("Ship b", "corrected for the judge's errors")),
 ]
 
@@ -153,6 +158,7 @@ def test_every_output_says_it(
         plain = " ".join(text.replace("\\", "").replace("&#x27;", "'").replace("&#39;", "'").split())
         for words in expected.words:
             assert words in plain, (output, text)
+        assert "**- " not in text
 
 
 def test_the_json_of_both_commands_holds_it(case: tuple[Case, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,11 +244,13 @@ def test_a_guard_may_name_a_slice(tmp_path: Path) -> None:
 def test_rows_that_failed_for_serving_in_the_base_alone_leave_it_uncompare(tmp_path: Path) -> None:
     def run(name: str, failed: int) -> Path:
         columns = {"cause": ["cut_off"] * failed + [None] * (100 - failed)}
-        return passes(tmp_path, name, [at >= failed for at in range(100)], columns)
+        target = {"kind": "openai", "name": f"end {name}"}
+        return passes(tmp_path, name, [at >= failed for at in range(100)], columns, target=target)
 
     found = compare(run("a", 30), run("b", 0)).decision
     assert (found.decision, found.objections[0].code) == ("undecided", "serving_changed")
-    assert "mend how the endpoints are served" in str(found.next)
+    checks = "`tunecheck check 'end a'`, `tunecheck check 'end b'`"
+    assert found.next == f"mend how the endpoints are served ({checks}), then evaluate again"
 
 
 def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,6 +258,9 @@ def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys:
     said = " ".join(here(capsys, "select", *map(str, runs)).out.split())
     assert "Ship b. match: better, 60.0% → 100.0%" in said
     assert "No objection found (checked: slices, other metrics, errors, data, evaluators)." in said
+    kept = here(capsys, "select", *map(str, reversed(runs))).out
+    assert "Keep b, not a." in kept
+    assert "No objection found" not in kept
 
 
 def test_a_score_is_decided_in_its_own_unit(tmp_path: Path) -> None:

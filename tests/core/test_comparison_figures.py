@@ -113,12 +113,12 @@ def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) ->
     assert alone["one"].verdict is None
 
 
-def five_metrics(folder: Path, primary: str | None = None) -> list[Path]:
+def five_metrics(folder: Path, primary: str | None = None, rows: int = 90) -> list[Path]:
     """Two runs: six rows lose `a`; one row loses each other metric, and one gets it."""
     runs = []
     for side, lost, other in (("base", 0, 20), ("new", 6, 21)):
-        others = {metric: [number != other for number in range(90)] for metric in "bcde"}
-        outcomes = {"a": [number >= lost for number in range(90)], **others}
+        others = {metric: [number != other for number in range(rows)] for metric in "bcde"}
+        outcomes = {"a": [number >= lost for number in range(rows)], **others}
         runs.append(passes(folder, side, outcomes, dataset={"primary": primary}))
     return runs
 
@@ -128,7 +128,10 @@ def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(
     assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
     among = compare(*five_metrics(tmp_path / "declared", primary="b")).metrics["a"]
     assert among.verdict == "no difference shown"
-    assert "only test" in among.why
+    assert "among several tests it can be chance" in among.why
+    few = compare(*five_metrics(tmp_path / "few", primary="b", rows=30)).metrics["a"]
+    assert few.verdict == "too little data"
+    assert few.why.endswith(f"are detectable; {among.why}")
 
 
 def test_the_primary_metric_is_tested_by_itself_and_the_others_among_themselves(tmp_path: Path) -> None:

@@ -275,9 +275,20 @@ def test_all_below_the_decision_is_about_the_run_that_it_names(
     assert "ck6 against ck1:" in said
     assert "match: 0 regressed, 40 fixed, 0 changed" in said
     assert "  fixed 40" in said
+    assert "and 37 more: --rows 40" in said
     assert page.read_text("utf-8").startswith(f"### `{best.name}` against `{first.name}`\n")
     brief = here(capsys, "compare", *map(str, checkpoints)).out
-    assert f"{best.name} --against {first.name}` shows" in brief
+    assert f"tunecheck report {best.name} --against {first.name}` shows the answers" in " ".join(brief.split())
+
+
+def test_only_the_chosen_run_is_told_to_ship(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    here(capsys, "compare", *map(str, checkpoints), "--junit", str(tmp_path / "c.xml"))
+    selected = here(capsys, "select", *map(str, checkpoints)).out
+    for text in (selected, (tmp_path / "c.xml").read_text("utf-8")):
+        assert text.count("Ship ") == 1
+        assert "ck8 could replace ck1, too, but was not chosen. match: better" in text
 
 
 def test_the_json_and_the_markdown_of_a_comparison_say_what_select_says(

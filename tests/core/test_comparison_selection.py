@@ -102,7 +102,7 @@ def test_a_candidate_that_is_not_chosen_says_why(tmp_path: Path) -> None:
     ]
     found = select(*runs, metric="match")
     assert found.decision.candidate == runs[2].name
-    assert "Keep a, not b. match: better" in printed(found)
+    assert "b should not replace a. match: better" in printed(found)
     assert "keep: safe is worse: 100.0% → 60.0%" in printed(found)
 
 

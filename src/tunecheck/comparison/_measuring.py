@@ -335,14 +335,16 @@ def decide(
     verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
     if verdict is not None:
         return verdict, ""
+    edge = ""
+    if difference.excludes_zero:
+        edge = ALONE if p_value < _alpha(difference) else AT_THE_EDGE
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
     if _units(difference) < FEWEST:
         return "too little data", units
     if _too_coarse(verdicts, difference, smallest, bounds):
-        return "too little data", f"with {units}, {_detectable(smallest, verdicts=verdicts)}"
-    if not difference.excludes_zero:
-        return "no difference shown", ""
-    return "no difference shown", ALONE if p_value < _alpha(difference) else AT_THE_EDGE
+        too_few = f"with {units}, {_detectable(smallest, verdicts=verdicts)}"
+        return "too little data", f"{too_few}; {edge}" if edge else too_few
+    return "no difference shown", edge
 
 
 def _units(difference: Estimate) -> int:

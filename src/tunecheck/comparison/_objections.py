@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from statistics import median
 from typing import NamedTuple
 
@@ -403,8 +404,10 @@ class _Evidence:
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == "too little data":
+            needed = rows_for_verdict(self.metric, self._sides.bounds)
+            enough = f", which needs about {needed:,} rows" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
-            yield Objection("few_rows", f"{plural(units, what)} {verb} too few for a verdict", "undecided")
+            yield Objection("few_rows", f"{plural(units, what)} {verb} too few for a verdict{enough}", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
@@ -435,13 +438,23 @@ class _Evidence:
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:
-                return "mend how the endpoints are served (`tunecheck check ENDPOINT`), then evaluate again"
+                checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(self._endpoints())]
+                by = f" ({', '.join(checks)})" if checks else ""
+                return f"mend how the endpoints are served{by}, then evaluate again"
             return f"get a verdict for every row of {new}, then compare again"
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guarded.items() if result == "open")
             rows = rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
+
+    def _endpoints(self) -> Iterator[str]:
+        """Yield the name of each run's endpoint, if the run records one."""
+        for table in (self.pair.base, self.pair.new):
+            run = table.opened.run
+            target = None if run is None else run.manifest().target
+            if target and {"kind", "name"} <= target.keys():
+                yield str(target["name"])
 
     def _rows_needed(self) -> int | None:
         """Estimate how many rows would decide; None if no number of rows would.

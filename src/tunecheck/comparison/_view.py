@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
@@ -84,7 +85,8 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     `rows` is the most rows shown from each list.
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
-    checks = [_check(against.decision) for against in comparison.against]
+    decided = _decided(comparison)
+    checks = [_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
     if details:
         return View(title, [*_detailed_parts(comparison, rows)], notes, checks)
@@ -100,9 +102,9 @@ def _decided(comparison: Comparison) -> RunComparison:
     return next(each for each in comparison.against if (each.new.id, each.decision.difference) == about)
 
 
-def _check(decision: Decision) -> Check:
+def _check(decision: Decision, *, chosen: bool) -> Check:
     """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
-    text = "\n".join(line for line, _ in decision_lines(decision))
+    text = "\n".join(line for line, _ in decision_lines(decision, chosen=chosen))
     ended = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
     return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, ended)  # type: ignore[arg-type]
 
@@ -119,7 +121,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     primary = decided.metrics[decided.part_metric]
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
-    hints = ["--details shows all metrics, slices, causes and rows"]
+    hints = ["--details shows each metric, slices, more causes and, with --rows N, more rows"]
     verdicts = Counter(metric.verdict for metric in decided.tested if not metric.primary)
     if verdicts:
         others = plural(verdicts.total(), "other metric")
@@ -329,7 +331,9 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
     yield Text([(_name(metric.name, "strong"), Words(f": {counts}", "strong"))])
     for name, style in _LISTS.items():
         if most and getattr(metric, name):
-            yield _row_list(metric, name, style, most, _MOST_FAULTS, _LONGEST_REASON)
+            total = metric.totals.get(name, 0)
+            below = Words(f"  and {total - most:,} more: --rows {total}", "dim") if total > most else ""
+            yield replace(_row_list(metric, name, style, most, _MOST_FAULTS, _LONGEST_REASON), below=below)
 
 
 def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most_faults: int, longest: int) -> Table:
@@ -378,15 +382,18 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
     title = f", row by row over {len(found.runs)} runs: {', '.join(counts)}"
     cells: list[Sequence[Sentence]] = []
     for outcome, style in _OVER_RUNS.items():
-        rows = [row for row in found.rows if row.outcome == outcome][:most]
+        rows = [row for row in found.rows if row.outcome == outcome]
+        if not (rows and most):
+            continue
         since = ""
         if outcome == "broken":
             since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
-        if rows:
-            cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
-        for row in rows:
+        cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
+        for row in rows[:most]:
             marks = "".join(_MARKS.get(share, "~") for share in row.passed)
             cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
+        if len(rows) > most:
+            cells.append((f"    and {found.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
     return Table(("", ""), cells, "ll", (_name(found.metric, "strong"), Words(title, "strong")))
 
 
@@ -424,7 +431,7 @@ def _failure_notes(against: RunComparison) -> Iterator[str]:
     for metric in against.tested:
         base, new = metric.base_rows.errors, metric.new_rows.errors
         if metric.evaluator not in evaluators and (base or new):
-            yield f"{metric.evaluator}: errors in {base:,} rows of the base, {new:,} of the new run"
+            yield f"{metric.evaluator}: errors in {plural(base, 'row')} of the base, {new:,} of the new run"
         evaluators.add(metric.evaluator)
         counts = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
         excluded = [f"{plural(count, 'row')} with a figure only in {run}" for count, run in counts if count]
@@ -474,8 +481,9 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
 
 def _with_objection(decision: Decision) -> str:
     """Return a decision in one line, with its strongest objection if it has an effect."""
-    (answer, _), (objection, effect), *_ = decision_lines(decision, 1)
-    return answer if effect == "none" else f"{answer}; {objection.removeprefix('- ')}"
+    (answer, _), *_ = decision_lines(decision, chosen=False)
+    effective = [each for each in decision.objections if each.effect != "none"]
+    return f"{answer}; {effective[0].effect}: {effective[0].text}" if effective else answer
 
 
 def _ranking_table(selection: Selection) -> Table:
@@ -498,5 +506,7 @@ def _ranking_table(selection: Selection) -> Table:
     if not several:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]
-    below = "The intervals hold for all runs at once. They end at ±0.0 if a run is shown to be ahead or behind."
+    below = (
+        "The intervals hold for all runs at once. If one ends at ±0.0, its run is shown to be the best, or not to be."
+    )
     return Table(heads, rows, "lrrl", below=Words(below, "dim"))

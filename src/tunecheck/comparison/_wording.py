@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 
-ALONE = "shown if it were the only test; among all of them it can be chance"
+ALONE = "a single test would show a difference, but among several tests it can be chance"
 """The remark on a difference that is not significant after the correction for several tests."""
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -168,25 +168,31 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
     return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
 
 
-def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tuple[str, Choice | Effect]]:
-    """Yield each line with its choice or effect: the answer, the objections (at most `most`), and the next step."""
-    yield f"{head_of(decision)}. {'; '.join(decision.because)}", decision.decision
+def decision_lines(
+    decision: Decision, most: int | None = None, *, chosen: bool = True
+) -> Iterator[tuple[str, Choice | Effect]]:
+    """Yield each line with its choice or effect: the answer, the objections (at most `most`), and the next step.
+
+    `chosen` is False for a decision among several that is not the one to act on.
+    """
+    yield f"{head_of(decision, chosen=chosen)}. {'; '.join(decision.because)}", decision.decision
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
     left = 0 if most is None else len(decision.objections) - most
     if left > 0:
         yield f"- and {plural(left, 'more objection')}", "none"
-    if not decision.objections:
+    if chosen and decision.decision == "ship" and not decision.objections:
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
     if decision.next is not None:
         yield f"Next: {decision.next}", "none"
 
 
-def head_of(decision: Decision) -> str:
-    """Say what to do: `Keep a, not b`."""
+def head_of(decision: Decision, *, chosen: bool = True) -> str:
+    """Say what to do, as `Keep a, not b`; of a decision that is not the `chosen` one, say what it found."""
     names = short_names([decision.candidate, decision.base])
-    return _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
+    heads = _CHOICES if chosen else _OTHER_CHOICES
+    return heads[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
 
 
 _CHOICES = MappingProxyType(
@@ -197,6 +203,11 @@ _CHOICES = MappingProxyType(
         "invalid": "Invalid: {new} and {base} were not measured alike",
     }
 )
+_OTHER_CHOICES = _CHOICES | {
+    "ship": "{new} could replace {base}, too, but was not chosen",
+    "keep": "{new} should not replace {base}",
+    "undecided": "Undecided whether {new} should replace {base}",
+}
 
 
 def needed_text(pairs: int, rows: int | None) -> str:

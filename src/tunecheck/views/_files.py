@@ -14,7 +14,8 @@ from tunecheck._messages import clean, without_log_commands
 from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
-_OWN_DASH = re.compile(r"\A((?:[^\w\s-]+ )?)(?:- )?")  # a mark, then the dash of a list in plain text
+# A mark, the start of bold text, then the dash of a list in plain text.
+_OWN_DASH = re.compile(r"\A((?:[^\w\s*-]+ )?(?:\*\*)?)(?:- )?")
 _TICKS = re.compile(r"`+")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|@&~])")
 _LONGEST = 2_000

@@ -326,7 +326,7 @@ def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
     """Return a table of gates: the verdict after the `run`'s name, then what was required and what was found."""
     rows = []
     for outcome in outcomes:
-        remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""
+        remark = f" ({clean(outcome.remark, 2_000)})" if outcome.remark else ""
         gate = Words(clean(outcome.gate, 100), foreign=True)
         verdict, style = _VERDICTS[outcome.end]
         found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
