@@ -69,7 +69,7 @@ def server(name: str, folder: Path) -> str:
     return f"sh -c 'cp -r {folder}/found/. . && exec {program} {{folder}}'"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("name", ["time", "memory", "filesystem"])
 def test_a_public_server_becomes_a_service_a_test_set_and_a_score(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
