@@ -423,7 +423,8 @@ def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) ->
     with looking_at(browser, three_runs) as looked:
         assert looked.texts(".decision h3") == ["Undecided: keep ck1 for now, not ck3"]
         assert looked.texts(".decision p")[0].startswith("calls: too little data")
-        assert "undecided: 6 rows are too few for a verdict, which needs about 112 rows" in looked.texts(".decision li")
+        few = "undecided: 6 rows are too few for a verdict, which needs about "
+        assert any(line.startswith(few) for line in looked.texts(".decision li"))
         assert looked.texts(".forest .label")[0] == "ck3 candidate"
         axis = "calls: difference from the best other run, points (95% intervals, simultaneous)"
         assert looked.texts(".forest figcaption")[0] == axis
