@@ -555,7 +555,7 @@ class RepeatedDataset(Dataset):
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
-            raise ConfigurationError(f"repeat adds a column {taken[0]!r}, so rename that of the data")
+            raise ConfigurationError(f"repeat adds the column {taken[0]!r}, so rename that of the data")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 

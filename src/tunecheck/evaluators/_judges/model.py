@@ -149,5 +149,5 @@ def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
 
 def _secret(text: str) -> Secret:
     if not text.isascii() or not text.isprintable():
-        raise ConfigurationError("model_config: the api_key or a secret header has characters that no header can have")
+        raise ConfigurationError("model_config: api_key or a secret header has characters that a header cannot contain")
     return Secret(text)
