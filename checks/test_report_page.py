@@ -142,8 +142,10 @@ def test_what_one_looks_at_stands_in_the_address(browser: Browser, report: str) 
     with looking_at(browser, report) as looked:
         looked.choose("calls", "f")
         looked.page.get_by_role("searchbox").fill("question")
-        looked.page.locator("table.rows thead").get_by_role("button", name="row").click()
-        looked.page.locator("table.rows thead").get_by_role("button", name="row").click()
+        looked.page.wait_for_url("**find=question**")  # the search waits for a pause
+        for order in ("ascending", "descending"):
+            looked.page.locator("table.rows thead").get_by_role("button", name="row").click()
+            looked.page.locator(f"table.rows th[aria-sort={order}]").wait_for()
         looked.page.locator(".columns summary").click()
         looked.page.get_by_role("checkbox", name="length").uncheck()
         ids, address = looked.ids(), looked.address()
