@@ -207,7 +207,7 @@ class _MlflowUpload(RunUpload):
         self._log_parameters()
         self._log_metrics()
         self._call(DATASET, self._log_dataset)
-        store = self._call(STORE, self._file_store)
+        store = self._file_store()
         for unsent in self._unsent():
             self._call(UploadStep(f"upload {unsent.name}"), store.log_artifact, str(unsent.path))
             self._note_sent(unsent)
@@ -238,13 +238,13 @@ class _MlflowUpload(RunUpload):
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
         from mlflow.store.artifact.http_artifact_repo import HttpArtifactRepository
 
-        uri = str(self._client.get_run(self._run_id).info.artifact_uri)
-        parts = urlsplit(uri)
-        if parts.scheme == "mlflow-artifacts" and parts.netloc in ("", urlsplit(self._uri).netloc):
-            return HttpArtifactRepository(f"{self._uri}{_PROXY}{parts.path}")
-        is_local = parts.scheme in ("", "file") and is_loopback(str(urlsplit(self._uri).hostname))
-        if is_local or parts.scheme in _CLOUD_STORES:
-            return get_artifact_repository(uri)
+        uri = str(self._call(STORE, self._client.get_run, self._run_id).info.artifact_uri)
+        store, server = urlsplit(uri), urlsplit(self._uri)
+        if store.scheme == "mlflow-artifacts" and store.netloc in ("", server.netloc):
+            return HttpArtifactRepository(f"{self._uri}{_PROXY}{store.path}")
+        is_local = store.scheme in ("", "file") and is_loopback(str(server.hostname))
+        if is_local or store.scheme in _CLOUD_STORES:
+            return self._call(STORE, get_artifact_repository, uri)
         raise UploadError(STORE, f"the server keeps files at {clean(uri, 200)}: start it with --serve-artifacts")
 
     def _experiment_id(self) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
@@ -22,7 +22,7 @@ from tunecheck.cli._console import progress_bar
 from tunecheck.cli._options import DEFAULT_RESULTS, CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.pipeline._finished_rows import read_failures
-from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run
+from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run, recorded_values
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
@@ -171,8 +171,7 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
             f"run {run_id} was not started by `tunecheck {kind.command}`: "
             f"go on with `tunecheck {recorded_command} --resume {run_id}`"
         )
-    key = COMMAND_KEYS.get(recorded_command)
-    values = command[key] if key is not None and isinstance(command, dict) else command
+    values = recorded_values(object_or_empty(command))
     kept = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
     return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 

@@ -249,16 +249,10 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
     best = _best(runs, against) if len(against) > 1 else None
-    decided = choose(against)
     found = Comparison(
         base=tables[0].info,
-        decision=decided if best is None else best.decision,
-        against=[
-            replace(each, metrics=with_changed_rows(each.metrics, pair))
-            if settings.lists_of_all or each.decision is decided
-            else each
-            for each, pair in zip(against, pairs, strict=True)
-        ],
+        decision=choose(against) if best is None else best.decision,
+        against=against,
         history=_history(against, runs),
         best=best,
         confidence=settings.confidence,
@@ -266,7 +260,11 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
         cluster=settings.cluster,
         simulated=any(table.info.simulated for table in tables),
     )
-    return Compared(found, pairs)
+    decided = found.decided
+    for place, pair in enumerate(pairs):
+        if settings.lists_of_all or against[place] is decided:
+            against[place] = replace(against[place], metrics=with_changed_rows(against[place].metrics, pair))
+    return Compared(replace(found, against=against), pairs)
 
 
 def _against_base(runs: Runs) -> list[RunComparison]:

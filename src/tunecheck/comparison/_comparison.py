@@ -379,6 +379,12 @@ class Comparison(Result):
         return self.against[-1].new
 
     @property
+    def decided(self) -> RunComparison:
+        """The comparison of the run that the decision is about."""
+        about = self.decision.candidate, self.decision.difference
+        return next(each for each in self.against if (each.new.id, each.decision.difference) == about)
+
+    @property
     def runs(self) -> list[RunInfo]:
         """The base and all runs, in order."""
         return [self.base, *(each.new for each in self.against)]

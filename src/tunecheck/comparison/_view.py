@@ -85,7 +85,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     `rows` is the most rows shown from each list.
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
-    decided = _decided(comparison)
+    decided = comparison.decided
     checks = [_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
     if details:
@@ -93,13 +93,6 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     if len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
     return View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
-
-
-def _decided(comparison: Comparison) -> RunComparison:
-    """Return the comparison of the run that the decision is about."""
-    decision = comparison.decision
-    about = decision.candidate, decision.difference
-    return next(each for each in comparison.against if (each.new.id, each.decision.difference) == about)
 
 
 def _check(decision: Decision, *, chosen: bool) -> Check:
@@ -111,7 +104,7 @@ def _check(decision: Decision, *, chosen: bool) -> Check:
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     """Yield a page of about 30 lines: the decision, all runs, the causes that grew, and the first regressed rows."""
-    decided = _decided(comparison)
+    decided = comparison.decided
     yield _runs_table(comparison)
     yield Text([*_warnings(comparison), *_decision(comparison.decision, _BRIEF_OBJECTIONS)])
     yield from _charts(decided, comparison)
@@ -133,7 +126,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
 
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
-    decided, best = _decided(comparison), comparison.best
+    decided, best = comparison.decided, comparison.best
     yield _runs_table(comparison)
     yield Text([*_warnings(comparison), *_decision(comparison.decision)])
     yield from _charts(decided, comparison)
@@ -402,7 +395,7 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """Yield notes on rows that are in no figure, and on the runs."""
-    against = _decided(comparison)
+    against = comparison.decided
     pairs = against.pairs
     # A run that stopped early lacks most rows of its base: that says nothing.
     only_in_base = () if against.new.stopped is not None else pairs.only_in_base

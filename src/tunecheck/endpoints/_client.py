@@ -231,7 +231,7 @@ class Client:
                 failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
                 if failed.cause == "unknown_model":
                     failed = _with(failed, await self.offered_models() or "check the name of the model or deployment")
-                if outcome.refused or (failed.cause == "unreachable" and not live.answered):
+                if outcome.refused:
                     live.refused(failed)
                 else:
                     live.refusals = 0  # the service accepted the credentials
@@ -252,7 +252,8 @@ class Client:
             error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
             error.cause = None if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
-            return CallFailure(error, retry, usage=Usage() if failed.sent else None)
+            never_reached = not failed.sent and not live.answered
+            return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> Exchange[A] | CallFailure:

@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
-from tunecheck.runs._store import is_remote
+from tunecheck.runs._store import RESULTS_DIR as RESULTS_DIR, is_remote
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._plan import Plan
 
 RunLike: TypeAlias = "str | PathLike[str]"
-
-RESULTS_DIR = "eval_results"
-"""Default folder of run folders."""
 
 MOST_TRIALS = 1_000
 """The largest value of `repeat` and `--repeat`."""

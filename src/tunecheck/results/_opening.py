@@ -13,13 +13,13 @@ import msgspec
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import CallsRead, RunFile
-from tunecheck._json import rare_collections
+from tunecheck._json import object_or_empty, rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
 from tunecheck.results._table import AskedRows, AzureFile, GivenRows, OpenedRun, ResultsFile, RunInfo, RunTable
 from tunecheck.runs._manifest import changed_since
-from tunecheck.runs._store import COMMAND_KEYS, Run, command_of, find_run
+from tunecheck.runs._store import Run, find_run, recorded_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,7 @@ def _run_folder(run: Run) -> OpenedRun:
 
 def _limit_note(run: Run, manifest: RunFile) -> str | None:
     """Return a note if `--limit` left out rows, because the run may be the newest of a name by mistake; else None."""
-    own = manifest.command.get(COMMAND_KEYS.get(command_of(manifest.command) or "", ""))
-    limit = (own if isinstance(own, Mapping) else manifest.command).get("limit")
+    limit = object_or_empty(recorded_values(manifest.command)).get("limit")
     if limit is None:
         return None
     return f"{run.id} has only the first rows of its data (--limit {limit}): to use all, give the id of another run"

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 Manifest = dict[str, JSON]
 
+RESULTS_DIR = "eval_results"
+"""Default folder of run folders."""
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that a file system may refuse in the name of a run's folder."""
 
@@ -180,7 +183,7 @@ class Run:
         with contextlib.suppress(ConfigurationError):
             if command := command_of(self.manifest().command):
                 folder = self.folder.parent
-                place = [] if folder.resolve() == Path("eval_results").resolve() else ["--results-dir", str(folder)]
+                place = [] if folder.resolve() == Path(RESULTS_DIR).resolve() else ["--results-dir", str(folder)]
                 words = ["tunecheck", *command.split(), *words, *place]
         return command_line(words)
 
@@ -328,6 +331,12 @@ def command_of(recorded: JSON) -> str | None:
     if not isinstance(recorded, dict) or not recorded:
         return None
     return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
+
+
+def recorded_values(command: dict[str, JSON]) -> JSON:
+    """Return the options that a manifest's `command` records, by name."""
+    key = COMMAND_KEYS.get(command_of(command) or "")
+    return command if key is None else command[key]
 
 
 def stopped_text(decision: EarlyStop | None) -> str:

@@ -14,7 +14,7 @@ from tunecheck._messages import clean, without_log_commands
 from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
-# A mark, the start of bold text, then the dash of a list in plain text.
+# The beginning of a Markdown line: a mark, `**` and the dash of a list; the dash is dropped, because one is written.
 _OWN_DASH = re.compile(r"\A((?:[^\w\s*-]+ )?(?:\*\*)?)(?:- )?")
 _TICKS = re.compile(r"`+")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|@&~])")

@@ -37,7 +37,7 @@ _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
     b".env\n.env.*\n*.env\n*.pem\n*.key\n*.pfx\nid_rsa*\nid_ed25519*\n.netrc\n.pypirc\n"
 )
-"""Folders and files with secrets that are not copied into the job."""
+"""Patterns of what is not copied into the job: folders that it does not need, and files that may hold secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)

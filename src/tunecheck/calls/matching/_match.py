@@ -268,8 +268,8 @@ _CLOSE_NAME = 80.0
 """Function names with this similarity (rapidfuzz's ratio, ignoring case) count as one misspelt name."""
 
 _ABSENT = 1_000  # cost of an argument that is missing on one side
-_WRONG = 900  # cost of a wrong value; similar texts cost less, down to half of an absent argument
-_CLOSE = 400
+_WRONG = 900  # cost of a wrong value
+_CLOSE = 400  # what the most similar texts cost less, so that they cost half as much as an absent argument
 
 
 @dataclass(slots=True)
