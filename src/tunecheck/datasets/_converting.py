@@ -57,13 +57,13 @@ def convert(
     """
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
-    if not overwrite and (there := [name for name in form.files if Path(name).exists()]):
-        raise ConfigurationError(f"{there[0]} exists: rename the grader, or pass --overwrite (overwrite=True)")
+    if not overwrite and (existing := [name for name in form.files if Path(name).exists()]):
+        raise ConfigurationError(f"{existing[0]} exists: rename the grader, or pass --overwrite (overwrite=True)")
     report = ConversionReport(source, out, sidecar_path(out))
     with raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary:
-            _write(report, form, temporary)
+            _write_rows(report, form, temporary)
             _write_sidecar(report, form, overwrite=overwrite_defaults)
             for name, text in form.files.items():
                 Path(name).parent.mkdir(exist_ok=True)
@@ -85,21 +85,21 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
         raise ConfigurationError(f"{out} exists: choose another name, or pass --overwrite (overwrite=True)")
 
 
-def _write(report: ConversionReport, form: Form, path: Path) -> None:
-    """Write the rows of all conversations to `path`, and count them and the unreadable ones in the report.
+def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
+    """Write the rows of all conversations to `path`; count rows, calls and unreadable conversations in the report.
 
     Raises:
         DataError: there are no conversations, or none can be converted.
     """
     with path.open("wb") as file:
-        for number, raw in _conversations(report.source):
+        for number, conversation in _conversations(report.source):
             report.conversations += 1
             try:
-                if isinstance(raw, ConversationError):
-                    raise raw
-                if not isinstance(raw, dict):
-                    raise ConversationError(f"a conversation must be an object, not {kind(raw)}")
-                rows = form.rows(raw, number)
+                if isinstance(conversation, ConversationError):
+                    raise conversation
+                if not isinstance(conversation, dict):
+                    raise ConversationError(f"a conversation must be an object, not {kind(conversation)}")
+                rows = form.rows(conversation, number)
                 lines = [dumps_line(row) for row in rows]
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 report.unreadable.append(UnreadableConversation(number, str(error)))
@@ -107,8 +107,8 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
             file.writelines(lines)
             report.rows += len(rows)
             answers = [row.get("answer") for row in rows]
-            uses = [answer["tool_uses"] for answer in answers if isinstance(answer, dict)]
-            counts = [len(calls) for calls in uses if isinstance(calls, list) and calls]
+            answer_calls = [answer["tool_uses"] for answer in answers if isinstance(answer, dict)]
+            counts = [len(calls) for calls in answer_calls if isinstance(calls, list) and calls]
             report.call_rows += len(counts)
             report.calls += sum(counts)
     if not report.conversations:
@@ -117,18 +117,18 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
         first = report.unreadable[0]
         raise DataError(
             f"{report.source}: none of {report.conversations} conversations can be converted; "
-            f"number {first.number}: {first.reason}{_hint(report.source, form)}"
+            f"number {first.number}: {first.reason}{_other_form_hint(report.source, form)}"
         )
 
 
-def _hint(path: Path, form: Form) -> str:
-    """Return advice for an error message if the file seems to be of another training form; else an empty text."""
+def _other_form_hint(path: Path, form: Form) -> str:
+    """Return advice for an error message if the file seems to have another training form; else an empty text."""
     other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
     return f"; it is {other.words}: datasets convert --from {other.name}" if other not in (None, form) else ""
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Yield each conversation of the file with its number from 1; for a line that is not JSON, yield the error instead.
+    """Yield each conversation of the file with its number from 1, or an error for a line that is not JSON.
 
     In JSON Lines, the number is that of the line.
     """
@@ -151,10 +151,10 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
 def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:
     """Write the form's defaults to the result's YAML file.
 
-    An existing file with other content is kept, unless `overwrite` is set, and the report says so.
+    Unless `overwrite` is set, keep an existing file with other content and set `sidecar_kept` in the report.
     """
-    what = "an assistant's turn" if form.unit == "conversation" else f"an {form.unit}"
-    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row {what}.")
+    unit = "an assistant's turn" if form.unit == "conversation" else f"an {form.unit}"
+    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row {unit}.")
     path = report.sidecar
     if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True

@@ -31,7 +31,7 @@ class ListSource(Source):
         """Yield a copy of each dict with its number from 1; add its content to the digest."""
         for number, row in enumerate(self._rows, 1):
             record = copy_row(self, row, number)
-            _feed(digest, record)
+            _add_to_digest(digest, record)
             yield number, record
 
 
@@ -43,22 +43,25 @@ class StreamSource(Source):
     rereadable = False
 
     def __init__(self, rows: Iterable[object], name: str | None = None) -> None:
-        """Take the iterable without reading it; `name` replaces the name in messages."""
+        """Take the iterable without reading it; `name` replaces the source's name and label."""
         self._rows = iter(rows)
-        self._number = 0
-        self._given = False
-        self._ahead: list[tuple[int, Record]] = []
+        self._last_number = 0
+        self._is_read = False
+        self._peeked: list[tuple[int, Record]] = []
         if name is not None:
             self.name = self.label = name
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
-        """Return up to `count` next records with their numbers; `records` will yield them again."""
-        while len(self._ahead) < count:
-            first = next(self._fresh(), None)
-            if first is None:
+        """Read ahead to `count` records or the end; return the records with their numbers.
+
+        `records` yields them again.
+        """
+        while len(self._peeked) < count:
+            numbered = next(self._remaining(), None)
+            if numbered is None:
                 break
-            self._ahead.append(first)
-        return self._ahead
+            self._peeked.append(numbered)
+        return self._peeked
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
         """Yield every record in order with its number.
@@ -66,23 +69,23 @@ class StreamSource(Source):
         Raises:
             DataError: the iterable is read a second time, or reading it fails.
         """
-        if self._given:
+        if self._is_read:
             self.refuse("can be read only once; give a list or a file to read it again")
-        self._given = True
-        ahead, self._ahead = self._ahead, []
-        return chain(ahead, self._fresh())
+        self._is_read = True
+        peeked, self._peeked = self._peeked, []
+        return chain(peeked, self._remaining())
 
-    def _fresh(self) -> Iterator[tuple[int, Record]]:
-        """Yield the remaining records from the iterable; an error in the user's code becomes a DataError."""
+    def _remaining(self) -> Iterator[tuple[int, Record]]:
+        """Yield the records that are not read yet; raise DataError if the user's code raises an exception."""
         while True:
             try:
                 row = next(self._rows)
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
-                self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._number + 1)
-            self._number += 1
-            yield self._number, copy_row(self, row, self._number)
+                self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._last_number + 1)
+            self._last_number += 1
+            yield self._last_number, copy_row(self, row, self._last_number)
 
 
 class FrameSource(Source):
@@ -108,16 +111,16 @@ class FrameSource(Source):
         number = 0
         for start in range(0, len(self._frame), _FRAME_ROWS):
             block = self._frame.iloc[start : start + _FRAME_ROWS]
-            columns = [[to_json(value) for value in block.iloc[:, at].tolist()] for at in range(len(names))]
+            columns = [[to_json(value) for value in block.iloc[:, place].tolist()] for place in range(len(names))]
             for values in zip(*columns, strict=True):
                 number += 1
                 record: Record = dict(zip(names, values, strict=True))
-                _feed(digest, record)
+                _add_to_digest(digest, record)
                 yield number, record
 
 
 def copy_row(source: Source, row: object, number: int) -> Record:
-    """Return a copy of a row that the user gave as a dict; `number` is its number in errors.
+    """Return a copy of a user's row; `number` is the row's number in errors.
 
     Raises:
         DataError: the row is not a dict, or a column's name is not text.
@@ -125,18 +128,18 @@ def copy_row(source: Source, row: object, number: int) -> Record:
     if not isinstance(row, Mapping):
         source.refuse(f"must be a dict of columns, not a {type(row).__name__}", number)
     record: Record = dict(row)
-    if record and set(map(type, record)) != _TEXT:
+    if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
         for key in record:
             if not isinstance(key, str):
                 source.refuse(f"the column name {key!r} is not text; use text names", number)
     return record
 
 
-def _feed(digest: Digest | None, record: Record) -> None:
-    """Add a record to the digest, if there is one; a record without a JSON form leaves the source without a digest."""
+def _add_to_digest(digest: Digest | None, record: Record) -> None:
+    """Add a record to the digest, if any; a record without a JSON form makes the digest's result None."""
     if digest is None:
         return
     try:
         digest.update(canonical(record) + b"\n")
-    except TypeError:  # the row is kept, but the source has no digest
+    except TypeError:
         digest.update(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
@@ -41,40 +41,42 @@ class Judging:
             refuse(f"final_state_only must be true or false, not {kind(final)}")
         if isinstance(free, str) and free != _READ_ONLY:
             refuse(f"free_calls must be {_READ_ONLY!r} or a list of functions' names, not {free[:60]!r}")
-        reads = free == _READ_ONLY
+        reads_are_free = free == _READ_ONLY
         return cls(
-            free=frozenset(_texts(row, "free_calls")) if not reads else frozenset(),
-            reads_are_free=reads,
+            free=frozenset() if reads_are_free else frozenset(_texts(row, "free_calls")),
+            reads_are_free=reads_are_free,
             final_state_only=final is True,
-            alternatives=tuple(_truth(each, at, turns) for at, each in enumerate(_list(row, JUDGING_COLUMNS[2]))),
+            alternatives=tuple(_alternatives(row, turns)),
             ignored=tuple(_texts(row, "ignored_state")),
         )
 
     def ignores(self, path: str) -> bool:
-        """Return True if the row's settings exclude this place in the state, or one that contains it, from the
-        comparison.
-        """
-        return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)
+        """Return True if `ignored` has this path in the state, or the path of an object or list around it."""
+        return any(path == outer or path.startswith((f"{outer}.", f"{outer}[")) for outer in self.ignored)
 
 
 def _list(row: Mapping[str, object], column: str) -> list[JSON]:
+    """Return the list in a column, an empty one for None; raise UnusableRowError for a value of another type."""
     value = row.get(column)
     return [] if value is None else as_list(value, column)
 
 
 def _texts(row: Mapping[str, object], column: str) -> list[str]:
-    return [as_text(each, f"{column}[{at}]") for at, each in enumerate(_list(row, column))]
+    """Return the list of texts in a column, an empty one for None; raise UnusableRowError for any other value."""
+    return [as_text(item, f"{column}[{index}]") for index, item in enumerate(_list(row, column))]
 
 
-def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
-    """Return one alternative ground truth: a list of calls for each turn. `at` is its index, for the message.
+def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[JSON]]]:
+    """Yield each alternative ground truth of a row: a list of calls for each turn.
 
     Raises:
-        UnusableRowError: it has another form, or another number of turns than the ground truth.
+        UnusableRowError: a ground truth has another form, or not as many `turns` as the row's main one.
     """
-    name = f"{JUDGING_COLUMNS[2]}[{at}]"
-    truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
-    return truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
+    column = "alternative_ground_truths"
+    for index, value in enumerate(_list(row, column)):
+        name = f"{column}[{index}]"
+        truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
+        yield truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
 
 
 def may_be_left_out(options: JSON) -> bool:

@@ -36,7 +36,7 @@ MAX_ERROR = 1_000
 
 
 class Digest:
-    """The SHA-256 of a source, updated while it is read; None if a part has no stable bytes."""
+    """The SHA-256 of a source, updated while the source is read."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -50,6 +50,7 @@ class Digest:
             self._hash.update(part)
 
     def result(self) -> str | None:
+        """Return the hash as hex digits; None if a part has no stable bytes."""
         return self._hash.hexdigest() if self._stable else None
 
 
@@ -79,15 +80,15 @@ class Source(ABC):
         """Yield the records like `records`; values of columns other than `id_column` may be left unparsed."""
         return self.records(digest)
 
-    def refuse(self, what: str, number: int | None = None, column: int | None = None) -> NoReturn:
-        """Raise a DataError that names this source, the record `number`, and the column (character) in it."""
+    def refuse(self, problem: str, number: int | None = None, column: int | None = None) -> NoReturn:
+        """Raise a DataError that names this source, the record `number`, and the character `column` (from 1) in it."""
         where = self.label if number is None else f"{self.label}, {self.unit} {number}"
         if column is not None:
             where += f", column {column}"
-        raise DataError(f"{where}: {clean(what, MAX_ERROR)}")
+        raise DataError(f"{where}: {clean(problem, MAX_ERROR)}")
 
     def state(self) -> object:
-        """Return a value that changes when the source changes, without reading it; None if there is none."""
+        """Return a value that changes with the source; None if this kind of source has none. The source is not read."""
         return None
 
 
@@ -139,7 +140,7 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a UTF-8 file without a byte order mark, which only the digest includes.
+        """Yield the bytes of a UTF-8 file in pieces, without its byte order mark. The digest includes the mark.
 
         Raises:
             DataError: the file is UTF-16 or UTF-32.
@@ -157,32 +158,31 @@ class FileSource(Source):
             yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the lines without their line feeds, reading in chunks; an empty last line is skipped.
+        """Yield the lines without their line feeds; skip an empty last line.
 
         Raises:
             DataError: a line is too long for a row.
         """
-        held: list[bytes] = []
-        size = number = 0
+        unfinished: list[bytes] = []  # the pieces of the line that the next chunk continues
+        size, number = 0, 1  # of the unfinished line
         for chunk in self.chunks(digest):
             first, *others = chunk.split(b"\n")
-            held.append(first)
+            unfinished.append(first)
             size += len(first)
             if size > MAX_ROW_BYTES:
-                self.refuse(f"is longer than {MAX_ROW_BYTES >> 20} MiB; one row must stand on each line", number + 1)
+                self.refuse(f"is longer than {MAX_ROW_BYTES >> 20} MiB; one row must stand on each line", number)
             if others:
-                yield b"".join(held)
-                last = others.pop()
-                yield from others
-                number += 1 + len(others)
-                held, size = [last], len(last)
+                yield b"".join(unfinished)
+                yield from others[:-1]
+                number += len(others)
+                unfinished, size = [others[-1]], len(others[-1])
         if size:
-            yield b"".join(held)
+            yield b"".join(unfinished)
 
 
-def excerpt(text: str, at: int, *, width: int = 40) -> str:
-    """Return a short quoted piece of the text around a position, on one line and safe to print."""
-    return ascii(text[max(0, at - width // 2) : at + width // 2])
+def excerpt(text: str, position: int, *, width: int = 40) -> str:
+    """Return the `width` characters of the text around a position, quoted, on one line and safe to print."""
+    return ascii(text[max(0, position - width // 2) : position + width // 2])
 
 
 # -- JSON
@@ -193,8 +193,8 @@ _BLANK = b" \t\r\n"
 def json_source(path: Path) -> FileSource:
     """Return the reader of a `.json` file: as JSON Lines if it begins with an object, else as one array."""
     array = JsonArraySource(path)
-    start = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
-    return JsonLinesSource(path) if start.startswith(b"{") else array
+    beginning = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
+    return JsonLinesSource(path) if beginning.startswith(b"{") else array
 
 
 _ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
@@ -211,21 +211,21 @@ class JsonLinesSource(FileSource):
     unit = "line"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        return self._read(loads, digest)
+        return self._parse_lines(loads, digest)
 
     def heads(self, digest: Digest | None = None, *, id_column: str = "id") -> Iterator[tuple[int, Record]]:
         """Yield the records like `records`, but parse only their ids, which is faster."""
-        return self._read(lambda line: loads_part(line, (id_column,)), digest)
+        return self._parse_lines(lambda line: loads_part(line, (id_column,)), digest)
 
-    def _read(self, read: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:
-        """Yield the object on each line, parsed by `read`, with its line number; skip blank lines.
+    def _parse_lines(self, parse: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:
+        """Yield the object on each line with the line's number from 1; skip blank lines.
 
         Raises:
             DataError: a line is not one object.
         """
         for number, line in enumerate(self.lines(digest), 1):
             try:
-                value = read(line)
+                value = parse(line)
             except ValueError as error:
                 if not line.strip(_BLANK):
                     continue
@@ -239,19 +239,19 @@ class JsonLinesSource(FileSource):
         """Raise DataError for a line that is not JSON, with the most probable cause."""
         if b"\0" in line:
             self.refuse_nul(number)
-        begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
+        container = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
             line.lstrip(_BLANK)[:1]
         )
-        if begun and _ends_early(error):
-            self.refuse(f"holds only the beginning of {begun}", number)
+        if container and _ends_early(error):
+            self.refuse(f"holds only the beginning of {container}", number)
         if isinstance(error, json.JSONDecodeError):
-            what = f"not JSON: {_problem(error)} near {excerpt(error.doc, error.pos)}; each line must be one object"
-            self.refuse(what, number, error.pos + 1)
+            problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
+            self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as encoding:
             self.refuse_encoding(encoding, number)
-        self.refuse(f"{_reason(error)}; each line must be one object of plain JSON", number)
+        self.refuse(f"{_predicate(error)}; each line must be one object of plain JSON", number)
 
 
 class JsonArraySource(FileSource):
@@ -281,18 +281,19 @@ class JsonArraySource(FileSource):
         except json.JSONDecodeError as error:
             near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
             where = f"{self.label}, line {error.lineno}, column {error.colno}"
-            raise DataError(f"{where}: not JSON: {clean(_problem(error) + near, MAX_ERROR)}") from None
+            raise DataError(f"{where}: not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
-            self.refuse(_reason(error))
+            self.refuse(_predicate(error))
 
 
-def _problem(error: json.JSONDecodeError) -> str:
+def _syntax_error(error: json.JSONDecodeError) -> str:
+    """Return the parser's message in lower case, without the words that lead to a position."""
     text = error.msg.removesuffix(" at").removesuffix(" starting")
     return text[:1].lower() + text[1:]
 
 
-def _reason(error: ValueError) -> str:
-    """Return a decoding error as the rest of a sentence about the text."""
+def _predicate(error: ValueError) -> str:
+    """Return a decoding error as the end of a sentence with the file or line as its subject, such as `is nested …`."""
     text = str(error)
     if "digits" in text:
         return "a whole number has more than 4,300 digits"
@@ -316,24 +317,28 @@ def kind(value: object) -> str:
     return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}")
 
 
-def as_list(value: object, what: str) -> list[JSON]:
-    """Return the value if it is a list, else raise UnusableRowError; `what` names the value in the error."""
-    return value if isinstance(value, list) else refuse(f"{what} must be a list, not {_kind(value)}")
+def as_list(value: object, name: str) -> list[JSON]:
+    """Return the value if it is a list, else raise UnusableRowError; `name` is the value's name in the error."""
+    return value if isinstance(value, list) else refuse(f"{name} must be a list, not {_kind_or_missing(value)}")
 
 
-def as_object(value: object, what: str) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else refuse(f"{what} must be an object, not {_kind(value)}")
+def as_object(value: object, name: str) -> dict[str, JSON]:
+    """Return the value if it is a dict, else raise UnusableRowError; `name` is the value's name in the error."""
+    return value if isinstance(value, dict) else refuse(f"{name} must be an object, not {_kind_or_missing(value)}")
 
 
-def as_text(value: object, what: str) -> str:
-    return value if isinstance(value, str) else refuse(f"{what} must be text, not {_kind(value)}")
+def as_text(value: object, name: str) -> str:
+    """Return the value if it is a text, else raise UnusableRowError; `name` is the value's name in the error."""
+    return value if isinstance(value, str) else refuse(f"{name} must be text, not {_kind_or_missing(value)}")
 
 
-def refuse(what: str) -> NoReturn:
-    raise UnusableRowError(what)
+def refuse(problem: str) -> NoReturn:
+    """Raise UnusableRowError with this text."""
+    raise UnusableRowError(problem)
 
 
-def _kind(value: object) -> str:
+def _kind_or_missing(value: object) -> str:
+    """Return the kind of a value in JSON's terms; `missing` for None."""
     return "missing" if value is None else kind(value)
 
 
@@ -434,19 +439,19 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if document.value is None:
         return DatasetDefaults()
     sidecar = read_as(document.value, Sidecar, document.where)
-    given = {key: value for key, value in asdict(sidecar).items() if value is not None}
-    given.pop("description", None)
-    conversation = {key: given.pop(key) for key in CONVERSATION_KEYS if key in given}
+    declared = {key: value for key, value in asdict(sidecar).items() if value is not None}
+    declared.pop("description", None)
+    conversation = {key: declared.pop(key) for key in CONVERSATION_KEYS if key in declared}
     places = {key: document.where("column_mapping", key) for key in sidecar.column_mapping or {}}
-    return DatasetDefaults(**given, conversation=conversation, places=places)
+    return DatasetDefaults(**declared, conversation=conversation, places=places)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
-    """Return defaults as the text of a data file's YAML file; empty ones are left out."""
+    """Return defaults as the text of a data file's YAML file, without empty entries."""
     import yaml
 
-    declared = dataclasses.asdict(defaults)
-    conversation, _ = declared.pop("conversation"), declared.pop("places")
-    given = {"description": description, **declared, **conversation}
-    filled = {key: value for key, value in given.items() if value}
-    return yaml.safe_dump(filled, sort_keys=False, allow_unicode=True, width=120)
+    fields = dataclasses.asdict(defaults)
+    conversation, _ = fields.pop("conversation"), fields.pop("places")
+    entries = {"description": description, **fields, **conversation}
+    declared = {key: value for key, value in entries.items() if value}
+    return yaml.safe_dump(declared, sort_keys=False, allow_unicode=True, width=120)

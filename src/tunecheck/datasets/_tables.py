@@ -40,19 +40,23 @@ class CsvSource(FileSource):
         Raises:
             DataError: the header is unusable, or a row has another number of cells.
         """
-        table = self._table(digest)
-        number, header = next(table, (1, []))
+        rows = self._numbered_rows(digest)
+        number, header = next(rows, (1, []))
         self._check_header(header, number)
         width = len(header)
-        for number, cells in table:
+        for number, cells in rows:
             if len(cells) != width:
                 count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
                 hint = "quote a cell that holds a comma or line break, fill in blank ones"
                 self.refuse(f"has {count}, the header {width}; {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 
-    def _table(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
-        """Yield the cells of each row that is not blank, with the line in which the row starts."""
+    def _numbered_rows(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of each row that is not blank, after the number of the line in which the row starts.
+
+        Raises:
+            DataError: a row is not CSV.
+        """
         # The limit applies to the whole process and cannot be set per reader, so it is only raised.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
         reader = csv.reader(self._text_lines(digest), strict=True)
@@ -83,12 +87,12 @@ class CsvSource(FileSource):
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
             mark = ";" if ";" in header[0] else "tab"
             self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
-        twice = [name for name, count in Counter(header).items() if count > 1]
-        if twice:
-            self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
+        for name, count in Counter(header).items():
+            if count > 1:
+                self.refuse(f"the header has the column {name!r} {count} times; rename one", number)
 
     def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
-        """Raise DataError for a row that is not CSV; `start` and `end` are the row's first and last line."""
+        """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
             self.refuse("a quote that opens in this row is never closed, or its cell is too long", start)
@@ -117,42 +121,42 @@ class ParquetSource(FileSource):
         except ImportError:
             raise MissingExtraError("reading .parquet files", "parquet") from None
         if digest is not None:
-            deque(self.raw_chunks(digest), maxlen=0)
+            deque(self.raw_chunks(digest), maxlen=0)  # reads the whole file, and keeps nothing
         number = 0
         try:
             with parquet.ParquetFile(self.place) as file:
-                self._check(file.schema_arrow)
+                self._check_columns(file.schema_arrow)
                 for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
                     if group.total_byte_size > MAX_ROW_BYTES * group.num_rows:  # before it fills the memory
                         self.refuse(_TOO_LONG)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                    self._check_sizes(batch, number)
+                    self._check_row_sizes(batch, number)
                     names = batch.schema.names
-                    columns = [_values(batch.column(at)) for at in range(len(names))]
+                    columns = [_json_values(batch.column(position)) for position in range(len(names))]
                     for values in zip(*columns, strict=True):
                         number += 1
                         yield number, dict(zip(names, values, strict=True))
         except (pyarrow.ArrowException, OSError) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.refuse(f"is not a Parquet file that can be read: {first}", number + 1 if number else None)
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            self.refuse(f"is not a Parquet file that can be read: {reason}", number + 1 if number else None)
         except (ValueError, OverflowError) as error:
             self.refuse(f"holds a value that cannot be read: {error}", number + 1)
 
-    def _check_sizes(self, batch: pyarrow.RecordBatch, before: int) -> None:
-        """Raise DataError if one of the rows is too long; `before` is the number of rows before the batch."""
-        for at in range(batch.num_rows if batch.nbytes > MAX_ROW_BYTES else 0):
-            if batch.slice(at, 1).nbytes > MAX_ROW_BYTES:
-                self.refuse(_TOO_LONG, before + at + 1)
+    def _check_row_sizes(self, batch: pyarrow.RecordBatch, rows_before: int) -> None:
+        """Raise DataError if a row of the batch is too long; `rows_before` counts the rows before the batch."""
+        for position in range(batch.num_rows if batch.nbytes > MAX_ROW_BYTES else 0):
+            if batch.slice(position, 1).nbytes > MAX_ROW_BYTES:
+                self.refuse(_TOO_LONG, rows_before + position + 1)
 
-    def _check(self, schema: pyarrow.Schema) -> None:
-        """Raise DataError for a file that has a column twice, or a column with bytes at any depth."""
-        twice = [name for name, count in Counter(schema.names).items() if count > 1]
-        if twice:
-            self.refuse(f"has the column {twice[0]!r} more than once; rename one")
+    def _check_columns(self, schema: pyarrow.Schema) -> None:
+        """Raise DataError if two columns have the same name, or a column has bytes at any depth."""
+        for name, count in Counter(schema.names).items():
+            if count > 1:
+                self.refuse(f"has the column {name!r} more than once; rename one")
         for field in schema:
             if _holds_bytes(field.type):
-                what = f"the column {field.name!r} holds bytes"
-                self.refuse(f"{what}, which have no place in JSON; leave it out or store it as text")
+                problem = f"the column {field.name!r} holds bytes"
+                self.refuse(f"{problem}, which have no place in JSON; leave it out or store it as text")
 
 
 def without_nulls(value: JSON) -> JSON:
@@ -165,26 +169,26 @@ def without_nulls(value: JSON) -> JSON:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _values(column: pyarrow.Array) -> list[JSON]:
-    """Return a column's values as JSON; columns of texts, integers and booleans need no conversion."""
+def _json_values(column: pyarrow.Array) -> list[JSON]:
+    """Return a column's values as JSON."""
     import pyarrow.types as types
 
     values: list[JSON] = column.to_pylist()
     kind = column.type
     if types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind):
-        return values
+        return values  # Python's own texts, integers and booleans are JSON values
     return [to_json(value) for value in values]  # type: ignore[misc]
 
 
 def _holds_bytes(kind: pyarrow.DataType) -> bool:
-    """Return whether values of this type contain bytes at any depth."""
+    """Return True if values of this type contain bytes at any depth."""
     import pyarrow.types as types
 
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return True
     if types.is_dictionary(kind):
         return _holds_bytes(kind.value_type)
-    return any(_holds_bytes(kind.field(at).type) for at in range(kind.num_fields))
+    return any(_holds_bytes(kind.field(position).type) for position in range(kind.num_fields))
 
 
 def to_json(value: object) -> object:
@@ -203,11 +207,11 @@ def to_json(value: object) -> object:
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
             return {str(item[0]): to_json(item[1]) for item in value}
         return [to_json(item) for item in value]
-    return _scalar(value)
+    return _object_to_json(value)
 
 
-def _scalar(value: object) -> object:
-    """Return a date, duration, decimal, UUID or missing value as plain JSON; other values as `_numpy` does."""
+def _object_to_json(value: object) -> object:
+    """Return a date, duration, decimal, UUID, numpy value or missing value as plain JSON; other values unchanged."""
     if type(value).__name__ in ("NaTType", "NAType"):
         return None
     if isinstance(value, (date, time)):  # a datetime and a pandas Timestamp are dates, too
@@ -218,10 +222,10 @@ def _scalar(value: object) -> object:
         return format(value, "f") if value.is_finite() else None
     if isinstance(value, UUID):
         return str(value)
-    return _numpy(value)
+    return _numpy_to_json(value)
 
 
-def _numpy(value: object) -> object:
+def _numpy_to_json(value: object) -> object:
     """Return a numpy value as plain JSON: a scalar as its Python value, an array as a list; other values unchanged."""
     shape = getattr(value, "shape", None)
     if type(value).__name__ == "datetime64":

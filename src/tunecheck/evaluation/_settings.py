@@ -33,7 +33,7 @@ MOST_TRIALS = 1_000
 
 
 class RunsElsewhere(Protocol):
-    """Creates the engine of a run on other machines, such as the tasks of a cluster."""
+    """Makes the engine of a run whose rows other machines process, such as the tasks of a cluster."""
 
     def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RunsPlan:
         """Return an engine that processes the rows missing in `cached` and records their results in the journal."""
@@ -170,7 +170,7 @@ class RunSettings:
         self._check_decision()
 
     def _check_numbers(self) -> None:
-        """Check the range of counts, cost and time limits.
+        """Check the ranges of counts, maximum cost and time limits.
 
         Raises:
             ConfigurationError: A value is out of its range; the text names the argument.
@@ -181,15 +181,15 @@ class RunSettings:
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
         if self.repeat > MOST_TRIALS:
             raise ConfigurationError(f"repeat must be at most {MOST_TRIALS:,}, not {self.repeat:,}")
-        most = self.max_cost
-        if most is not None and not (_is_number(most) and 0 <= most < math.inf):
-            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+        cost = self.max_cost
+        if cost is not None and not (_is_number(cost) and 0 <= cost < math.inf):
+            raise ConfigurationError(f"max_cost must be a number of at least 0, not {cost!r}")
         for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
             if not (_is_number(limit) and 0 < limit < math.inf):
                 raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
-        """Check the settings of a run that may stop early, and that other runs have none of them.
+        """Check the settings of `until_decided`; without it, check that none of them is given.
 
         Raises:
             ConfigurationError: A setting is missing, out of its range, or does not go with the others.
@@ -197,9 +197,9 @@ class RunSettings:
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:
             names = "no_worse_than", "better_than", "margin", "decide_on"
-            named = [name for name in names if getattr(self, name) is not None]
-            if named:
-                raise ConfigurationError(f"{named[0]} is for until_decided=True; for complete runs, use compare()")
+            present = [name for name in names if getattr(self, name) is not None]
+            if present:
+                raise ConfigurationError(f"{present[0]} is for until_decided=True; for complete runs, use compare()")
             return
         if (base is None) == (better is None):
             raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
@@ -227,7 +227,7 @@ class RunSettings:
 
     @property
     def question(self) -> Question | None:
-        """The question that the run decides, against its base run; None if the run does not stop early."""
+        """The question that may stop the run early, with the base run; None if the run does not stop early."""
         base = self.no_worse_than if self.better_than is None else self.better_than
         if base is None:
             return None
