@@ -106,7 +106,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     rates on the unlabelled and on the labelled rows: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient
     prediction-powered inference" (2023), arXiv 2311.01453, λ as in their section 6. Their interval needs many labels:
     for a share of 0.05 and 30 labelled rows its 95% interval covers only three times in four. `_score_interval`, used
-    here, covers as often as its confidence says (`checks/test_corrected_simulation.py`).
+    here, covers as often as its confidence says (`benchmarks/corrected_coverage.py`).
 
     Args:
         passed: number of rows without a label that the judge passes; may be fractional.
