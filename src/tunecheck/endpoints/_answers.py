@@ -72,9 +72,9 @@ def read_answer(value: JSON) -> Completion:
             return read_chat(value)
         has_content = "content" in value or "tool_calls" in value or "function_call" in value
         if isinstance(value.get("tool_calls"), list) or ("role" in value and has_content):
-            return _read_message(value, _short(reason_of_end(value)))
+            return _read_message(value, _finish_reason(reason_of_end(value)))
         if isinstance(message := message_of(value), dict):
-            return _read_message(message, _short(reason_of_end(value)))
+            return _read_message(message, _finish_reason(reason_of_end(value)))
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
     try:
@@ -97,7 +97,7 @@ def read_chat(reply: JSON) -> Completion:
         if reply.get("choices"):
             raise UnreadableReplyError("the reply's choices are not a list of objects: check the url")
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
-    finish_reason = _short(choice.get("finish_reason"))
+    finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
     if finish_reason == "error" or choice.get("error"):
@@ -115,8 +115,8 @@ def first_choice(reply: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     return min(choices, key=lambda choice: choice.get("index") not in (None, 0), default=None)
 
 
-def _short(reason: JSON) -> str | None:
-    """Return a finish reason, or None if the value is not a short text."""
+def _finish_reason(reason: JSON) -> str | None:
+    """Return the finish reason if it is a text of at most 64 characters, else None."""
     return reason if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
 
 
@@ -128,25 +128,28 @@ def read_usage(reply: JSON) -> Usage:
         return Usage()
     input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
-    reasoning = _tokens(output_details, "reasoning_tokens", "thoughtsTokenCount")
-    cache_read = _tokens(usage, "cache_read_input_tokens", "cacheReadInputTokens")
-    cache_written = _tokens(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
-    prompt = _tokens(usage, "prompt_tokens", "promptTokenCount")
-    input_count = _tokens(usage, "input_tokens", "inputTokens")
+    reasoning = _token_count(output_details, "reasoning_tokens", "thoughtsTokenCount")
+    cache_read = _token_count(usage, "cache_read_input_tokens", "cacheReadInputTokens")
+    cache_written = _token_count(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+    prompt = _token_count(usage, "prompt_tokens", "promptTokenCount")
+    input_count = _token_count(usage, "input_tokens", "inputTokens")
     if prompt is None and input_count is not None:
         # Anthropic and Bedrock count cached input separately.
         prompt = input_count + (cache_read or 0) + (cache_written or 0)
-    output = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
-    total = _tokens(usage, "total_tokens", "totalTokenCount")
+    output = _token_count(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
+    total = _token_count(usage, "total_tokens", "totalTokenCount")
     if reasoning and output is not None and total == (prompt or 0) + output + reasoning:
         output += reasoning  # some services count reasoning separately, at the same price
-    other_cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
-    cached = (_tokens(input_details, "cached_tokens"), cache_read, other_cached)
+    other_cached = _token_count(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
+    cached = (_token_count(input_details, "cached_tokens"), cache_read, other_cached)
     return Usage(prompt, output, next((count for count in cached if count is not None), None), reasoning)
 
 
-def _tokens(counts: JSON, *names: str) -> int | None:
-    """Return the first of these counts that is a plausible whole number; None without any, or without an object."""
+def _token_count(counts: JSON, *names: str) -> int | None:
+    """Return the first count under these names that is a plausible number of tokens, or None.
+
+    `counts` that are not an object also give None.
+    """
     if not isinstance(counts, dict):
         return None
     for name in names:
@@ -166,25 +169,28 @@ def _is_call(value: JSON) -> bool:
 
 
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
-    """Return a message's text, calls and reasoning, wherever its API places them.
+    """Return the text, calls and reasoning of a message of any API.
 
-    Reasoning within the text is cut out of it; the text as written is then the `raw_text`.
+    If the text contains reasoning, `text` is the rest and `raw_text` the whole text.
+
+    Raises:
+        UnreadableReplyError: the calls or the content have the wrong type.
     """
     collector = CallCollector()
     take_thoughts_of(message, collector)
     fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
     content = cast("JSON", content_of(message))
     if isinstance(content, list):
-        thoughts = len(collector.thoughts)
+        earlier_thoughts = len(collector.thoughts)
         texts = [part for part in content if not (isinstance(part, dict) and take_part(part, collector))]
-        if len(collector.thoughts) > thoughts:
+        if len(collector.thoughts) > earlier_thoughts:
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shape_of(part))]
         # If the parts contain only calls or reasoning, there is no text.
         content = texts if texts or not (collector.calls or collector.thoughts) else None
-    calls = _calls(message)
+    calls = _calls_of(message)
     if collector.calls and not calls:
         calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(collector.calls, "openai")))
-    text = _text(content)
+    text = _text_of(content)
     refusal = message.get("refusal")
     if text is None and isinstance(refusal, str):
         text = refusal
@@ -202,8 +208,12 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     )
 
 
-def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
-    """Return a message's `tool_calls`, else its old `function_call` as the only call; refuse anything else there."""
+def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
+    """Return the `tool_calls` of a message, or else its `function_call` (of the older API) as the only call.
+
+    Raises:
+        UnreadableReplyError: `tool_calls` is not a list of objects.
+    """
     calls = message.get("tool_calls")
     if calls is None:
         legacy = message.get("function_call")
@@ -213,18 +223,26 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
     return tuple(call for call in calls if isinstance(call, dict))
 
 
-def _text(content: JSON) -> str | None:
-    """Return the text of a message's content or parts; None for null or an empty list; refuse other content."""
+def _text_of(content: JSON) -> str | None:
+    """Return the text of a message's content: a text, or a list of parts. Return None for null or an empty list.
+
+    Raises:
+        UnreadableReplyError: the content or a part has another type.
+    """
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
-        parts = [_part(part) for part in content]
+        parts = [_part_text(part) for part in content]
         return "".join(parts) if parts else None
     raise UnreadableReplyError(f"the message's content is {kind_of(content)}, not text")
 
 
-def _part(part: JSON) -> str:
-    """Return the text of one content part, or its refusal; refuse a part of another type (UnreadableReplyError)."""
+def _part_text(part: JSON) -> str:
+    """Return the text of one content part: its `text`, its `refusal`, or "" if it has neither.
+
+    Raises:
+        UnreadableReplyError: the part is neither a text nor an object, or its text is no text.
+    """
     if isinstance(part, str):
         return part
     text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
@@ -234,7 +252,7 @@ def _part(part: JSON) -> str:
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
-    """Return the reply's error as the end of a sentence, or the reply's keys if it holds no error message."""
+    """Return the end of an error message: the error that the reply contains, else the keys of the reply."""
     error = _error_of(reply)
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
@@ -243,7 +261,7 @@ def _error_text(reply: Mapping[str, JSON]) -> str:
 
 
 def _error_of(reply: Mapping[str, JSON]) -> JSON:
-    """Return the error in a reply: under `error`, or the reply itself (`{"object": "error", "message": …}`)."""
+    """Return the reply itself if it is an error (`{"object": "error", "message": …}`), else its value of `error`."""
     return cast("JSON", reply) if reply.get("object") == "error" else reply.get("error")
 
 

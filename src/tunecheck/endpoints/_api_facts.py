@@ -78,29 +78,32 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     formats: tuple[str, ...] = ()
     room: int | None = None
 
-    def parameters_of(self, given: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
-        """Return the parameters without refused ones, and with the raised token limit if `may_raise_limit`."""
+    def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
+        """Return the parameters to send: without refused ones, and with the raised limit if `may_raise_limit`."""
         sent: dict[str, JSON] = {}
-        for name, value in given.items():
-            accepted_name = self._name(name, given)
-            accepted = self._format(value) if name == FORMAT else value
-            if accepted_name is not None and (name != FORMAT or accepted is not None):
-                sent[accepted_name] = accepted
+        for name, value in parameters.items():
+            accepted_name = self._accepted_name(name, parameters)
+            accepted_value = self._accepted_format(value) if name == FORMAT else value
+            if accepted_name is not None and (name != FORMAT or accepted_value is not None):
+                sent[accepted_name] = accepted_value
         if may_raise_limit and self.room is not None:
-            limit = next((name for name in LIMITS if name in sent), self._name("max_tokens", given))
+            limit = next((name for name in LIMITS if name in sent), self._accepted_name("max_tokens", parameters))
             if limit is not None:
                 sent[limit] = max(self.room, whole_number(sent.get(limit)) or 0)
         return sent
 
-    def _name(self, name: str, given: Mapping[str, JSON]) -> str | None:
-        """Return the name to send a parameter by: its own, its synonym if the API refused that, or None to omit it."""
+    def _accepted_name(self, name: str, parameters: Mapping[str, JSON]) -> str | None:
+        """Return the name under which to send a parameter: its name, its synonym if the API refused the name, or None.
+
+        None means that the parameter must be left out.
+        """
         if name not in self.parameters:
             return name
         synonym = LIMITS.get(name)
-        return synonym if synonym not in self.parameters and synonym not in given else None
+        return synonym if synonym not in self.parameters and synonym not in parameters else None
 
-    def _format(self, answer_format: JSON) -> JSON:
-        """Return the answer format, or the next weaker one (JSON object, then None) if the API refused it."""
+    def _accepted_format(self, answer_format: JSON) -> JSON:
+        """Return the answer format if the API accepts it, else "JSON object", else None."""
         if not isinstance(answer_format, dict) or answer_format.get("type") not in self.formats:
             return answer_format
         return {"type": "json_object"} if "json_object" not in self.formats else None
@@ -128,7 +131,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         """Yield one sentence for each fact, with the refused parameter and its replacement."""
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
-            synonym = self._name(name, {})
+            synonym = self._accepted_name(name, {})
             yield f"this model refuses {shown}, which is {f'sent as {synonym}' if synonym else 'left out'}"
         if self.formats:
             instead = "replaced by a JSON object" if self.formats == ("json_schema",) else "left out"
@@ -146,7 +149,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
     if named in candidates and (refuses or named == FORMAT):
         return named
     if refuses:
-        mentions = {name: _mention(name).search(error.said) for name in candidates}
+        mentions = {name: _mention_pattern(name).search(error.said) for name in candidates}
         places = {name: mention.start() for name, mention in mentions.items() if mention is not None}
         if "cannot both be" in error.said and "top_p" in places:
             return "top_p"
@@ -167,8 +170,11 @@ def _named_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str:
     return name if name in sent else LIMITS.get(name, name)
 
 
-def _mention(name: str) -> re.Pattern[str]:
-    """Return a pattern that finds a parameter in an error message; a common word must be quoted or marked as one."""
+def _mention_pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern that finds the name of a parameter in an error message.
+
+    A name that is also a common word must stand in quotes, or next to a word such as "parameter".
+    """
     camel = re.sub(r"_(\w)", lambda match: match[1].upper(), re.escape(name))
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
@@ -177,5 +183,5 @@ def _mention(name: str) -> re.Pattern[str]:
 
 
 def _is_answer_format(value: JSON) -> bool:
-    """Return whether this answer format exists. A service that refuses another one does so because it is wrong."""
+    """Return whether the value is an answer format of OpenAI's API. Any service may refuse another value."""
     return isinstance(value, dict) and value.get("type") in ("json_schema", "json_object", "text")

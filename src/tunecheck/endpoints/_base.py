@@ -61,15 +61,18 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Add the tokens of two calls; a count that neither call reports stays None."""
-        both = ((getattr(self, name), getattr(other, name)) for name in _COUNTS)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in _COUNTS)
         return Usage(
-            *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in both)
+            *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in pairs)
         )
 
     def of_answer(self, answer: Completion) -> Usage:
-        """Return the usage with counts of 0 as None that cannot be true: for input, and for output with an answer."""
-        empty = not (answer.text or answer.tool_calls or answer.reasoning)
-        output = self.output_tokens if empty else self.output_tokens or None
+        """Return the usage of the call with this answer, with None in place of an impossible 0.
+
+        Input tokens are never 0. Output tokens are 0 only if the answer is empty.
+        """
+        is_empty = not (answer.text or answer.tool_calls or answer.reasoning)
+        output = self.output_tokens if is_empty else self.output_tokens or None
         return Usage(self.input_tokens or None, output, self.cached_input_tokens, self.reasoning_tokens)
 
     def as_json(self) -> dict[str, JSON]:
@@ -89,13 +92,13 @@ ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_una
 
 
 def count_unanswered(usage: Usage) -> None:
-    """Tell the run, if there is one (ON_UNANSWERED), that a sent attempt got no answer, and the tokens it used.
+    """Report a sent attempt without an answer, and the tokens it used, to the callback ON_UNANSWERED if it is set.
 
     Raises:
         StopRunError: there is no budget for another attempt.
     """
-    if (count := ON_UNANSWERED.get()) is not None:
-        count(usage)
+    if (callback := ON_UNANSWERED.get()) is not None:
+        callback(usage)
 
 
 _COUNTS = tuple(each.name for each in fields(Usage))
@@ -111,14 +114,13 @@ class Price(Written, frozen=True):
     cached_input_per_million: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
 
-_LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+_OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 
 def output_limit(*parameters: JSON) -> int | None:
     """Return the limit of output tokens from the first of these parameter mappings that sets one, or None."""
-    found = [given.get(name) for given in parameters if isinstance(given, dict) for name in _LIMITS]
-    numbers = (number for number in map(whole_number, found) if number)
-    return next((number for number in numbers if number > 0), None)
+    values = [mapping.get(name) for mapping in parameters if isinstance(mapping, dict) for name in _OUTPUT_LIMITS]
+    return next((limit for limit in map(whole_number, values) if limit is not None and limit > 0), None)
 
 
 SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
@@ -155,7 +157,10 @@ class Completion:
     reasoning_fields: Mapping[str, JSON] = field(default_factory=dict)
 
     def columns(self) -> dict[str, JSON]:
-        """Return the output columns of a target; `response` contains the calls, or the text if there are no calls."""
+        """Return the output columns of a target; `response` contains the calls, or the text if there are no calls.
+
+        Columns of SOME_COLUMNS without a value are left out.
+        """
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
         columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
         columns["usage"] = self.usage.as_json()
@@ -167,22 +172,22 @@ class Completion:
 
     def journaled(self) -> dict[str, JSON]:
         """Return the JSON of this completion for the journal; `of_columns` restores the completion from it."""
-        kept = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
-        del kept["response"]
-        return {name: value for name, value in kept.items() if value is not None and value is not False}
+        columns = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
+        del columns["response"]
+        return {name: value for name, value in columns.items() if value is not None and value is not False}
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
         """Restore a completion from its columns; a value of the wrong type counts as absent."""
-        calls, thoughts = columns.get("tool_calls"), columns.get("reasoning_fields")
-        known: dict[str, Any] = {name: text_or_none(columns.get(name)) for name in _TEXTS}
-        known |= {name: real_number(columns.get(name)) for name in ("latency_ms", "first_token_ms")}
-        known |= {name: columns.get(name) is True for name in ("simulated", "masked")}
+        calls = columns.get("tool_calls")
+        scalars: dict[str, Any] = {name: text_or_none(columns.get(name)) for name in _TEXTS}
+        scalars |= {name: real_number(columns.get(name)) for name in ("latency_ms", "first_token_ms")}
+        scalars |= {name: columns.get(name) is True for name in ("simulated", "masked")}
         return cls(
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             usage=Usage.of_json(columns.get("usage")),
-            reasoning_fields=object_or_empty(thoughts),
-            **known,
+            reasoning_fields=object_or_empty(columns.get("reasoning_fields")),
+            **scalars,
         )
 
 
@@ -195,10 +200,10 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: the answer is nested too deeply to be stored.
     """
-    kept = answer.journaled()
-    hidden = redactor.answer(kept)
-    assert isinstance(hidden, dict)
-    return answer if hidden == kept else replace(Completion.of_columns(hidden), masked=True)
+    columns = answer.journaled()
+    masked = redactor.answer(columns)
+    assert isinstance(masked, dict)
+    return answer if masked == columns else replace(Completion.of_columns(masked), masked=True)
 
 
 def time_text(at: datetime) -> str:
@@ -213,7 +218,10 @@ def time_text(at: datetime) -> str:
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
-    """Return the parts of a message's content: the `text` of each object (None if it has none), others as they are."""
+    """Return the parts of a message's content: for an object its `text` (or None), any other part unchanged.
+
+    Content that is not a list counts as one part.
+    """
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     return [part.get("text") if isinstance(part, dict) else part for part in parts]
@@ -402,10 +410,9 @@ def read_prices(path: Path) -> Prices:
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file must be a mapping with `models:`")
     file = read_as(document.value, PriceFile, document.where)
-    given = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
-    return Prices(
-        msgspec.convert({name: {"currency": file.currency, **own} for name, own in given.items()}, dict[str, Price])
-    )
+    models = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
+    prices = {name: {"currency": file.currency, **price} for name, price in models.items()}
+    return Prices(msgspec.convert(prices, dict[str, Price]))
 
 
 # -- definitions
@@ -467,14 +474,14 @@ class Definition:
     folder: Path
 
     def read(self, config: type[C]) -> C:
-        """Return the definition as the kind's config type. A key with an empty value counts as absent.
+        """Return the definition as the kind's config type. A known key without a value (null) counts as absent.
 
         Raises:
             ConfigurationError: a key is unknown or missing, or its value has the wrong type.
         """
         known = {field.encode_name for field in msgspec.structs.fields(config)}
-        given = {key: value for key, value in self.data.items() if value is not None or key not in known}
-        return read_as(given, config, self.document.where)
+        settings = {key: value for key, value in self.data.items() if value is not None or key not in known}
+        return read_as(settings, config, self.document.where)
 
     def at(self, *path: str | int) -> Place:
         """Return the place of a value in this definition, for errors about it."""

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._loops import PerLoop
-from tunecheck._messages import clean, printable
+from tunecheck._messages import clean
 from tunecheck._targets import Load
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage, says_error
 from tunecheck.endpoints._auth import Auth
@@ -47,7 +47,7 @@ from tunecheck.endpoints._transport import (
 MOST_REFUSALS = 10
 """The run stops after this many consecutive refused calls (401, 403, an unknown model, no quota, a long wait)."""
 
-_MOST_AT_FIRST = 64
+_START_CONCURRENCY = 64
 _MOST_OBJECTS = 100_000
 """More than any real answer has. An object needs up to thirty times the memory of its text."""
 _LOOK_S = 5.0
@@ -99,6 +99,9 @@ class Exchange(Generic[A]):
     first_token_ms: float | None = None
 
 
+_Outcome: TypeAlias = Exchange[A] | CallFailure
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class Client:
     """Posts JSON to one address and reads JSON, with one session, retries and limits for all calls.
@@ -120,7 +123,7 @@ class Client:
     clock: Clock
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
-    _live: PerLoop[_Live] = field(default_factory=PerLoop)
+    _states: PerLoop[_LoopState] = field(default_factory=PerLoop)
     retry_unreachable: bool = True
     """False: do not retry a request that could not be sent, for example to a closed port."""
     offered_models: Callable[[], Awaitable[str]]
@@ -130,8 +133,8 @@ class Client:
 
     def load(self) -> Load | None:
         """Return the limit, attempts and overloads of the busiest event loop, or None before the first call."""
-        live = max(self._live.all(), key=lambda each: each.attempts, default=None)
-        return Load(live.gate.limit, live.gate.most, live.attempts, dict(live.overloads)) if live else None
+        state = max(self._states.all(), key=lambda each: each.attempts, default=None)
+        return Load(state.gate.limit, state.gate.most, state.attempts, dict(state.overloads)) if state else None
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent header of later calls."""
@@ -145,39 +148,39 @@ class Client:
             EndpointError: the call failed after all retries.
             StopRunError: this call and the calls before it were refused.
         """
-        live = self._live.here(self._open)
-        live.check()
-        async with live.gate:
-            return await self._attempts(live, call)
+        state = self._states.here(self._new_state)
+        state.stop_if_refused()
+        async with state.gate:
+            return await self._send_with_retries(state, call)
 
     async def look(self, url: str, *, signed: bool) -> JSON:
         """Get another address of the service, without retries and within 5 s. Return its JSON, or None.
 
         Unless `signed`, neither the key nor the definition's headers are sent.
         """
-        live = self._live.here(self._open)
+        state = self._states.here(self._new_state)
         try:
             async with asyncio.timeout(_LOOK_S):
                 headers = {**self.headers, **await self.auth.headers()} if signed else {}
-                reply = await live.transport.send(url, None, headers)
+                reply = await state.transport.send(url, None, headers)
                 return read_json(reply.body) if reply.status == HTTPStatus.OK else None
         except (AttemptFailed, RefusedError, TimeoutError, ValueError):
             return None
 
     async def close(self) -> None:
         """Close the connections. A later call opens new ones and resets all counters."""
-        live = self._live.take()
-        if live is not None:
-            await live.transport.close()
+        state = self._states.take()
+        if state is not None:
+            await state.transport.close()
 
-    def _open(self) -> _Live:
-        """Open connections and counters for the current event loop; mask the proxy's credentials from now on."""
+    def _new_state(self) -> _LoopState:
+        """Return connections and counters for the current event loop; mask the proxy's credentials from now on."""
         transport = HttpTransport(
             self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s, most_bytes=self.max_reply_bytes
         )
         if transport.proxy_secret is not None:
             self.redactor.add(transport.proxy_secret)
-        return _Live(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
+        return _LoopState(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
 
     def _own_buckets(self) -> SharedLimits:
         """Return the rate limits of the definition, for this process only."""
@@ -187,8 +190,8 @@ class Client:
             TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
         )
 
-    async def _attempts(self, live: _Live, call: ServiceCall[A]) -> Exchange[A]:
-        """Send a call until it succeeds, fails for good, or no retries are left; count lost attempts and refusals.
+    async def _send_with_retries(self, state: _LoopState, call: ServiceCall[A]) -> Exchange[A]:
+        """Send a call until an attempt succeeds, a retry cannot help, or no retries are left.
 
         Raises:
             EndpointError: the last attempt failed.
@@ -197,105 +200,123 @@ class Client:
         failures = 0
         renewed = False
         while True:
-            live.check()
+            state.stop_if_refused()
             try:
                 identity = await self.auth.headers()
             except RefusedError as error:
-                live.refused(error)
+                state.count_refusal(error)
                 raise
-            end = await live.take(call.tokens)
-            live.attempts += 1
-            cuts = live.gate.cuts
-            try:
-                outcome = await self._attempt(live, call, identity)
-            except asyncio.CancelledError:
-                with contextlib.suppress(StopRunError):
-                    count_unanswered(Usage())
-                raise
-            end(_tokens_used(outcome, call.tokens) if live.counts_tokens else 0)
+            outcome = await self._attempt(state, call, identity)
             if isinstance(outcome, Exchange):
-                live.gate.succeeded()
-                live.refusals, live.answered = 0, True
                 return outcome
             failures += 1
-            if outcome.usage is not None:
-                count_unanswered(outcome.usage)
-            if outcome.overload:
-                live.gate.overloaded(cuts)
-                live.overloads[outcome.error.status or 0] += 1
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
             if outcome.error.status == 401 and not renewed and self.auth.discard_refused(identity):
                 renewed = True
                 continue
             if not outcome.retry or failures > self.backoff.retries:
-                failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
-                if failed.cause == "unknown_model":
-                    failed = _with(failed, await self.offered_models() or "check the name of the model or deployment")
-                if outcome.refused:
-                    live.refused(failed)
-                else:
-                    live.refusals = 0  # the service accepted the credentials
-                raise failed
+                raise await self._last_error(state, outcome, failures)
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
             if outcome.overload:
-                await live.gate.rejoin()
+                await state.gate.rejoin()
 
-    async def _attempt(
-        self, live: _Live, call: ServiceCall[A], identity: Mapping[str, str]
-    ) -> Exchange[A] | CallFailure:
-        """Send a call once. Return the answer, or the failure with whether a retry may help."""
+    async def _last_error(self, state: _LoopState, failure: CallFailure, attempts: int) -> EndpointError:
+        """Return the error of a call whose last attempt failed, with advice; count the call if it was refused.
+
+        Raises:
+            StopRunError: it was the tenth consecutive refused call.
+        """
+        error = _with_note(failure.error, f"after {attempts} attempts") if attempts > 1 else failure.error
+        if error.cause == "unknown_model":
+            error = _with_note(error, await self.offered_models() or "check the name of the model or deployment")
+        if failure.refused:
+            state.count_refusal(error)
+        else:
+            state.refusals = 0  # the service accepted the credentials
+        return error
+
+    async def _attempt(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> _Outcome[A]:
+        """Send a call once, as soon as the rate limits admit it. Count the outcome for all limits and the budget.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        end = await state.wait_for_limits(call.tokens)
+        state.attempts += 1
+        cuts = state.gate.cuts
+        try:
+            outcome = await self._send(state, call, identity)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StopRunError):
+                count_unanswered(Usage())
+            raise
+        end(_tokens_used(outcome, call.tokens) if state.counts_tokens else 0)
+        if isinstance(outcome, Exchange):
+            state.gate.succeeded()
+            state.refusals, state.answered = 0, True
+            return outcome
+        if outcome.usage is not None:
+            count_unanswered(outcome.usage)
+        if outcome.overload:
+            state.gate.overloaded(cuts)
+            state.overloads[outcome.error.status or 0] += 1
+        return outcome
+
+    async def _send(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> _Outcome[A]:
+        """Send a call once, without limits. Return the answer, or the failure and whether a retry may help."""
         started = self.clock.now()
         headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
         try:
-            reply = await live.transport.send(call.url or self.url, call.body, headers)
+            reply = await state.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
             error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
             error.cause = None if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
-            never_reached = not failed.sent and not live.answered
+            never_reached = not failed.sent and not state.answered
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
-        return self._read(reply, (self.clock.now() - started) * 1000, call)
+        return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
 
-    def _read(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> Exchange[A] | CallFailure:
-        """Return the reply with its answer, or the failure if it has none; keep its headers as the latest."""
+    def _read_reply(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> _Outcome[A]:
+        """Return the reply with its answer, or the failure if it has no answer. Set `last_headers`."""
         self.last_headers = reply.headers
         if not 200 <= reply.status < 300:
-            return self._refusal(reply)
+            return self._error_reply(reply)
         id_ = request_id(reply.headers, self.redactor)
         value: JSON = None
-        kind: type[EndpointError] = ReplyError
         try:
-            value, first = self._value(reply, call)
+            value, first = self._reply_value(reply, call)
             first_ms = None if first is None else reply.arrived_ms(first)
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
             if retry and isinstance(value, dict) and (value.get("error") or says_error(value)):
                 return error_failure(reply, value, self.who, self.redactor)
-            if isinstance(error, FilteredError):
-                kind = ContentFilterError
+            kind = ContentFilterError if isinstance(error, FilteredError) else ReplyError
             message = f"{self.who}: {self.redactor.line(str(error))}"
             return CallFailure(kind(message, status=reply.status, request_id=id_), retry, usage=read_usage(value))
 
-    def _refusal(self, reply: Reply) -> CallFailure:
-        """Return the failure of an error reply. A longer wait than the cap is not retried and counts as a refusal."""
+    def _error_reply(self, reply: Reply) -> CallFailure:
+        """Return the failure of an error reply.
+
+        If the service asks for a longer wait than the cap, the call is not retried and counts as refused.
+        """
         try:
             body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
         except ValueError:
             body = None
-        asked = retry_after_s(reply.headers, self.clock.wall())
-        failure = error_failure(reply, body, self.who, self.redactor, asked)
-        most = self.backoff.retry_after_cap_s
-        if not failure.retry or asked is None or asked <= most:
+        wait_s = retry_after_s(reply.headers, self.clock.wall())
+        failure = error_failure(reply, body, self.who, self.redactor, wait_s)
+        cap_s = self.backoff.retry_after_cap_s
+        if not failure.retry or wait_s is None or wait_s <= cap_s:
             return failure
-        problem = f"the service asks to wait {asked:,.0f} s, more than {most:g} s: resume the run later (--resume)"
-        return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
+        note = f"the service asks to wait {wait_s:,.0f} s, more than {cap_s:g} s: resume the run later (--resume)"
+        return replace(failure, error=_with_note(failure.error, note), retry=False, retry_after_s=None, refused=True)
 
-    def _value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
-        """Return the JSON or text of a reply and, for a stream, the number of bytes up to its first token.
+    def _reply_value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
+        """Return the JSON or text of a reply, and the number of bytes up to a stream's first token (else None).
 
         Raises:
-            UnreadableReplyError: it is a web page, no JSON, or too large.
+            UnreadableReplyError: the reply is a web page, no JSON, or too large.
         """
         if reply.is_stream:
             streamed = read_stream(reply.body)
@@ -313,22 +334,21 @@ class Client:
                 raise UnreadableReplyError("answered with a web page: check the url") from None
             if call.empty_answers:
                 return None, None
-            said = clean(self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace"))), 80)
-            broken = str(error).startswith("not JSON")
-            what = (
-                "a body that is not JSON" if broken else f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
-            )
-            raise UnreadableReplyError(f"answered with {what}: {said or 'nothing'}") from None
+            body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
+            problem = "a body that is not JSON"
+            if not str(error).startswith("not JSON"):
+                problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
+            raise UnreadableReplyError(f"answered with {problem}: {body or 'nothing'}") from None
 
 
-class _Live:
+class _LoopState:
     """The connections, limits and counters of one event loop."""
 
     def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
         """Start with all counters at 0 and no connection."""
         self.transport = transport
         # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
-        self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
+        self.gate = AdaptiveGate(limits.concurrency, start=_START_CONCURRENCY)
         self.refusals = 0
         self.attempts = 0
         self.answered = False
@@ -337,8 +357,11 @@ class _Live:
         self._requests, self._tokens = buckets.requests, buckets.tokens
         self.counts_tokens = buckets.tokens is not None
 
-    async def take(self, tokens: int) -> EndCall:
-        """Wait until the rate limits admit this many tokens. Call the returned function with the tokens really used."""
+    async def wait_for_limits(self, tokens: int) -> EndCall:
+        """Wait until the rate limits admit a request with this many tokens.
+
+        Return a function to call after the request, with the number of tokens that the request used.
+        """
         # Requests come last: the service counts a request when it arrives, so it must be sent right after the wait.
         end_tokens = await self._tokens.take(tokens) if self._tokens else None
         end_request = await self._requests.take(1) if self._requests else None
@@ -351,14 +374,13 @@ class _Live:
 
         return end
 
-    def check(self) -> None:
+    def stop_if_refused(self) -> None:
         """Raise StopRunError if ten calls in a row were refused."""
         if (last := self._last_refusal) is not None:
-            begun_wrong = last.cause == "unknown_model"  # a resumed run keeps its model
             message = f"{MOST_REFUSALS} calls in a row were refused; the last: {last}"
-            raise StopRunError(message, resumable=not begun_wrong)
+            raise StopRunError(message, resumable=last.cause != "unknown_model")  # a resumed run keeps its model
 
-    def refused(self, error: EndpointError) -> None:
+    def count_refusal(self, error: EndpointError) -> None:
         """Count a refused call.
 
         Raises:
@@ -367,17 +389,17 @@ class _Live:
         self.refusals += 1
         if self.refusals >= MOST_REFUSALS:
             self._last_refusal = error
-            self.check()
+            self.stop_if_refused()
 
 
-def _with(error: EndpointError, more: str) -> EndpointError:
-    """Return a copy of the error with more text behind it in parentheses."""
-    again = copy.copy(error)
-    again.args = (f"{error} ({more})",)
-    return again
+def _with_note(error: EndpointError, note: str) -> EndpointError:
+    """Return a copy of the error with a note in parentheses at the end of its message."""
+    copied = copy.copy(error)
+    copied.args = (f"{error} ({note})",)
+    return copied
 
 
-def _tokens_used(outcome: Exchange[A] | CallFailure, expected: int) -> int:
+def _tokens_used(outcome: _Outcome[A], expected: int) -> int:
     """Return the tokens of an attempt: the service's count, else the expected number; 0 for a failed attempt."""
     if isinstance(outcome, CallFailure):
         return 0

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 TOKEN_BURST_S = 10.0
 """Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
@@ -62,8 +62,8 @@ class TokenBucket:
         self._capacity = max(1.0, self._per_second * burst_s)
         self._level = self._capacity
         self._clock = clock
-        self._seen = clock.now()
-        self._turn = asyncio.Lock()
+        self._refilled_at = clock.now()
+        self._lock = asyncio.Lock()
 
     @classmethod
     def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
@@ -76,7 +76,7 @@ class TokenBucket:
 
     async def take(self, units: float) -> EndCall:
         """Wait until this many units are available and take them. Call the result at the end with the units used."""
-        async with self._turn:
+        async with self._lock:
             while (missing := min(units, self._capacity) - self._refill()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
             self._level -= units
@@ -89,9 +89,16 @@ class TokenBucket:
     def _refill(self) -> float:
         """Add the units of the time since the last call and return the level, negative after a large take."""
         now = self._clock.now()
-        self._level = min(self._capacity, self._level + max(0.0, now - self._seen) * self._per_second)
-        self._seen = now
+        self._level = min(self._capacity, self._level + max(0.0, now - self._refilled_at) * self._per_second)
+        self._refilled_at = now
         return self._level
+
+
+class _Cut(NamedTuple):
+    """A cut of a concurrency limit: the limit and the share of refused attempts before it."""
+
+    limit_before: int
+    share_before: float
 
 
 class AdaptiveGate:
@@ -117,7 +124,7 @@ class AdaptiveGate:
         self.under_way = 0
         self.cuts = 0
         self._random_share = 0.0
-        self._cut_from: tuple[int, float] | None = None
+        self._last_cut: _Cut | None = None
         self._peak = 0
         self._successes = 0
         self._refusals = 0
@@ -125,65 +132,65 @@ class AdaptiveGate:
         self._returning: deque[asyncio.Future[None]] = deque()
 
     @property
-    def _room(self) -> int:
-        """The limit, less one for each refusal of this round. A single refusal is ignored."""
+    def _current_limit(self) -> int:
+        """The limit minus the refusals of this round, at least 1. A single refusal is ignored."""
         return max(1, self.limit - (self._refusals if self._refusals > 1 else 0))
 
     async def __aenter__(self) -> None:
         await self._enter(self._waiting)
 
     async def __aexit__(self, *_: object) -> None:
-        self._leave()
+        self._end_call()
 
     async def rejoin(self) -> None:
         """Queue a refused call again after its backoff, before calls that were not sent yet.
 
         Without the queue, calls that were refused together would be sent together and refused again.
         """
-        self._leave()
+        self._end_call()
         try:
             await self._enter(self._returning)
         except asyncio.CancelledError:
             self.under_way += 1  # `__aexit__` still runs and subtracts 1
             raise
 
-    async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
-        """Wait in this line until the limit admits the call."""
-        if self.under_way < self._room and not line:
-            self._let_in()
+    async def _enter(self, queue: deque[asyncio.Future[None]]) -> None:
+        """Wait in this queue until the limit admits the call. If the queue is empty, the call may start at once."""
+        if self.under_way < self._current_limit and not queue:
+            self._start_call()
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(turn)
+        admission: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(admission)
         try:
-            await turn
+            await admission
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._leave()  # admitted and cancelled at once: admit the next call
+            if admission.done() and not admission.cancelled():
+                self._end_call()  # the call was admitted and cancelled at the same time: admit the next call
             raise
 
-    def _let_in(self) -> None:
+    def _start_call(self) -> None:
         """Count one more call under way."""
         self.under_way += 1
         self._peak = max(self._peak, self.under_way)
 
-    def _leave(self) -> None:
-        """Count one call less, and admit waiting calls: first those that were refused before."""
+    def _end_call(self) -> None:
+        """Count one call less under way, and admit waiting calls: refused calls first, then new ones."""
         self.under_way -= 1
         self._admit(self._returning, self._waiting)
 
-    def _admit(self, *lines: deque[asyncio.Future[None]]) -> None:
-        """Admit waiting calls while the limit has room: those of the first line, then those of the next."""
-        for line in lines:
-            while line and self.under_way < self._room:
-                turn = line.popleft()
-                if not turn.done():
-                    self._let_in()
-                    turn.set_result(None)
+    def _admit(self, *queues: deque[asyncio.Future[None]]) -> None:
+        """Admit waiting calls until the limit is reached: all calls of the first queue, then those of the next."""
+        for queue in queues:
+            while queue and self.under_way < self._current_limit:
+                admission = queue.popleft()
+                if not admission.done():
+                    self._start_call()
+                    admission.set_result(None)
 
     def succeeded(self) -> None:
         """Count an attempt that was answered."""
         self._successes += 1
-        self._count()
+        self._end_full_round()
 
     def overloaded(self, cuts: int) -> None:
         """Count an attempt that the service refused because of overload.
@@ -192,10 +199,10 @@ class AdaptiveGate:
         """
         if cuts == self.cuts:
             self._refusals += 1
-            self._count()
+            self._end_full_round()
 
-    def _count(self) -> None:
-        """End the round if it has enough outcomes."""
+    def _end_full_round(self) -> None:
+        """End the round if it has as many outcomes as the limit, and at least LEAST_ROUND."""
         outcomes = self._successes + self._refusals
         if outcomes >= max(self.limit, self.LEAST_ROUND):
             self._end_round(outcomes)
@@ -203,19 +210,20 @@ class AdaptiveGate:
     def _end_round(self, outcomes: int) -> None:
         """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round.
 
-        A share of refusals that a cut did not lower does not depend on the load. It is tolerated from then on.
+        If the last round cut the limit and the share stayed high, the refusals do not depend on the load. The cut is
+        undone, and that share is tolerated from then on.
         """
         share = self._refusals / outcomes
-        before, self._cut_from = self._cut_from, None
+        cut, self._last_cut = self._last_cut, None
         self._random_share = min(self._random_share, share)
         if share <= self.TOLERATED + self._random_share:
             if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
                 self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
-        elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:  # the cut did not help: undo it
-            self.limit, self._random_share = max(before[0], self.limit), share
+        elif cut is not None and self.HELPED * cut.share_before <= share < self.RANDOM:
+            self.limit, self._random_share = max(cut.limit_before, self.limit), share
         else:
-            self._cut_from = self.limit, share
+            self._last_cut = _Cut(self.limit, share)
             self.limit = max(1, int(self.limit * (1 - share)))
             self.cuts += 1
         self._successes = self._refusals = 0
@@ -262,11 +270,11 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     seconds since the epoch.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        milliseconds = _number(headers.get(name))
+        milliseconds = _finite_number(headers.get(name))
         if milliseconds is not None:
             return milliseconds / 1000
     text = headers.get("retry-after")
-    seconds = _number(text)
+    seconds = _finite_number(text)
     if seconds is not None or not text or len(text) > 64:
         return seconds
     try:
@@ -275,8 +283,8 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-def _number(text: str | None) -> float | None:
-    """Return a header's text as a finite number from 0 on, or None."""
+def _finite_number(text: str | None) -> float | None:
+    """Return a header's text as a finite number of 0 or more; None for any other text and for no header."""
     try:
         value = float(text) if text and len(text) < 32 else math.nan
     except ValueError:

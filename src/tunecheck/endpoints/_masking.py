@@ -113,7 +113,7 @@ class Redactor:
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on in texts for people and, if `in_answers`, in the answers of all endpoints."""
-        for form in filter(None, map(_lower, _forms(item.reveal()))):
+        for form in filter(None, map(_same_length_lower, _forms(item.reveal()))):
             self._forms[form] = None
             if in_answers and len(form) >= LEAST_ECHO:
                 self._echoes[form] = ALL_SECRETS._echoes[form] = None
@@ -202,21 +202,22 @@ _LEAST_PART = 12
 
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
-    """Return short pieces of a secret with their positions. Each part that is worth masking contains a whole piece."""
+    """Split a secret into short blocks, with the position of each. A part that is worth masking has a whole block."""
     size = min(6, len(form)) if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
 
 
-def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text that contain a secret in this form, or a part of it of at least 12 characters.
+def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each part of a secret in a text. A part has at least 12 characters of the secret.
 
-    Of a secret with more than 256 characters, a part is found if it contains a whole block of 64: surely from 127 on.
+    A part of a secret with more than 256 characters is found if it contains a whole block of 64 characters. Each part
+    of 127 characters or more contains one.
     """
     for begin, block in _blocks(form):
         position = text.find(block)
         while position >= 0:
             start, end = position, position + len(block)
-            shift = begin - position  # from a place in the text to the same place in the form
+            shift = begin - position  # from a position in the text to the same position in the form
             while start and start + shift > 0 and text[start - 1] == form[start + shift - 1]:
                 start -= 1
             while end < len(text) and end + shift < len(form) and text[end] == form[end + shift]:
@@ -235,7 +236,7 @@ def _mask(text: str, forms: Collection[str]) -> str:
     spans = [
         (begin + start, begin + end)
         for begin in range(0, len(text) if forms else 0, _PIECE)
-        for start, end in _spans(text[begin : begin + _PIECE + _OVERLAP], forms)
+        for start, end in _find_spans(text[begin : begin + _PIECE + _OVERLAP], forms)
     ]
     pieces: list[str] = []
     copied = 0
@@ -246,11 +247,14 @@ def _mask(text: str, forms: Collection[str]) -> str:
     return "".join([*pieces, text[copied:]]) if pieces else text
 
 
-def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
-    """Yield the spans of secrets in a text, as it is and without each layer of escapes and invisible characters."""
-    lower = _lower(text)
+def _find_spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each secret in a text, also if escapes or invisible characters hide the secret.
+
+    `layers` is the number of layers of escapes that may still be removed.
+    """
+    lower = _same_length_lower(text)
     for form in forms:
-        yield from _parts(form, lower)
+        yield from _find_parts(form, lower)
     escapes = list(_ESCAPE.finditer(text)) if layers and _SPECIAL.search(text) else []
     if not escapes:
         return
@@ -260,8 +264,8 @@ def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Itera
         copied = escape.end()
     # Where each piece ends in the unescaped text, to find the spans in the original text again.
     ends = list(accumulate(map(len, pieces)))
-    for start, end in _spans("".join([*pieces, text[copied:]]), forms, layers - 1):
-        yield _origin(start, ends, escapes)[0], _origin(end - 1, ends, escapes)[1]
+    for start, end in _find_spans("".join([*pieces, text[copied:]]), forms, layers - 1):
+        yield _original_span(start, ends, escapes)[0], _original_span(end - 1, ends, escapes)[1]
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -274,10 +278,13 @@ def _unescape(escape: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else escape["mark"] or ""
 
 
-def _origin(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tuple[int, int]:
-    """Return the span that a character of an unescaped text has in the original. `ends`: where its pieces end."""
+def _original_span(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tuple[int, int]:
+    """Return the start and end, in the original text, of the character at this position of the unescaped text.
+
+    `ends` are the ends of the pieces of the unescaped text: text between escapes, an escape, text, and so on.
+    """
     piece = bisect.bisect_right(ends, position)
-    if piece % 2:  # odd pieces are escapes, even ones the text between them
+    if piece % 2:  # pieces with an odd index are escapes
         return escapes[piece // 2].span()
     before = escapes[piece // 2 - 1].end() if piece else 0
     start = before + position - (ends[piece - 1] if piece else 0)
@@ -285,12 +292,12 @@ def _origin(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tup
 
 
 def _is_in_number(form: str, value: float) -> bool:
-    """Return whether a number contains a secret of digits, even rounded or without leading zeros."""
+    """Return whether a number shows a secret that consists of digits, also rounded or without leading zeros."""
     return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
-def _lower(text: str) -> str:
-    """Return the text in lower case with the same length; a few characters have a longer lower case."""
+def _same_length_lower(text: str) -> str:
+    """Return the text in lower case, without the few changes that would lengthen the text."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -342,10 +349,10 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
     if not isinstance(value, str):
         return value
     key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
-    secretive = bool(SECRET_FIELD.search(key))
-    if secretive and value and "${" not in value:
+    is_secret = bool(SECRET_FIELD.search(key))
+    if is_secret and value and "${" not in value:
         raise place.error(WRITTEN_OUT)
-    return environment(value, place, redactor, in_answers=in_answers or secretive)
+    return environment(value, place, redactor, in_answers=in_answers or is_secret)
 
 
 def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
@@ -373,6 +380,7 @@ def _plain_value(reference: re.Match[str]) -> str:
 
 
 def _masked_query(parameter: re.Match[str]) -> str:
+    """Return a query parameter of a URL, with its value masked if its name indicates a secret."""
     return parameter["begin"] + MASK if is_secret_query(parameter["name"]) else parameter[0]
 
 
@@ -382,7 +390,7 @@ def is_secret_query(name: str) -> bool:
 
 
 def trace(values: JSON) -> str:
-    """Return four hex digits of a hash: they show a change, but are too short to guess the values."""
+    """Return the first four hex digits of a hash of the values. They show most changes and do not reveal the values."""
     return content_hash(values)[:4]
 
 
@@ -398,11 +406,10 @@ def _variable(name: str, place: Place) -> str:
 
 
 def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
-    """Return the secret of a header and mask it from now on.
+    """Return the secret for a header that the definition writes as `${env:NAME}`, and mask it from now on.
 
     Raises:
-        ConfigurationError: the value is not `${env:NAME}` (perhaps a written-out secret), or the variable is
-            missing.
+        ConfigurationError: the value has another form (it may be a written-out secret), or the variable is missing.
     """
     if value is None:
         raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")

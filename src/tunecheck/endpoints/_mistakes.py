@@ -76,7 +76,7 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     """Replace a value by another of its type (enum value, close number, other words); None if no value can be."""
     places = [
         (index, path, value)
-        for index, path, value in _places(draft)
+        for index, path, value in _scalar_arguments(draft)
         if value is not None and (not isinstance(value, str) or any(map(str.isalnum, value)))
     ]
     if not places:
@@ -86,7 +86,7 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     for step in path:
         inner = object_or_empty(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
         schema = object_or_empty(inner)
-    other = _another(value, schema, situation.said, rng)
+    other = _different_value(value, schema, situation.said, rng)
     return None if other is None else _with_value(draft, index, path, other)
 
 
@@ -95,10 +95,10 @@ def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) 
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
         return None
-    needed = [_names(situation.functions.get(call.name, {}).get("required")) for call in draft.calls]
-    required = [(index, name) for index, name in places if name in needed[index]]
-    index, gone = rng.choice(required or places)
-    arguments = {name: value for name, value in draft.calls[index].arguments.items() if name != gone}
+    required_names = [_names(situation.functions.get(call.name, {}).get("required")) for call in draft.calls]
+    required = [(index, name) for index, name in places if name in required_names[index]]
+    index, omitted = rng.choice(required or places)
+    arguments = {name: value for name, value in draft.calls[index].arguments.items() if name != omitted}
     return _with_arguments(draft, index, arguments)
 
 
@@ -111,9 +111,9 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     if free:
         name = rng.choice(free)
         schema = object_or_empty(properties[name])
-        value = _invent(schema, situation.said, rng)
+        value = _random_value(schema, situation.said, rng)
         # Passing a default explicitly would not be a mistake.
-        value = _another(value, schema, situation.said, rng) if value == schema.get("default", ...) else value
+        value = _different_value(value, schema, situation.said, rng) if value == schema.get("default", ...) else value
     else:
         name, value = rng.choice([pair for pair in _UNASKED if pair[0] not in call.arguments] or [("note", "none")])
     return _with_arguments(draft, index, {**call.arguments, name: value})
@@ -139,7 +139,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))
-    arguments = _invent({**situation.functions[name], "type": "object"}, situation.said, rng)
+    arguments = _random_value({**situation.functions[name], "type": "object"}, situation.said, rng)
     return SimulatedAnswer(calls=(FunctionCall(name, object_or_empty(arguments)),))
 
 
@@ -175,29 +175,32 @@ _RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECAS
 
 
 def _change_one(draft: SimulatedAnswer, rng: Random, change: Callable[[Path, JSON], JSON]) -> SimulatedAnswer | None:
-    """Change one random value among those for which `change` does not return None; None if there is no such value."""
-    changes = [(index, path, change(path, value)) for index, path, value in _places(draft)]
+    """Change one random scalar argument. `change` returns its new value, or None if this argument cannot be changed.
+
+    Return None if no argument can be changed.
+    """
+    changes = [(index, path, change(path, value)) for index, path, value in _scalar_arguments(draft)]
     possible = [each for each in changes if each[2] is not None]
     return _with_value(draft, *rng.choice(possible)) if possible else None
 
 
-def _places(draft: SimulatedAnswer) -> Iterator[tuple[int, Path, JSON]]:
+def _scalar_arguments(draft: SimulatedAnswer) -> Iterator[tuple[int, Path, JSON]]:
     """Yield the call's index, path and value of every scalar argument."""
     for index, call in enumerate(draft.calls):
-        for path, value in _leaves(call.arguments):
+        for path, value in _scalars(call.arguments):
             yield index, path, value
 
 
-def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
+def _scalars(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
     """Yield the path and value of every scalar in nested arguments, as deep as MAX_DEPTH."""
     if len(path) > MAX_DEPTH:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, (*path, key))
+            yield from _scalars(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _leaves(item, (*path, index))
+            yield from _scalars(item, (*path, index))
     else:
         yield path, value
 
@@ -222,8 +225,8 @@ def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> Simula
     return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
 
 
-def _another(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) -> JSON:
-    """Return another value of the same type: of the schema's enum, else close to it; None for null."""
+def _different_value(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) -> JSON:
+    """Return another value of the same type: from the schema's enum, else one close to `value`; None for null."""
     choices = schema.get("enum")
     others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
     if others:
@@ -232,10 +235,10 @@ def _another(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) ->
         return not value
     if isinstance(value, (int, float)):
         return value + rng.choice((1, 2)) if abs(value) < 2**53 else 0
-    return _other_text(value, said, rng) if isinstance(value, str) else None
+    return _different_text(value, said, rng) if isinstance(value, str) else None
 
 
-def _other_text(text: str, said: str, rng: Random) -> str:
+def _different_text(text: str, said: str, rng: Random) -> str:
     """Return another text: a later or earlier date, fewer words, a name from the conversation, or a doubled letter."""
     shifted = shifted_date_or_time(text, rng)
     if shifted is not None:
@@ -252,7 +255,7 @@ def _other_text(text: str, said: str, rng: Random) -> str:
     return text[: at + 1] + text[at:]
 
 
-def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
+def _random_value(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
     """Return a random value that fits the type, enum and required properties of a schema."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
@@ -263,11 +266,11 @@ def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) 
         case "boolean":
             return rng.random() < 0.5
         case "array" if depth < MAX_DEPTH:
-            return [_invent(object_or_empty(schema.get("items")), said, rng, depth + 1)]
+            return [_random_value(object_or_empty(schema.get("items")), said, rng, depth + 1)]
         case "object" if depth < MAX_DEPTH:
             properties = object_or_empty(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
-            return {name: _invent(object_or_empty(properties[name]), said, rng, depth + 1) for name in names}
+            return {name: _random_value(object_or_empty(properties[name]), said, rng, depth + 1) for name in names}
     return str(rng.choice(_NAME.findall(said) or _WORD.findall(said) or ["example"]))
 
 
@@ -307,33 +310,33 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
 
 
 def other_date_or_time(text: JSON, rng: Random) -> str | None:
-    """Return a date or time in another format (14:30 as 2:30 PM), or None for other values."""
+    """Return a date, a time or both in another format (14:30 as 2:30 PM); None for other values."""
     if not isinstance(text, str):
         return None
-    both = _BOTH.fullmatch(text)
-    if both:
-        day, clock = other_date_or_time(both["date"], rng), other_date_or_time(both["time"], rng)
+    date_and_time = _DATE_AND_TIME.fullmatch(text)
+    if date_and_time:
+        day, clock = other_date_or_time(date_and_time["date"], rng), other_date_or_time(date_and_time["time"], rng)
         return f"{day} {clock}" if day and clock else None
     recognised = _recognise_time(text)
     if recognised is None:
         return None
-    moment, own, family = recognised
-    others = [_write(moment, form) for form in dict.fromkeys(family.values()) if form != own]
+    moment, own_format, family = recognised
+    others = [_format_time(moment, form) for form in dict.fromkeys(family.values()) if form != own_format]
     return rng.choice([other for other in others if other != text] or [None])
 
 
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
-    """Return the next or previous day or hour in the same format, or None for other texts."""
-    both = _BOTH.fullmatch(text)
-    if both:
-        day = shifted_date_or_time(both["date"], rng)
-        return None if day is None else day + text[both.end("date") :]
+    """Return the next or previous day of a date, or hour of a time, in the same format; None for other texts."""
+    date_and_time = _DATE_AND_TIME.fullmatch(text)
+    if date_and_time:
+        day = shifted_date_or_time(date_and_time["date"], rng)
+        return None if day is None else day + text[date_and_time.end("date") :]
     recognised = _recognise_time(text)
     if recognised is None:
         return None
     moment, form, family = recognised
     step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
-    return _write(moment + step * rng.choice((-1, 1)), form)
+    return _format_time(moment + step * rng.choice((-1, 1)), form)
 
 
 def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
@@ -350,7 +353,7 @@ def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None
     return None
 
 
-def _write(moment: datetime, form: str) -> str:
+def _format_time(moment: datetime, form: str) -> str:
     """Return a moment in this format, in which `{day}` and `{hour}` (of 12) have no leading zero."""
     return moment.strftime(form.replace("{day}", str(moment.day)).replace("{hour}", str((moment.hour - 1) % 12 + 1)))
 
@@ -370,7 +373,7 @@ _TIMES: Mapping[str, str] = {
     "%I:%M %p": "{hour}:%M %p",
     "%I:%M%p": "{hour}:%M %p",
 }
-_BOTH = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
+_DATE_AND_TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
 
 _OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
 _KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
@@ -386,8 +389,8 @@ def paraphrase(text: str, rng: Random) -> str | None:
     """Return the text with another opening or closing line; None if it is empty."""
     if not text.strip():
         return None
-    known = _KNOWN_OPENER.match(text)
-    said = text[known.end() :] if known else ""
-    said = said[:1].upper() + said[1:] if said else text
-    ways = [opener + said + closer for opener in ("", *_OPENERS) for closer in ("", *_CLOSERS)]
-    return rng.choice([way for way in ways if way != text])
+    opener = _KNOWN_OPENER.match(text)
+    body = text[opener.end() :] if opener else ""
+    body = body[:1].upper() + body[1:] if body else text
+    paraphrases = [begin + body + end for begin in ("", *_OPENERS) for end in ("", *_CLOSERS)]
+    return rng.choice([each for each in paraphrases if each != text])

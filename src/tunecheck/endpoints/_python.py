@@ -65,32 +65,32 @@ class PythonEndpoint(Endpoint):
         config = definition.read(PythonConfig)
         self.name = definition.name
         self._reference = config.function
-        self._place = _place(self._reference, definition)
-        self._function, self._source = _load(self._place, definition)
+        self._place = _function_place(self._reference, definition)
+        self._function, self._source = _load_function(self._place, definition)
         self._offered = _accepted_parameters(self._function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
         self._clock = Clock()
         self._redactor = Redactor()
-        self._live: PerLoop[_PythonState] = PerLoop()
+        self._states: PerLoop[_PythonState] = PerLoop()
         self._isolated = False
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Call the function and return its answer; its errors become an EndpointError, a timeout a TimedOutError."""
-        live = self._live.here(self._open)
-        async with live.free:
+        state = self._states.here(self._new_state)
+        async with state.semaphore:
             started = self._clock.now()
             try:
-                value = await self._call(request, live)
+                value = await self._call(request, state)
             except LateError:
                 raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
             except TunecheckError:
                 raise
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
-                what = str(error) if isinstance(error, FunctionError) else f"{type(error).__name__}: {error}"
-                text = f"{self._reference} raised {what}"
+                raised = str(error) if isinstance(error, FunctionError) else f"{type(error).__name__}: {error}"
+                text = f"{self._reference} raised {raised}"
                 raise EndpointError(self._redactor.text(" ".join(text.split()))) from error
             return self._completion(value, (self._clock.now() - started) * 1000)
 
@@ -109,21 +109,26 @@ class PythonEndpoint(Endpoint):
 
     async def close(self) -> None:
         """End threads, event loop and process. A later call starts new ones."""
-        live = self._live.take()
-        if live is not None:
-            live.threads.shutdown()
-            await live.loop.close()
-            await live.process.close()
+        state = self._states.take()
+        if state is not None:
+            state.threads.shutdown()
+            await state.loop.close()
+            await state.process.close()
 
-    def _open(self) -> _PythonState:
-        """Prepare threads, an event loop and a process for calls from the current event loop."""
-        most = self.concurrency or 1
+    def _new_state(self) -> _PythonState:
+        """Return threads, an event loop and a process for calls from the current event loop."""
+        concurrency = self.concurrency or 1
         # A separate pool, because the default pool may have fewer threads than `concurrency`.
-        threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
-        return _PythonState(asyncio.Semaphore(most), threads, UserLoop(), process)
+        threads = Threads(concurrency, f"tunecheck-{self.name}")
+        process = FunctionProcess(self._reference, self._place)
+        return _PythonState(asyncio.Semaphore(concurrency), threads, UserLoop(), process)
 
-    async def _call(self, request: ChatRequest, live: _PythonState) -> object:
-        """Call the function in a separate process if isolated, else in a thread; return its result, awaited."""
+    async def _call(self, request: ChatRequest, state: _PythonState) -> object:
+        """Call the function in a separate process if isolated, else in a thread. Await the result if necessary.
+
+        Raises:
+            LateError: the function takes longer than the timeout.
+        """
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -131,21 +136,21 @@ class PythonEndpoint(Endpoint):
         }
         arguments = {name: values[name] for name in self._offered}
         if self._isolated:
-            return await live.process.call(arguments, self._timeout_s)
+            return await state.process.call(arguments, self._timeout_s)
         call = functools.partial(self._function, **arguments)
-        value = await live.threads.call(call, self._timeout_s)
+        value = await state.threads.call(call, self._timeout_s)
         if not inspect.isawaitable(value):
             return value
-        ready = [value]
-        # If another call blocks the loop, UserLoop makes this call again in a new loop.
-        return await live.loop.call(self._reference, lambda: ready.pop() if ready else call(), self._timeout_s)
+        unused = [value]
+        # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
+        return await state.loop.call(self._reference, lambda: unused.pop() if unused else call(), self._timeout_s)
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
-        """Return what the function returned as a completion, with secrets masked.
+        """Return the function's result as a completion, with secrets masked.
 
         Raises:
-            ContentFilterError: it is an answer that a content filter stopped.
-            ReplyError: it is no answer.
+            ContentFilterError: the result is an answer that a content filter stopped.
+            ReplyError: the result is no answer.
         """
         try:
             if isinstance(value, Completion):
@@ -154,58 +159,65 @@ class PythonEndpoint(Endpoint):
         except FilteredError as error:
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
-            said = self._redactor.text(str(error))
-            raise ReplyError(f"{self._reference} returned a value that cannot be used as an answer: {said}") from None
+            reason = self._redactor.text(str(error))
+            raise ReplyError(f"{self._reference} returned a value that cannot be used as an answer: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _PythonState:
     """The resources of one event loop: sync functions run in `threads`, async functions in `loop`."""
 
-    free: asyncio.Semaphore
+    semaphore: asyncio.Semaphore
     threads: Threads
     loop: UserLoop
     process: FunctionProcess
 
 
-def _place(reference: str, definition: Definition) -> FunctionPlace:
-    """Return where the function is, from `module:function` or `file.py:function`; refuse other references."""
-    place, _, name = reference.rpartition(":")
-    if not place or not name.isidentifier():
+def _function_place(reference: str, definition: Definition) -> FunctionPlace:
+    """Return the module or file, and the name, of the function `module:function` or `file.py:function`.
+
+    Raises:
+        ConfigurationError: the reference has another form.
+    """
+    module, _, name = reference.rpartition(":")
+    if not module or not name.isidentifier():
         raise definition.at("function").error("write module:function or file.py:function")
-    if not place.endswith(".py"):
-        return FunctionPlace(place, None, name, list(sys.path))
-    file = (definition.folder / place).expanduser().resolve()
+    if not module.endswith(".py"):
+        return FunctionPlace(module, None, name, list(sys.path))
+    file = (definition.folder / module).expanduser().resolve()
     # The hash of the path keeps the modules of two files with the same name apart.
     tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     return FunctionPlace(f"tunecheck_endpoint_{file.stem}_{tag}", file, name, list(sys.path))
 
 
-def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., object], str]:
-    """Import the function. Return it with a hash of its file.
+def _load_function(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., object], str]:
+    """Import the function. Return the function and a hash of its source file.
 
     Raises:
         PluginError: the import failed.
         ConfigurationError: the module has no function of that name.
     """
-    written, shown = definition.at("function"), place.file.name if place.file else place.module
+    key, label = definition.at("function"), place.file.name if place.file else place.module
     try:
         module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
-        missing = isinstance(error, ModuleNotFoundError) and error.name == shown.partition(".")[0]
-        hint = f" (to name a file next to the definition, write {shown}.py:<function>)" if missing else ""
-        problem = f"{shown} does not load: {type(error).__name__}: {error}{hint}"
-        raise PluginError(str(written.error(problem))) from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
+        hint = f" (to name a file next to the definition, write {label}.py:<function>)" if missing else ""
+        problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
+        raise PluginError(str(key.error(problem))) from error
     function = getattr(module, place.name, None)
     if not callable(function):
-        raise written.error(f"{shown} has no function {place.name}")
+        raise key.error(f"{label} has no function {place.name}")
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source
 
 
 def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:
-    """Return those of `_OFFERED` that the function accepts; all if it takes `**kwargs` or has no readable signature."""
+    """Return the names in `_OFFERED` that the function accepts as arguments.
+
+    Return all names if the function takes `**kwargs` or has no readable signature.
+    """
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

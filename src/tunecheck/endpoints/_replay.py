@@ -172,7 +172,7 @@ def _result_files(path: Path) -> list[Path]:
 
 
 def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
-    """Return the error in a record, with its original type if that is one of Tunecheck's."""
+    """Return the error in a record, of the recorded type if Tunecheck knows the type, else an EndpointError."""
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
@@ -279,7 +279,11 @@ class RecordedFile:
 
 
 def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
-    """Return the lookup keys of a record: of its id, its messages, or both. Errors begin with `where`."""
+    """Return the lookup keys of a record: of its id, its messages, or both.
+
+    Raises:
+        DataError: the record has neither, or they have the wrong type. The message begins with `where`.
+    """
     keys = []
     row_id, messages = record.get("id"), record.get("messages")
     number = whole_number(row_id)

@@ -60,7 +60,9 @@ class EndpointTargetBase(Target):
         """Return a hash of the endpoint's kind, its source code and the settings that answers depend on; never None."""
         kind = type(self.endpoint)
         form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
-        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
+        return content_hash(
+            [kind.__module__, kind.__qualname__, _source_hash(kind), self.endpoint.answer_settings(), *form]
+        )
 
     def describe(self) -> dict[str, JSON]:
         """Return the endpoint's settings with secrets masked."""
@@ -99,7 +101,7 @@ class EndpointTarget(EndpointTargetBase):
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
-        self._chosen = frozenset(mapping or {})
+        self._mapped = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Return the output columns for a row; UNPARSED marks calls that the API left in the text.
@@ -122,7 +124,7 @@ class EndpointTarget(EndpointTargetBase):
         """Check that the data has a column with messages.
 
         Raises:
-            ConfigurationError: it has none, and the endpoint cannot go by the row alone.
+            ConfigurationError: the data has no column with messages, and the endpoint needs them.
         """
         names = [str(path[0]) for path in self._paths["messages"]]
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
@@ -138,8 +140,8 @@ class EndpointTarget(EndpointTargetBase):
         Raises:
             ValueError: the row's messages, tools or parameters are missing or of the wrong type.
         """
-        messages, tools = self._messages(row), openai_tools(self._value(row, "tools"))
-        parameters = self._value(row, "parameters")
+        messages, tools = self._messages(row), openai_tools(self._request_part(row, "tools"))
+        parameters = self._request_part(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
             place = _path_text(self._paths["parameters"][0])
             raise ValueError(f'column {place} must hold an object of parameters, such as {{"temperature": 0}}')
@@ -162,7 +164,7 @@ class EndpointTarget(EndpointTargetBase):
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
 
-    def _value(self, row: Row, name: str) -> JSON:
+    def _request_part(self, row: Row, name: str) -> JSON:
         """Return a part of the request from the first of its columns with a value, or None.
 
         Raises:
@@ -172,19 +174,23 @@ class EndpointTarget(EndpointTargetBase):
             value = find_value(row.values, path)
             if not isinstance(value, Missing) and value is not None:
                 return value
-        if name in self._chosen:
+        if name in self._mapped:
             raise ValueError(
                 f"this row has no {name} in column {_path_text(self._paths[name][0])}, which the mapping names"
             )
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
-        """Return the row's messages; empty if they are unreadable but the endpoint can go by the row itself."""
+        """Return the row's messages. If they are unreadable, return none if the endpoint can answer by the row's id.
+
+        Raises:
+            ValueError: the endpoint needs the messages, and they are missing or of the wrong type.
+        """
         try:
-            return read_messages(self._value(row, "messages"), self._message_columns)
+            return read_messages(self._request_part(row, "messages"), self._message_columns)
         except ValueError:
             if self.endpoint.depends_on_row:
-                return []  # recorded answers can also be found by the row's id
+                return []
             raise
 
 
@@ -210,7 +216,11 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
 
 
 def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
-    """Return a tool or a bare function schema as an OpenAI tool; refuse others with their `index` (ValueError)."""
+    """Return a tool or a bare function schema as an OpenAI tool.
+
+    Raises:
+        ValueError: the item is neither; the message has its `index` in the list.
+    """
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         return item if "type" in item else {"type": "function", **item}
     if isinstance(item, dict) and isinstance(item.get("name"), str):
@@ -252,17 +262,17 @@ def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[st
     """Return the path of each mapped column; `places` has the file and line of names that a file declares.
 
     Raises:
-        ConfigurationError: a name is unknown, or a column is not one of the data.
+        ConfigurationError: a name is unknown, or a reference does not begin with `${data.`.
     """
     begins = {name: f"{places[name]}: " if name in places else "" for name in mapping}
     return {name: (_column(name, text, begins[name]),) for name, text in mapping.items()}
 
 
 def _column(name: str, text: str, begin: str) -> ValuePath:
-    """Return the path in a row for one entry of a mapping, `${data.a.b}` or a column; errors start with `begin`.
+    """Return the path in a row that one entry of a mapping means: `${data.a.b}`, or the name of a column.
 
     Raises:
-        ConfigurationError: the entry's key is unknown, or its reference is not to the data.
+        ConfigurationError: the name is unknown, or the reference is not to the data. The message starts with `begin`.
     """
     if name not in _DEFAULTS:
         known = " and ".join(f"target.{part}" for part in _DEFAULTS)
@@ -287,8 +297,8 @@ def _path_text(path: ValuePath) -> str:
     return ".".join(map(str, path))
 
 
-def _source(kind: type) -> str:
-    """Return a hash of the file that defines this class, because answers may change with the code."""
+def _source_hash(kind: type) -> str:
+    """Return a hash of the source file of this class; of an empty text if the file cannot be read."""
     try:
         file = inspect.getsourcefile(sys.modules[kind.__module__])
         raw = Path(file).read_bytes() if file else b""
@@ -347,7 +357,7 @@ def put_tools_in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
     results: list[str] = []
     for message in request.messages:
         if message.get("role") == "tool":
-            results.append(_text_of(message))
+            results.append(_text_parts(message))
             continue
         if results:
             messages.append({"role": "user", "content": prompt.results(results)})
@@ -372,10 +382,10 @@ def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
     if not message.get("tool_calls"):
         return message
     calls = read_calls({"role": "assistant", "tool_calls": message["tool_calls"]}).calls
-    texts = [text for text in (_text_of(message), prompt.written(calls)) if text]
+    texts = [text for text in (_text_parts(message), prompt.written(calls)) if text]
     return {**{key: value for key, value in message.items() if key != "tool_calls"}, "content": "\n".join(texts)}
 
 
-def _text_of(message: Message) -> str:
+def _text_parts(message: Message) -> str:
     """Return the text parts of a message, one per line."""
     return "\n".join(part for part in content_parts(message) if isinstance(part, str))

@@ -49,15 +49,16 @@ class Proxy:
 def checked_url(
     text: str, place: Place, redactor: Redactor, *, allow_http: bool = False, sends_secrets: bool = True
 ) -> str:
-    """Return a service's address after checks: https, or http to this machine, and no secret in the address.
+    """Return a service's address with environment variables filled in and the fragment removed.
 
+    The address must be https, or http to this machine, and contain no secret.
     `allow_http` also allows http to private networks, and to public hosts if `sends_secrets` is false. If a secret
     variable holds the address, its path and query are masked from now on.
 
     Raises:
         ConfigurationError: the address is wrong; the error never shows credentials.
     """
-    secretive, text = hides(text), environment(text, place, redactor).strip()
+    from_secret, text = hides(text), environment(text, place, redactor).strip()
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
@@ -71,13 +72,13 @@ def checked_url(
         if is_secret_query(name):
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
-        private, shown = is_private(host), redactor.text(host)
+        private, masked_host = is_private(host), redactor.text(host)
         if not allow_http:
             hint = ", or add allow_http: true for a private network" if private else ""
-            raise place.error(f"plain http goes to this machine only, not to {shown}: use https{hint}")
+            raise place.error(f"plain http goes to this machine only, not to {masked_host}: use https{hint}")
         if sends_secrets and not private:
-            raise place.error(f"allow_http sends no key to a public host, {shown}: use https")
-    if secretive:  # a server sees, and may repeat, only these parts
+            raise place.error(f"allow_http sends no key to a public host, {masked_host}: use https")
+    if from_secret:  # a server sees, and may repeat, only these parts
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
                 redactor.add(Secret(part), in_answers=False)
@@ -107,7 +108,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the environment's proxy for this address, or None (always for this machine).
+    """Return the proxy that the environment names for this address; None without a proxy, and for this machine.
 
     Raises:
         ConfigurationError: the proxy's address is wrong.
@@ -122,22 +123,22 @@ def proxy_for(url: str) -> Proxy | None:
         return None
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
-        bare = _without_credentials(parts)
+        proxy_url = _without_credentials(parts)
     except ValueError:
-        parts, bare = SplitResult("", "", "", "", ""), ""
+        parts, proxy_url = SplitResult("", "", "", "", ""), ""
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ConfigurationError(
             f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
             "http://host:port, or no_proxy to leave it out"
         )
     if parts.username is None:
-        return Proxy(bare)
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return Proxy(bare, Secret("Basic " + base64.b64encode(pair.encode()).decode()))
+        return Proxy(proxy_url)
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return Proxy(proxy_url, Secret("Basic " + base64.b64encode(credentials.encode()).decode()))
 
 
 def _without_credentials(parts: SplitResult) -> str:
-    """Return a proxy's scheme, host and port."""
+    """Return the address of a proxy with its scheme, host and port only."""
     host = parts.hostname or ""
     netloc = f"[{host}]" if ":" in host else host
     return urlunsplit((parts.scheme, f"{netloc}:{parts.port}" if parts.port else netloc, "", "", ""))
@@ -285,7 +286,11 @@ class HttpTransport:
 
 
 async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
-    """Read a reply to its end, a stream to its last event, with arrival times; AttemptFailed above `most_bytes`."""
+    """Read a reply to its end, or a stream to its last event. Record when each chunk arrived.
+
+    Raises:
+        AttemptFailed: the reply is larger than `most_bytes`.
+    """
     loop = asyncio.get_running_loop()
     body = bytearray()
     arrivals: list[tuple[int, float]] = []
@@ -306,19 +311,22 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context with the system's certificates.
+    """Return a TLS context with the certificates of SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE.
 
-    SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name others; ConfigurationError if these cannot be read.
+    If none of these variables is set, the context has the system's certificates.
+
+    Raises:
+        ConfigurationError: the certificates cannot be read.
     """
     for variable in _CERTIFICATES:
-        place = os.environ.get(variable)
-        if not place:
+        path = os.environ.get(variable)
+        if not path:
             continue
-        folder = Path(place).is_dir()
+        is_folder = Path(path).is_dir()
         try:
-            return ssl.create_default_context(cafile=None if folder else place, capath=place if folder else None)
+            return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(f"{variable} names certificates that cannot be read: {place}: {error}") from None
+            raise ConfigurationError(f"{variable} names certificates that cannot be read: {path}: {error}") from None
     return ssl.create_default_context()
 
 
@@ -394,7 +402,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
-    """Return the failure for an error reply: by its status, or by its body if the status is below 300.
+    """Return the failure for an error reply, or for a reply with an error in its body although its status is below 300.
 
     Messages begin with `who`. `retry_after` is the wait in seconds that the service asks for.
     """
@@ -412,16 +420,9 @@ def error_failure(
         text = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = "redirects are not followed: write the final url"
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(text) is not None)
-    message = f"{who} answered {_status_name(reply.status)}"
-    if reply.status < 300:
-        message += " with an error"
-    if status != reply.status:
-        message += f" (the model's own status: {_status_name(status)})"
-    if text:
-        message += f": {redactor.line(text)}"
-    if advice and not no_model:  # for an unknown model, the client names the models that the service offers
-        message += f" ({advice})"
-    error = kind(message, status=status, request_id=id_)
+    # For an unknown model, the client adds the models that the service offers.
+    message = _error_message(reply, status, redactor.line(text), "" if no_model else advice)
+    error = kind(f"{who} answered {message}", status=status, request_id=id_)
     error.said = redactor.line(text, _MOST_SAID)
     error.code, error.param = (
         next((redactor.line(value) for value in _error_values(body, key) if isinstance(value, str)), None)
@@ -439,14 +440,29 @@ def error_failure(
     )
 
 
+def _error_message(reply: Reply, status: int, text: str, advice: str) -> str:
+    """Return the status of an error reply, the model's `status` if that differs, the service's text, and advice."""
+    message = _status_name(reply.status)
+    if reply.status < 300:
+        message += " with an error"
+    if status != reply.status:
+        message += f" (the model's own status: {_status_name(status)})"
+    if text:
+        message += f": {text}"
+    return f"{message} ({advice})" if advice else message
+
+
 def _own_status(reply: Reply, body: JSON) -> int:
-    """Return the status of the model behind the service, from Azure ML's header or a 2xx body; else the reply's own."""
-    values, pattern = list[JSON](), "[45][0-9]{2}"
+    """Return the status of the model behind the service, or the reply's status if the reply does not name another.
+
+    A reply names the model's status in a header of Azure ML, or in the body if its own status is below 300.
+    """
+    candidates, pattern = list[JSON](), "[45][0-9]{2}"
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
-        values, pattern = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"
+        candidates, pattern = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"
     elif reply.status < 300:
-        values = _error_values(body, "code", "status")
-    return next((int(str(value)) for value in values if re.fullmatch(pattern, str(value))), reply.status)
+        candidates = _error_values(body, "code", "status")
+    return next((int(str(value)) for value in candidates if re.fullmatch(pattern, str(value))), reply.status)
 
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
@@ -464,6 +480,7 @@ def _codes(body: JSON) -> set[str]:
 
 
 def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
+    """Return the objects under `innererror`, in which Azure gives details."""
     return [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
 
 
