@@ -8,7 +8,7 @@ references can cause unlimited work. So the work of a validation is estimated fi
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -51,7 +51,10 @@ class FunctionDefinition:
         return tuple(properties) if isinstance(properties, dict) else ()
 
     def fit(self, names: Set[str]) -> float:
-        """Return how well arguments of these names fit: unknown names count against it, missing ones less so."""
+        """Return a score for arguments with these names: 1 for each known name, and −1 for each unknown one.
+
+        All missing required names together cost less than 1.
+        """
         required = self.parameters.get("required")
         needed = set(required if isinstance(required, list) else ())
         known = names & set(self.parameter_names)
@@ -116,15 +119,14 @@ class ToolDefinitions:
         """
         for tool in self._tools.values():
             schema = _parameters(tool)
-            given = {*tool, *["parameters"] * any(key in tool for key in _SCHEMA_KEYS)}
-            for keys, known in ((given, _DEFINITION_KEYS), ({*schema}, _OBJECT_KEYS if schema else ())):
-                for meant in (each for each in known if each not in keys):
-                    for near in get_close_matches(meant, keys - {*known}, n=1, cutoff=0.75):
-                        yield f"{near[:60]!r}; did you mean {meant!r}?"
+            keys = {*tool, *["parameters"] * any(key in tool for key in _SCHEMA_KEYS)}
+            yield from _misspelt(keys, _DEFINITION_KEYS)
+            yield from _misspelt({*schema}, _OBJECT_KEYS)
 
     def spelled(self, name: str) -> FunctionDefinition | None:
-        """Return the definition of that name, or else of the same name with dots written as underscores; None if there
-        is neither.
+        """Return the definition of the function of that name, or of the same name with underscores in place of dots.
+
+        Return None if there is neither.
         """
         if name in self._tools:
             return self.get(name)
@@ -132,11 +134,19 @@ class ToolDefinitions:
         return next((self.get(tool) for tool in self._tools if tool_name(tool) == plain), None)
 
 
+def _misspelt(keys: Set[str], expected: Sequence[str]) -> Iterator[str]:
+    """Yield a hint for each expected key that is missing, if another key is spelled nearly the same."""
+    for key in [key for key in expected if key not in keys]:
+        for similar in get_close_matches(key, keys - {*expected}, n=1, cutoff=0.75):
+            yield f"{similar[:60]!r}; did you mean {key!r}?"
+
+
 _NONE = ToolDefinitions({})
 
 
 @functools.lru_cache(maxsize=32)  # most data sets repeat the same few tool sets
 def _read_text(text: str) -> ToolDefinitions:
+    """Read tool definitions from JSON text. The result is cached."""
     return ToolDefinitions(_tools_by_name(text))
 
 
@@ -147,7 +157,7 @@ def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
         ValueError: the value contains something that is no definition; the message says where.
     """
     tools: dict[str, Mapping[str, JSON]] = {}
-    for place, tool in _flat(value, "tool_definitions", _MOST_NESTED):
+    for place, tool in _flat_definitions(value, "tool_definitions", _MOST_NESTED):
         name = tool.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError(f"{place} has no name: write a tool, or an object with name and parameters")
@@ -155,38 +165,39 @@ def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
     return tools
 
 
-def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+def _flat_definitions(value: object, place: str, levels_left: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     """Yield each definition in lists, wrappers and JSON text, with its place for messages (`tool_definitions[0]`).
 
-    `nested` is the number of further levels allowed.
+    `levels_left` is the number of further levels allowed.
 
     Raises:
         ValueError: an item is none of these, a text is not JSON, or the nesting is too deep.
     """
-    if nested < 0:
+    if levels_left < 0:
         raise ValueError(f"{place} is nested too deeply for tool definitions")
     if isinstance(value, str):
         try:
             inner = loads(value)
         except ValueError as error:
             raise ValueError(f"{place} is not JSON: {error}") from None
-        yield from _flat(inner, place, nested - 1)
+        yield from _flat_definitions(inner, place, levels_left - 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            tool = item.get("function", item) if nested and isinstance(item, dict) else None
+            tool = item.get("function", item) if levels_left and isinstance(item, dict) else None
             if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):
                 yield place, tool  # the usual form; its exact place is never shown, because it has a name
             else:
-                yield from _flat(item, f"{place}[{index}]", nested - 1)
+                yield from _flat_definitions(item, f"{place}[{index}]", levels_left - 1)
     elif isinstance(value, dict):
-        yield from _tool(value, place, nested)
+        yield from _unwrap(value, place, levels_left)
     else:
         raise ValueError(f"{place} must be a tool definition, not {type(value).__name__}")
 
 
-def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
-    """Yield the definitions in an object: a wrapped one (`{"function": …}`), a list of them (`{"tools": […]}`), or the
-    object.
+def _unwrap(value: dict[str, JSON], place: str, levels_left: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    """Yield the definitions in an object, each with its place for messages.
+
+    The object wraps a definition (`{"function": …}`) or a list of definitions (`{"tools": […]}`), or is a definition.
     """
     function = value.get("function")
     if isinstance(function, dict):
@@ -194,13 +205,13 @@ def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str
         return
     wrapper = next((key for key in _WRAPPERS if "name" not in value and isinstance(value.get(key), list)), None)
     if wrapper is not None:
-        yield from _flat(value[wrapper], f"{place}.{wrapper}", nested - 1)
+        yield from _flat_definitions(value[wrapper], f"{place}.{wrapper}", levels_left - 1)
     else:
         yield place, value
 
 
 def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the JSON Schema of a definition's parameters, also from JSON text; empty if there is none."""
+    """Return the JSON Schema of a definition's parameters, an object or its JSON text; empty without a schema."""
     for key in _SCHEMA_KEYS:
         schema = tool.get(key)
         if isinstance(schema, dict):
@@ -229,11 +240,11 @@ class Schema:
 
     def property(self, name: str) -> Schema | None:
         """Return the schema of the property of that name, or of additional properties; None if there is neither."""
-        return self._inner("properties", name) or self._inner("additionalProperties")
+        return self._subschema("properties", name) or self._subschema("additionalProperties")
 
     def item(self, index: int) -> Schema | None:
         """Return the schema of the list's item at this index, or None if the schema has none for it."""
-        return self._inner("prefixItems", index) or self._inner("items", index) or self._inner("items")
+        return self._subschema("prefixItems", index) or self._subschema("items", index) or self._subschema("items")
 
     def says_number(self) -> bool:
         """Return whether the schema accepts a number. JSON Schema then treats `5` and `5.0` as equal."""
@@ -245,8 +256,9 @@ class Schema:
         return False
 
     def types(self) -> frozenset[str]:
-        """Return JSON Schema's names of the accepted types, also by the values of `enum`; empty if the schema restricts
-        no type.
+        """Return JSON Schema's names of the accepted types, from `type` or else from the values of `enum`.
+
+        Return an empty set if the schema accepts all types.
         """
         names: set[str] = set()
         for node in self._variants():
@@ -276,21 +288,20 @@ class Schema:
                 return (node["default"],)
         return None
 
-    def _inner(self, *steps: str | int) -> Schema | None:
-        """Return the subschema at the end of these keys and indexes, from the first variant that has one; else None."""
+    def _subschema(self, *steps: str | int) -> Schema | None:
+        """Return the subschema at this path of keys and indexes in the first variant that has one; else None."""
         for node in self._variants():
             place: JSON = dict(node)
             for step in steps:
-                place = _step(place, step)
+                place = _child(place, step)
             if isinstance(place, dict):
                 return Schema(place, self.root)
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
-        """Yield the nodes with keywords that apply here: this one, the targets of `$ref`, the branches of anyOf, oneOf
-        and allOf.
+        """Yield this node, the targets of its references, and its branches of anyOf, oneOf and allOf, at all levels.
 
-        Stops after a few steps, because hostile schemas refer to themselves or branch without end.
+        Stop after a few levels, because hostile schemas refer to themselves or branch without end.
         """
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
         for node, steps in waiting:
@@ -320,12 +331,12 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
     for part in unquote(reference[2:]).split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
         is_index = isinstance(place, list) and key.isdecimal() and key.isascii()
-        place = _step(place, int(key[:9]) if is_index else key)
+        place = _child(place, int(key[:9]) if is_index else key)
     return place
 
 
-def _step(place: JSON, step: str | int) -> JSON:
-    """Return the value at this key or index, or None if there is no such place."""
+def _child(place: JSON, step: str | int) -> JSON:
+    """Return the value at this key of an object or index of a list, or None if there is no value."""
     if isinstance(place, dict) and isinstance(step, str):
         return place.get(step)
     return place[step] if isinstance(place, list) and isinstance(step, int) and step < len(place) else None
@@ -374,8 +385,8 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaChec
     if compiled.validator is None:
         return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
     size, depth = _measure(arguments)
-    visits = size * compiled.places * max(compiled.ways, 1) ** min(depth, 64)
-    recursion = depth * compiled.depth if compiled.ways else compiled.depth
+    visits = size * compiled.places * max(compiled.recursions, 1) ** min(depth, 64)
+    recursion = depth * compiled.depth if compiled.recursions else compiled.depth
     if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
         return SchemaCheck(problem=f"the arguments of {name} are too large to be checked against its schema")
     explain = visits <= _EXPLAINED_VISITS and size * compiled.required <= _MOST_COPIES
@@ -423,14 +434,14 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
 class _CompiledSchema:
     """A schema's validator, with figures to estimate the work of a validation.
 
-    A value is visited up to `places` times. `ways` is the number of recursive references: each level of nesting in a
-    value multiplies the visits by it. `depth` is the nesting of the schema, and `required` the number of required
-    names. `problem` says why there is no validator.
+    A value is visited up to `places` times. `recursions` is the number of recursive references, by which each level of
+    nesting in a value multiplies the visits. `depth` is the nesting of the schema, and `required` the number of
+    required names. `problem` says why there is no validator.
     """
 
     def __init__(self, schema: bytes) -> None:
-        """Measure the schema (canonical JSON) and make its validator. Never raises: `problem` tells a failure."""
-        self.places = self.depth = self.ways = self.required = self._back = 0
+        """Measure the schema (canonical JSON) and make its validator. Errors are not raised but kept in `problem`."""
+        self.places = self.depth = self.recursions = self.required = self._back_references = 0
         self.validator: jsonschema_rs.Validator | None = None
         self.problem = ""
         try:
@@ -498,7 +509,7 @@ class _CompiledSchema:
                 self._visit(inner, followed, depth + 1)
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
-        """Visit the target of a local reference; a reference back to one of `followed` is only counted.
+        """Visit the target of a local reference. Only count a recursive reference, whose target is in `followed`.
 
         Raises:
             ValueError: the reference is not local.
@@ -506,17 +517,18 @@ class _CompiledSchema:
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
             raise ValueError(f"the reference {reference[:80]!r} is not supported: write one such as '#/$defs/x'")
         if reference in followed:
-            self._back += 1
+            self._back_references += 1
             return
         self._visit(at_pointer(self._root, reference), followed | {reference}, depth)
         if not followed:  # references that are not inside each other do not multiply
-            self.ways, self._back = max(self.ways, self._back), 0
+            self.recursions, self._back_references = max(self.recursions, self._back_references), 0
 
 
 _cached = functools.lru_cache(maxsize=512)(_CompiledSchema)
 
 
 def _fetch_nothing(uri: str) -> NoReturn:
+    """Refuse to fetch another document that a schema refers to (ValueError)."""
     raise ValueError(f"references to other documents are not followed ({uri[:80]})")
 
 

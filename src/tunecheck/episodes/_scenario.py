@@ -45,6 +45,7 @@ class Scenario:
     long_context: bool
 
     def all_tools(self) -> list[Tool]:
+        """Return the tools of the first turn and those that later turns add."""
         return [*self.offer.tools, *(tool for offer in self.held_out.values() for tool in offer.tools)]
 
     @property
@@ -69,18 +70,18 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     values = row.values
     names = [] if values.get("involved_classes") is None else simulators_of(values)
     added, added_tools = held_out_of(values), held_out_of(values, "held_out_tools")
-    later = {item for items in added.values() for item in items if isinstance(item, str)}
-    offered: list[Tool] | None = openai_tools(values.get("tools"))
-    operations = _operations(names, backends) if offered is None or later else {}
-    if offered is None:
-        offered = [tool for name, tool in operations.items() if name not in later]
-    held_out = {turn: _add_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
+    added_operations = {item for items in added.values() for item in items if isinstance(item, str)}
+    tools: list[Tool] | None = openai_tools(values.get("tools"))
+    operations = _operations(names, backends) if tools is None or added_operations else {}
+    if tools is None:
+        tools = [tool for name, tool in operations.items() if name not in added_operations]
+    held_out = {turn: _added_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
     functions, turns = values.get("functions"), values.get("turns")
     if not isinstance(turns, list) or not turns:
         raise ValueError("column turns must hold a list of turns, each a list of messages")
     return Scenario(
         turns=[_turn(turn, number, number in held_out) for number, turn in enumerate(turns)],
-        offer=Offer(offered, functions if isinstance(functions, list) else [_document(tool) for tool in offered]),
+        offer=Offer(tools, functions if isinstance(functions, list) else [_document(tool) for tool in tools]),
         held_out=held_out,
         simulators=names,
         config=configuration_of(values),
@@ -88,13 +89,13 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     )
 
 
-def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
-    """Return the messages of a turn; an empty turn is allowed only if it adds functions.
+def _turn(value: JSON, number: int, may_be_empty: bool) -> list[Message]:
+    """Return the messages of the turn with this number.
 
     Raises:
-        ValueError: the turn is not a list of messages with roles.
+        ValueError: the turn is not a list of messages with roles, or is empty although it may not be.
     """
-    if not isinstance(value, list) or not (value or adding):
+    if not isinstance(value, list) or not (value or may_be_empty):
         raise ValueError(f"turns[{number}] must be a list of messages; an empty list needs functions in held_out")
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
@@ -123,7 +124,7 @@ def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
 
 
 def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int, list[JSON]]:
-    """Return the functions that later turns add, by the number of the turn (from 0).
+    """Return the functions that later turns add, from a column of the row, by the number of the turn (from 0).
 
     Raises:
         UnusableRowError: the column has the wrong form.
@@ -137,11 +138,11 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
     return held_out
 
 
-def _add_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
+def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
     """Return the functions that a turn adds, as tools and as documents for a prompt.
 
-    An item is a function's document, or the name of an operation. `tools`, if not None, replaces the tools made from
-    them.
+    An item is a function's document or the name of an operation. `tools` are the OpenAI tools of the data; if None,
+    the tools are made from the items.
 
     Raises:
         ValueError: no simulator of the row has the operation.
@@ -149,13 +150,14 @@ def _add_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mappin
     for item in items:
         if isinstance(item, str) and item not in operations:
             raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
-    each = [operations[item] if isinstance(item, str) else item for item in items]
-    offered = openai_tools(tools if tools is not None else cast("JSON", each)) or []
-    documents = [_document(tool) if isinstance(item, str) else item for item, tool in zip(items, each, strict=True)]
-    return Offer(offered, documents)
+    documents = [_document(operations[item]) if isinstance(item, str) else item for item in items]
+    if tools is None:
+        tools = cast("JSON", [operations[item] if isinstance(item, str) else item for item in items])
+    return Offer(openai_tools(tools) or [], documents)
 
 
 def _document(tool: JSON | Tool) -> JSON:
+    """Return the function's document in an OpenAI tool, or None if the value is no tool."""
     return tool.get("function") if isinstance(tool, Mapping) else None
 
 

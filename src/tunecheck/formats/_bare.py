@@ -72,8 +72,8 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
         if candidate.start() >= limit and not collector.calls:
             break
-        attempt = collector.fresh()
-        attempt.begun = collector.begun = candidate.start()
+        attempt = collector.empty_copy()
+        attempt.call_start = collector.call_start = candidate.start()
         try:
             position = _take_candidate(body, candidate, attempt, read_text)
         except _NoCallError as error:
@@ -82,8 +82,8 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
             continue
         if _is_mentioned(body, candidate, position):
             continue
-        collector.add_text(body[text_start : attempt.begun])
-        collector.spans.append((attempt.begun, position))
+        collector.add_text(body[text_start : attempt.call_start])
+        collector.spans.append((attempt.call_start, position))
         collector.add_reading(attempt.reading())
         text_start = position
         if candidate["action"]:  # the rest is the model's own guess of the tool's result
@@ -97,7 +97,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
 
 
 def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
-    """Return whether a list or object is in the middle of a sentence: "you could say [f(a=1)] if you want"."""
+    """Return whether the candidate, a list or object, is in a sentence: "you could say [f(a=1)] if you want"."""
     if candidate["list"] is None and candidate["json"] is None:
         return False
     start = candidate.start()
@@ -121,7 +121,7 @@ def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector,
 
 
 def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Add the calls of a list, `[f(a=1), g()]`, and return its end. Raises like `_take_candidate`."""
+    """Add the calls of a list, `[f(a=1), g()]`, and return its end. Raise the errors of `_take_candidate`."""
     if not attempt.knows(candidate["listed"]) or not _ARGUMENTS_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
     attempt.format = "bfcl_text"
@@ -139,12 +139,12 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
 
 
 def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
-    """Add the calls in a JSON object or list, and return its end. Raises like `_take_candidate`."""
+    """Add the calls in a JSON object or list, and return its end. Raise the errors of `_take_candidate`."""
     try:
         value, end = value_at(body, start, "it")
     except UnreadableError:
-        announced = _JSON_NAME.match(body, start)
-        if announced and attempt.knows(announced["name"]):
+        named = _JSON_NAME.match(body, start)
+        if named and attempt.knows(named["name"]):
             raise
         raise _NoCallError(start + 1, costly=True) from None
     try:
@@ -159,13 +159,13 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
 
 def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Add the call of a name with arguments, and return its end. Raises like `_take_candidate`."""
+    """Add the call of a name with arguments, and return its end. Raise the errors of `_take_candidate`."""
     tool = _find_tool(candidate["action"] or candidate["named"], attempt)
     if tool is None:
         raise _NoCallError(candidate.end())
     name, start = tool
     if candidate["named"]:
-        attempt.begun = candidate.start() + start
+        attempt.call_start = candidate.start() + start
     arguments: JSON = None
     end = skip_space(body, candidate.end())
     if body.startswith("tool_call(", end):  # ChatGLM3 writes arguments in Python's syntax
@@ -181,16 +181,16 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
     return past(_FENCE_END, body, end) if "```" in candidate[0] else end
 
 
-def _find_tool(written: str, attempt: CallCollector) -> tuple[str, int] | None:
-    """Return the tool that a written name means, and where the call begins in it, or None if no tool matches.
+def _find_tool(word: str, attempt: CallCollector) -> tuple[str, int] | None:
+    """Return the name of the tool in a word, and where the call begins in the word; None if no tool matches.
 
     Remains of removed tokens around the tool's name are ignored: the end of a sentence, an id, a word of the protocol.
     """
-    if attempt.knows(written) and not written.startswith(NAMESPACE):
-        return written, 0
-    for start in (0, *(dot.end() for dot in re.finditer(r"\.", written))):
-        for name_start in (past(_PREFIX, written, start), start):
-            rest = written[name_start:]
+    if attempt.knows(word) and not word.startswith(NAMESPACE):
+        return word, 0
+    for start in (0, *(dot.end() for dot in re.finditer(r"\.", word))):
+        for name_start in (past(_PREFIX, word, start), start):
+            rest = word[name_start:]
             for name in (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary")):
                 if name and attempt.knows(name):
                     return name, start
@@ -230,7 +230,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
         return False
     if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(lines, first.end())):
         return False  # an example of code
-    attempt = collector.fresh()
+    attempt = collector.empty_copy()
     scanner = CallScanner(lines, first.start(), attempt)
     try:
         while scanner.position < len(lines):

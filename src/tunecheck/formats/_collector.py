@@ -79,8 +79,8 @@ class CallCollector:
 
     `add` and `add_tool_use` raise `UnreadableError` with the number of the call. `tools` are those of the row, if
     known. `strict`: the user chose a format. `format` is the format of the first call. `ambiguous`: a call has a shape
-    that data may have, too. `spans` are the positions of calls in the text, and `begun` is the start of the last call,
-    even if it cannot be read. `open_thought` is reasoning without a closing mark.
+    that data may have, too. `spans` are the positions of calls in the text, and `call_start` is the start of the last
+    call, even if it cannot be read. `open_thought` is reasoning without a closing mark.
     """
 
     tools: ToolDefinitions | None = None
@@ -92,7 +92,7 @@ class CallCollector:
     spans: list[tuple[int, int]] = field(default_factory=list, init=False)
     format: str | None = field(default=None, init=False)
     ambiguous: bool = field(default=False, init=False)
-    begun: int = field(default=0, init=False)
+    call_start: int = field(default=0, init=False)
     open_thought: str = field(default="", init=False)
 
     @property
@@ -101,7 +101,7 @@ class CallCollector:
         return bool(self.tools) and not self.strict
 
     def knows(self, name: str) -> bool:
-        """Return whether there is a tool of this name. Without tools, any name counts if the user chose a format."""
+        """Return whether there is a tool of this name. Without tools, return whether the user chose a format."""
         return self.definition(name) is not None if self.tools else self.strict
 
     def names_tool(self, text: str) -> bool:
@@ -124,8 +124,12 @@ class CallCollector:
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
-    def counted(self, counter: str, arguments: JSON) -> str:
-        """Return the tool that these arguments fit best, for a call with a number in place of the name."""
+    def tool_of_number(self, counter: str, arguments: JSON) -> str:
+        """Return the name of the tool that these arguments fit best, for a call with a number in place of the name.
+
+        Raises:
+            UnreadableError: no tool fits, or several tools fit equally well.
+        """
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
         fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
         best = max(fits.values(), default=0)
@@ -137,7 +141,7 @@ class CallCollector:
             raise UnreadableError(f"a call has the number {quoted(counter)} in place of a name, and {problem}")
         return fitting[0]
 
-    def fresh(self) -> "CallCollector":
+    def empty_copy(self) -> "CallCollector":
         """Return an empty collector with the same tools."""
         return CallCollector(self.tools, strict=self.strict)
 
@@ -156,11 +160,15 @@ class CallCollector:
         if "<" in text:
             first = _FIRST_MARKS.match(text)
             text = without_end_marks(text[first.end() :] if first else text)
-        if said := text.strip():
-            self.texts.append(said)
+        if stripped := text.strip():
+            self.texts.append(stripped)
 
     def add_reading(self, other: Reading) -> None:
-        """Add the calls, the text and the reasoning of another reading."""
+        """Add the calls, the text and the reasoning of another reading.
+
+        Raises:
+            UnreadableError: the reading has a problem, or there are too many calls.
+        """
         self.format = self.format or other.format
         if other.problem:
             raise UnreadableError(other.problem)
@@ -169,7 +177,7 @@ class CallCollector:
         self.thoughts += filter(None, [other.reasoning])
         self.add_text(other.text)
 
-    def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
+    def add(self, wire_format: str | None, name: object, arguments: object = None, call_id: object = None) -> None:
         """Add one call, or the calls in a wrapper of parallel calls.
 
         Its arguments are an object or its JSON text; missing or empty ones are an empty object.
@@ -178,18 +186,18 @@ class CallCollector:
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
         try:
-            read = _arguments(arguments)
+            parsed = _parse_arguments(arguments)
         except UnreadableError as error:
             raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
         if name == PARALLEL:
-            uses = read.get("tool_uses")
+            uses = parsed.get("tool_uses")
             if not isinstance(uses, list):
                 raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
             for use in uses:
                 self.add_tool_use(wire_format, use)
             return
         plain_name = str.__str__(name)  # the name may be of a subclass of str
-        self._append(FunctionCall(plain_name, read, identity if isinstance(identity, str) else None), wire_format)
+        self._append(FunctionCall(plain_name, parsed, call_id if isinstance(call_id, str) else None), wire_format)
 
     def add_tool_use(self, wire_format: str | None, use: object) -> None:
         """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
@@ -202,6 +210,7 @@ class CallCollector:
         self.add(wire_format, name, use.get("parameters"), use.get("id"))
 
     def _append(self, call: FunctionCall, wire_format: str | None) -> None:
+        """Add a call to the list; refuse more than MAX_CALLS calls (UnreadableError)."""
         if len(self.calls) >= MAX_CALLS:
             raise UnreadableError(f"more than {MAX_CALLS} calls")
         self.format = self.format or wire_format
@@ -209,7 +218,7 @@ class CallCollector:
 
 
 def failed_reading(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
-    """Return the reading of a text with an unreadable call, and the calls before it."""
+    """Return the reading of a text with an unreadable call: the calls before it, and the error as its problem."""
     problem, cause = " ".join(str(error).split()), None
     if isinstance(error, CutOffError):
         problem, cause = f"the last call is cut off: {problem}", "cut_off"
@@ -223,28 +232,32 @@ _UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
 
 
 def no_call(mark: str, text: str, position: int, what: str = "a call") -> UnreadableError:
-    """Return the error for a mark without a call: cut off if the text ends here, else unreadable."""
+    """Return the error for a mark without a call: CutOffError if the text ends there, else UnreadableError."""
     kind = CutOffError if _UNFINISHED.match(text, position) else UnreadableError
     return kind(f"{mark} is not followed by {what} at {place(text, position)}")
 
 
-def _arguments(value: object) -> dict[str, JSON]:
-    """Return a call's arguments, {} if there are none; raise UnreadableError if they are not an object."""
+def _parse_arguments(value: object) -> dict[str, JSON]:
+    """Return a call's arguments from an object or its JSON text; {} for None and blank text.
+
+    Raises:
+        UnreadableError: the arguments are not an object.
+    """
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     if isinstance(value, str):
         check_size(value)
         try:
-            read = decode(value, MAX_DEPTH)
+            parsed = decode(value, MAX_DEPTH)
         except UnreadableError as error:
-            said = f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
-            raise UnreadableError(said) from None
-        read = {} if read is None else read
+            problem = f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
+            raise UnreadableError(problem) from None
+        parsed = {} if parsed is None else parsed
     else:
-        read = exact(value)
-    if not isinstance(read, dict):
-        raise UnreadableError(f"the arguments are {kind_of(read)}, not an object")
-    return read
+        parsed = exact(value)
+    if not isinstance(parsed, dict):
+        raise UnreadableError(f"the arguments are {kind_of(parsed)}, not an object")
+    return parsed
 
 
 # -- calls with unusual keys or without keys, which are accepted only if their name is a known tool:
@@ -269,7 +282,7 @@ def take_named(value: object, collector: CallCollector) -> None:
     """Collect the calls of a value after a mark: one object with name and arguments, or a list of objects.
 
     Raises:
-        UnreadableError: the value is neither.
+        UnreadableError: the value is neither, or an object defines a tool.
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
@@ -278,13 +291,13 @@ def take_named(value: object, collector: CallCollector) -> None:
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
         inner = item.get("function")
-        held = inner if isinstance(inner, dict) and "name" not in item else item
-        name = name_in(held)
+        call = inner if isinstance(inner, dict) and "name" not in item else item
+        name = name_in(call)
         if isinstance(name, str) and name in ANSWERING:
             continue
-        if "arguments" not in held and is_definition(held.get("parameters")):
+        if "arguments" not in call and is_definition(call.get("parameters")):
             raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
-        collector.add(collector.format, name, arguments_in(held), first_of(item, "id", "tool_call_id"))
+        collector.add(collector.format, name, arguments_in(call), first_of(item, "id", "tool_call_id"))
 
 
 def name_in(item: _Object) -> object:
@@ -297,11 +310,13 @@ def arguments_in(item: _Object) -> object:
     return first_of(item, *_keys_like(item, _ARGUMENTS))
 
 
-def _keys_like(item: _Object, words: re.Pattern[str]) -> list[str]:
-    return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
+def _keys_like(item: _Object, pattern: re.Pattern[str]) -> list[str]:
+    """Return the keys of an object that match this pattern completely."""
+    return [key for key in item if isinstance(key, str) and pattern.fullmatch(key)]
 
 
 def first_of(item: Mapping[Any, Any], *keys: str) -> object:
+    """Return the first value under these keys that is not None, or None."""
     return next((item[key] for key in keys if item.get(key) is not None), None)
 
 
@@ -316,58 +331,61 @@ def is_definition(parameters: object) -> bool:
 
 
 def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls of tools in a value, or an empty list if any part of the value is not such a call."""
+    """Return the calls in a value if each part of the value is a call of a known tool, else an empty list."""
     if isinstance(value, str):
         reading = read_text(value)
-        offered = not reading.text and all(collector.knows(call.name) for call in reading.calls)
-        return [(call.name, call.arguments) for call in reading.calls] if offered else []
+        only_calls = not reading.text and all(collector.knows(call.name) for call in reading.calls)
+        return [(call.name, call.arguments) for call in reading.calls] if only_calls else []
     if isinstance(value, dict):
-        return (
-            _read_named(value, collector)
-            or _under_names(value.items(), collector)
-            or _held(value, collector, read_text)
-        )
+        calls = _read_named(value, collector) or _under_names(value.items(), collector)
+        return calls or _under_key(value, collector, read_text)
     if not isinstance(value, (list, tuple)):
         return []
     if len(value) == 2 and (pair := _under_names([(value[0], value[1])], collector)):
         return pair
-    calls: _Calls = []
+    calls = []
     for item in value:
-        found = offered_calls(item, collector, read_text)
-        if not found:
+        item_calls = offered_calls(item, collector, read_text)
+        if not item_calls:
             return []
-        calls += found
+        calls += item_calls
     return calls
 
 
 def _under_names(items: Iterable[tuple[object, object]], collector: CallCollector) -> _Calls:
-    """Read `{"f": {…}, "g": {…}}`: arguments, as objects or JSON text, under the names of tools."""
+    """Return the calls in `{"f": {…}, "g": {…}}`: arguments, as objects or JSON text, under the names of tools.
+
+    Return an empty list if an item is anything else.
+    """
     calls: _Calls = []
     for name, arguments in items:
-        written = isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.lstrip()[:1] == "{")
-        if not isinstance(name, str) or not collector.knows(name) or not written or is_definition(arguments):
+        is_object = isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.lstrip()[:1] == "{")
+        if not isinstance(name, str) or not collector.knows(name) or not is_object or is_definition(arguments):
             return []
         calls.append((name, arguments))
     return calls
 
 
 def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls:
-    """Read `{"function": "f", "args": {…}}`, under any of the usual keys."""
+    """Return the call in `{"function": "f", "args": {…}}`, under any of the usual keys; else an empty list."""
     name = name_in(value)
     if isinstance(name, dict):
         return _read_named(name, collector)
     return _under_names([(name, arguments_in(value))], collector)
 
 
-def _held(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Read `{"functions": [{"name": "f", …}]}`. A single call, or other texts beside it, need a key like `HOLDER`."""
-    holders = [key for key, held in value.items() if not isinstance(held, str)]
-    if len(holders) != 1:
+def _under_key(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
+    """Return the calls in `{"functions": [{"name": "f", …}]}`: one key with a call or a list, all others with texts.
+
+    The key must match `HOLDER` if it has a single call, or if there are other keys. Else return an empty list.
+    """
+    keys = [key for key, inner in value.items() if not isinstance(inner, str)]
+    if len(keys) != 1:
         return []
-    (key,) = holders
-    held, announced = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
-    if isinstance(held, dict) and announced:
-        return _read_named(held, collector)
-    if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
+    (key,) = keys
+    inner, is_holder = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
+    if isinstance(inner, dict) and is_holder:
+        return _read_named(inner, collector)
+    if not isinstance(inner, list) or not all(isinstance(item, dict) for item in inner):
         return []
-    return offered_calls(held, collector, read_text) if announced or len(value) == 1 else []
+    return offered_calls(inner, collector, read_text) if is_holder or len(value) == 1 else []

@@ -92,10 +92,9 @@ _ENVELOPE_KEYS = frozenset(
 
 
 def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Collect an object with tool uses, an object with tool calls but no role, the values inside a reply, or a list of
-    parts with a call.
+    """Collect the calls of an object around calls: a reply, or an object with tool uses, tool calls or parts.
 
-    Return False for any other object; a message is left to the caller.
+    Return False for any other object, and for a message.
 
     Raises:
         UnreadableError: a call cannot be read, or the reply has an error's status.
@@ -123,7 +122,7 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
 
 
 def _holds_calls(value: _Object, key: str) -> bool:
-    """Return whether an object has calls under this key. In data, the key may have their number."""
+    """Return whether an object may have calls under this key. In data, its value can be their number."""
     return key in value and not isinstance(value[key], (int, float))
 
 
@@ -192,6 +191,7 @@ REASONING_FIELDS = tuple(_REASONING_TYPES)
 
 
 def _is_message(value: object) -> bool:
+    """Return whether a value is an object with the role of a message."""
     role = value.get("role") if isinstance(value, dict) else None
     return isinstance(role, str) and role in _ROLES
 
@@ -283,12 +283,14 @@ def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
 
 
 def _add_content(value: _Object, collector: CallCollector) -> None:
+    """Add the object's `content` to the texts if it is a text."""
     content = value.get("content")
     if isinstance(content, str):
         collector.add_text(content)
 
 
 def _as_list(value: object, key: str) -> Iterable[object]:
+    """Return the list under a key, empty for None and ""; refuse other values (UnreadableError)."""
     if value is None or value == "":
         return ()
     if not isinstance(value, (list, tuple)):
@@ -323,7 +325,7 @@ def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> b
 
 
 def _is_bfcl_text(items: _List) -> bool:
-    """Return whether items are like `[{"f": "{…}"}]`: one key with an object as text. No other shape is like this."""
+    """Return whether each item is like `{"f": "{…}"}`: one key with the JSON text of an object. Data never is."""
     for item in items:
         text = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
         if not isinstance(text, str) or not text.lstrip().startswith("{"):
@@ -332,9 +334,10 @@ def _is_bfcl_text(items: _List) -> bool:
 
 
 def _is_bfcl(items: object) -> bool:
-    """Return whether items are like `[{"f": {…}}]`: one key that could be a function's name, with an object or text.
+    """Return whether each item is like `{"f": {…}}`: one key that can be a function's name, with arguments.
 
-    Data may look like this, too. If all values are texts of objects, `_is_bfcl_text` recognises them instead.
+    The arguments are an object, its JSON text, None or blank, but not all None or blank. Data may look like this, too.
+    Return False for items that `_is_bfcl_text` recognises.
     """
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
         return False
@@ -354,6 +357,7 @@ def _is_bfcl(items: object) -> bool:
 
 
 def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
+    """Collect the calls of objects like `{"f": {…}}`. Always return True."""
     collector.ambiguous = True
     for item in items:
         ((name, arguments),) = item.items()
@@ -422,6 +426,7 @@ class CallShape:
 
 
 def _is_bare(item: _Object) -> bool:
+    """Return whether an object has only the keys of a call, and no `parameters`."""
     return "parameters" not in item and _BARE_KEYS.issuperset(item)
 
 

@@ -19,7 +19,7 @@ class Marks:
     """The marks of profiles and of reasoning, in the tables that the searches need."""
 
     def __init__(self, profiles: Iterable[Profile], thoughts: tuple[Thought, ...]) -> None:
-        """Sort the marks by what they mean; a mark may announce the calls of several profiles."""
+        """Make the tables. A mark may announce the calls of several profiles."""
         self.profiles: dict[str, tuple[Profile, ...]] = {}
         for profile in profiles:
             for mark in profile.marks:
@@ -30,11 +30,11 @@ class Marks:
         self.beginnings = tuple(self.leading)
         # by closing mark: reasoning that the prompt may have opened
         self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
-        self._of_thoughts = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
+        self._reasoning_marks = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
 
     def has_reasoning(self, text: str) -> bool:
         """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
-        return self._of_thoughts.search(text) is not None
+        return self._reasoning_marks.search(text) is not None
 
     def find_call_mark(self, text: str) -> int | None:
         """Return the position of the first mark that announces a call, or None."""
@@ -120,18 +120,19 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
 def _take_calls(
     profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
 ) -> int:
-    """Collect the calls after a mark, and add the errors of unreadable ones to `failures`. Return where the search for
-    marks continues.
+    """Collect the calls after a mark, and add the errors of unreadable calls to `failures`.
+
+    Return the position from which to search for further marks.
     """
     while True:
-        collector.begun = start
+        collector.call_start = start
         try:
             position = profile.take(text, start, mark, collector)
         except UnreadableError as error:
             failures.append(error)
             following = profile.after_unreadable(text, mark, collector)
             if following is None or _stops_search(failures):
-                return collector.begun + 1
+                return collector.call_start + 1
             start, mark = following, ""
         else:
             collector.spans.append((start, position))
@@ -139,7 +140,7 @@ def _take_calls(
 
 
 def _stops_search(failures: list[UnreadableError]) -> bool:
-    """Return whether no further calls can be found: the last unreadable one is cut off, or there are too many."""
+    """Return whether to stop the search: the last unreadable call is cut off, or too many calls are unreadable."""
     return bool(failures) and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES)
 
 
@@ -171,7 +172,10 @@ def take_thoughts(
 
 
 def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
-    """Collect the closed or unambiguous reasoning with which a text begins, and return the rest of the text."""
+    """Collect the reasoning with which a text begins, and return the rest of the text.
+
+    Reasoning that may only stand at the beginning must have a closing mark.
+    """
     for _ in range(_MOST_LEADING):
         if not body.startswith(marks.beginnings):  # nearly all texts
             break

@@ -113,8 +113,8 @@ class Profile:
         If `mark` is empty, a call begins at `start` without a mark: the text has none, or the call follows an
         unreadable one. Any number of calls may follow, and no closing mark is required.
 
-        `collector.begun` is the start of the call that is being read; the caller sets it to `start`. If the call is
-        unreadable, `after_unreadable` searches for the next call from there.
+        `collector.call_start` is the start of the call that is being read. The caller sets it to `start`. If the call
+        is unreadable, `after_unreadable` searches for the next call from there.
 
         Raises:
             UnreadableError: no readable call follows.
@@ -132,18 +132,18 @@ class Profile:
             if not self._more_calls_follow(text, following, mark, collector):
                 self._check_end(text, following, mark)
                 return position
-            collector.begun = following
+            collector.call_start = following
             position = self.shape.read(text, following, mark, collector)
 
     def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
-        """Return where the next call begins after the unreadable one at `collector.begun`, or None if none follows.
+        """Return the start of the next call after the unreadable one at `collector.call_start`, or None without one.
 
-        `collector.begun` is the position of the mark if its first call is unreadable, else that of a further call or of
-        an object in a list. Only an object can be skipped, because its closing brace can be found.
+        `collector.call_start` is the position of the mark if its first call is unreadable, else the position of a
+        further call or of an object in a list. Only an object can be skipped, because its closing brace can be found.
         """
-        begun = collector.begun
-        is_at_mark = text.startswith(mark, begun)
-        call_start = self._call_start(text, begun, mark) if is_at_mark else begun
+        call_start = collector.call_start
+        is_at_mark = text.startswith(mark, call_start)
+        call_start = self._call_start(text, call_start, mark) if is_at_mark else call_start
         may_have_next = self.several or not is_at_mark
         end = find_close(text, call_start) if may_have_next and text.startswith("{", call_start) else None
         following = len(text) if end is None else past(_SEPARATOR, text, end)  # no call begins at the end of a text

@@ -45,7 +45,7 @@ class JsonCalls:
             return position
         position = skip_space(text, position + 1)
         while not text.startswith("]", position):  # one by one: the calls beside an unreadable one count
-            collector.begun = position
+            collector.call_start = position
             value, end = literal_at(text, position)
             self._take(value, collector)
             position = skip_space(text, end)
@@ -56,6 +56,7 @@ class JsonCalls:
         return position + 1
 
     def _take(self, value: JSON, collector: CallCollector) -> None:
+        """Add the calls in a value to the collector; refuse a value without a call (UnreadableError)."""
         if not self.keyed:
             take_named(value, collector)
         elif not isinstance(value, dict):
@@ -109,7 +110,7 @@ class NamedCalls:
         elif head.groupdict().get("empty") is None and not closing.startswith("<"):
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
-        name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
+        name = collector.tool_of_number(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
         return past(self.last, text, position)
 

@@ -226,6 +226,7 @@ def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
 
 @functools.cache
 def _any_tag(prefix: str) -> re.Pattern[str]:
+    """Return a pattern for any tag after this prefix, with the group `key`."""
     return re.compile(rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
 
 
@@ -259,9 +260,12 @@ class TreeCalls:
         return past(self.end, text, position)
 
     def _read_element(self, text: str, start: int, closing: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
-        """Read an element's content, elements or text, up to its closing tag. Return it and the position after the tag.
+        """Read the content of an element, from `start` to its closing tag. Return the value and the position after it.
 
-        `depth` is the number of elements around it.
+        The content is inner elements or a text. `depth` is the number of outer elements.
+
+        Raises:
+            UnreadableError: a tag is missing, text stands beside elements, or the elements are nested too deeply.
         """
         if depth > MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
@@ -290,7 +294,7 @@ class TreeCalls:
                 properties[key] = value
 
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
-        """Convert the text of an element without inner elements; blank text may be an empty object or list."""
+        """Convert the text of an element without inner elements. Blank text may stand for an empty object or list."""
         if self.prefix and self.prefix in text:
             raise UnreadableError(f"a tag that is not closed in {quoted(text)}")
         types = schema.types() if schema else frozenset[str]()
@@ -367,11 +371,13 @@ class _BracedScanner(PythonScanner):
         return _guess_value(bare)
 
     def _key(self) -> JSON:
+        """Read a key: a text between special quotes, or a bare word."""
         self._skip()
         quoted = self._read_quoted()
         return self._read_match(self._KEY).strip('"') if quoted is None else quoted
 
     def _read_quoted(self) -> str | None:
+        """Read a text between special quotes, or return None if no quote is here."""
         if not self.text.startswith(self._quote, self.position):
             return None
         start = self.position + len(self._quote)
@@ -382,6 +388,7 @@ class _BracedScanner(PythonScanner):
         return self.text[start:end]
 
     def _read_match(self, pattern: re.Pattern[str]) -> str:
+        """Read the text that the pattern matches here, without white space around it."""
         match = pattern.match(self.text, self.position)
         if not match:
             self._fail("expected a value")
@@ -408,14 +415,14 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _convert_if_typed(text: str, schema: Schema | None) -> JSON:
-    """Convert a text if its definition has a type; else keep the text, but make None of `null`."""
+    """Convert a text to the type in its definition. Without a type, return the text, or None for `null`."""
     if schema and (schema.types() or schema.node.keys() & {"properties", "items", "const"}):
         return _convert(text, schema)
     return None if text == "null" else text
 
 
 def _convert(text: str, schema: Schema | None) -> JSON:
-    """Convert a text to a type in its definition. Without a type, convert it to the value that it looks like."""
+    """Convert a text to a type in its definition. Without a type, read JSON or a Python literal in the text."""
     types = schema.types() if schema else frozenset[str]()
     word = text.strip()
     if "boolean" in types and word.casefold() in ("true", "false"):

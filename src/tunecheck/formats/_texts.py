@@ -59,14 +59,14 @@ class TextReader:
         return second if second.calls or second.problem else reading
 
     def without_thoughts(self, text: str) -> tuple[str, str]:
-        """Split a text into the reasoning before the answer and the answer. Never raises."""
+        """Return the reasoning at the beginning of a text ("" if there is none) and the answer. Never raises."""
         marks = self._marks
         if len(text) > MAX_CHARACTERS or not marks.has_reasoning(text):
             return "", text
         collector = self._new_collector()
         body = text.lstrip()
         try:
-            answer = take_thoughts(body, collector, marks, self._spans)
+            answer = take_thoughts(body, collector, marks, self._call_spans)
         except RecursionError:
             return "", text
         answer_mark = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
@@ -75,6 +75,7 @@ class TextReader:
         return "\n".join(collector.thoughts), (text if answer == body else answer)
 
     def _read(self, text: str) -> Reading:
+        """Return the calls, the reasoning and the rest of a text. An unreadable call is the reading's problem."""
         if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
             return Reading((), text)
         collector = self._new_collector()
@@ -93,6 +94,7 @@ class TextReader:
 
     @property
     def _marks(self) -> Marks:
+        """The marks of the chosen profile, else those of all known families."""
         return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
 
     def _take_text(self, text: str, collector: CallCollector) -> bool:
@@ -108,7 +110,7 @@ class TextReader:
             return False
         body = without_end_marks(text).lstrip()
         if marks.has_reasoning(body):
-            body = take_thoughts(body, collector, marks, self._spans)
+            body = take_thoughts(body, collector, marks, self._call_spans)
         thoughts_end = len(collector.texts)
         has_calls = self._take_body(body, collector, marks)
         if collector.open_thought and not collector.calls:
@@ -117,11 +119,11 @@ class TextReader:
             _refuse_cut_off("\n".join(collector.texts[thoughts_end:]) if collector.calls else body, collector)
         return has_calls
 
-    def _spans(self, body: str) -> list[tuple[int, int]]:
-        """Return the spans of calls in a text, without searching for reasoning at its beginning.
+    def _call_spans(self, body: str) -> list[tuple[int, int]]:
+        """Return the start and end of each call in a text, without searching for reasoning at its beginning.
 
-        The span of an unreadable call of a tool goes to the end of the text. But if another call follows a closing mark
-        of reasoning, the unreadable call was part of the reasoning and has no span.
+        An unreadable call of a tool extends to the end of the text. But if another call follows a closing mark of
+        reasoning, the unreadable call was part of the reasoning and is left out.
         """
         collector, marks = self._new_collector(), self._marks
         try:
@@ -131,8 +133,8 @@ class TextReader:
             answer = self._new_collector()
             with suppress(UnreadableError):
                 self._take_body(body[thought_end:].lstrip(), answer, marks)
-            if not answer.calls and collector.names_tool(body[collector.begun : thought_end]):
-                collector.spans.append((collector.begun - 1, len(body) + 1))
+            if not answer.calls and collector.names_tool(body[collector.call_start : thought_end]):
+                collector.spans.append((collector.call_start - 1, len(body) + 1))
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
@@ -185,7 +187,7 @@ class TextReader:
         """
         if not collector.gated:
             return self._take_any_value(body, position, collector)
-        attempt = collector.fresh()
+        attempt = collector.empty_copy()
         try:
             end = self._take_any_value(body, position, attempt)
         except UnreadableError:
@@ -199,7 +201,11 @@ class TextReader:
         return end
 
     def _take_any_value(self, body: str, position: int, collector: CallCollector) -> int | None:
-        """Collect and return like `_take_value`, but accept calls of any function."""
+        """Collect the calls of any function in the value at this position. Return its end, or None without calls.
+
+        Raises:
+            UnreadableError: the value is a call that cannot be read.
+        """
         call_list = _CALL_LIST.match(body, position)
         if call_list:
             return _take_call_list(body, call_list, collector)
@@ -224,9 +230,9 @@ class TextReader:
         return end
 
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Collect the calls in a fenced block of one value that begins before `limit`. Return False if there is none.
+        """Collect the calls of a code block with one value that begins before `limit`. Return False without calls.
 
-        With other text around the block, ambiguous formats do not count.
+        If there is other text around the block, calls of an ambiguous format do not count.
 
         Raises:
             UnreadableError: the text begins with the block, and the block is a call that cannot be read.
@@ -234,7 +240,7 @@ class TextReader:
         opening = _FENCE.search(body, 0, limit)
         if not opening or opening["language"].lower() not in _LANGUAGES_OF_CALLS:
             return False
-        before, attempt = body[: opening.start()], collector.fresh()
+        before, attempt = body[: opening.start()], collector.empty_copy()
         try:
             end = self._take_value(body, opening.end(), attempt) if body.startswith(("{", "["), opening.end()) else None
         except UnreadableError:
@@ -263,7 +269,7 @@ class TextReader:
         Raises:
             UnreadableError: an object with this key is not JSON or contains an unreadable call.
         """
-        attempt = collector.fresh()
+        attempt = collector.empty_copy()
         position = 0
         opening = _TOOL_USES.search(body, 0, limit)
         while opening:
@@ -311,7 +317,7 @@ _ANNOUNCING_STARTS = (
 
 
 def _announces_call(body: str, position: int) -> bool:
-    """Return whether a text has a key of calls after this position, or a call's beginning at it."""
+    """Return whether a call begins at this position of a text, or a key that only calls have follows."""
     has_key = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
     return has_key or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
 
@@ -323,13 +329,13 @@ _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
 def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector) -> int | None:
-    """Collect the calls of `[f(a=1)]` if it ends its line. Return its end, or None if it is prose.
+    """Collect the calls of a list, `[f(a=1)]`, at the end of a line. Return its end, or None if the list is prose.
 
     Prose is, for example, a link in Markdown or a remark in brackets. A gated collector takes only calls of known
     tools.
 
     Raises:
-        UnreadableError: it is surely a list of calls, but an unreadable one.
+        UnreadableError: the text is surely a list of calls, but cannot be read.
     """
     if collector.gated and not collector.knows(opening["name"]):
         return None
@@ -382,12 +388,12 @@ def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
     Raises:
         ThoughtCallError: the reasoning contains a call.
     """
-    in_thought = collector.fresh()
+    attempt = collector.empty_copy()
     with suppress(UnreadableError):
-        take_marked(collector.open_thought, in_thought, marks)
-    if in_thought.calls:
-        collector.format = in_thought.format
-        name = quoted(in_thought.calls[0].name)
+        take_marked(collector.open_thought, attempt, marks)
+    if attempt.calls:
+        collector.format = attempt.format
+        name = quoted(attempt.calls[0].name)
         raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
 
 

@@ -22,7 +22,7 @@ _MOST_FILES = 20
 _MOST_BYTES = 64 << 20
 """Total size of all files of one prompt. OpenAI accepts requests of 50 MB."""
 
-_SHARED = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
+_SHARED_SUFFIXES = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
 
 class PromptFolder:
@@ -38,7 +38,7 @@ class PromptFolder:
         return self._path is not None and not (self._path / name).exists()
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a file in the prompt's folder; it counts against the limits of one prompt.
+        """Return the content of a file in the prompt's folder. Count the file and its size against the prompt's limits.
 
         Raises:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
@@ -47,7 +47,7 @@ class PromptFolder:
             raise ValueError(f"{name!r} cannot be found: a prompt given as text has no folder; use a prompt file")
         if self._files_left == 0:
             raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
-        content = _content(self._path, name, min(most, self._bytes_left) + 1)
+        content = _read_start(self._path, name, min(most, self._bytes_left) + 1)
         if len(content) > most:
             raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
         if len(content) > self._bytes_left:
@@ -57,7 +57,7 @@ class PromptFolder:
         return content
 
 
-def _content(folder: Path, name: str, most: int) -> bytes:
+def _read_start(folder: Path, name: str, most: int) -> bytes:
     """Return the first `most` bytes of a file in the folder, or of a shared data file of the workspace.
 
     Raises:
@@ -87,7 +87,7 @@ def _is_shared(path: Path, base: Path) -> bool:
     if not base.is_relative_to(workspace) or not path.is_relative_to(workspace):
         return False
     hidden = any(part.startswith(".") for part in path.relative_to(workspace).parts)
-    return path.suffix.lower() in _SHARED and not hidden
+    return path.suffix.lower() in _SHARED_SUFFIXES and not hidden
 
 
 MAX_BYTES = 1 << 20
@@ -109,13 +109,13 @@ class Front:
     document: Document
     folder: PromptFolder
 
-    def told(self, path: tuple[str | int, ...], problem: str) -> str:
+    def message(self, path: tuple[str | int, ...], problem: str) -> str:
         """Return the problem as a message with file, line and key."""
         label = ".".join(map(str, path))
         return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
 
     def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
-        return PromptError(self.told(path, problem))
+        return PromptError(self.message(path, problem))
 
     def value(self, *path: str | int) -> JSON:
         """Return the value at this path of keys and indexes, or None if there is none."""
@@ -128,7 +128,11 @@ class Front:
         return value
 
     def mapping(self, *path: str | int) -> dict[str, JSON]:
-        """Return the mapping at this path; empty if the key is absent; any other value raises PromptError."""
+        """Return the mapping at this path; empty if the key is absent.
+
+        Raises:
+            PromptError: the value is no mapping.
+        """
         value = self.value(*path)
         if value is None:
             return {}
@@ -137,8 +141,10 @@ class Front:
         return value
 
     def text(self, *path: str | int) -> str | None:
-        """Return the text at this path, or None if the key is absent; numbers are converted, other values raise
-        PromptError.
+        """Return the text at this path, a number as a text, or None if the key is absent.
+
+        Raises:
+            PromptError: the value is neither a text nor a number.
         """
         value = self.value(*path)
         if value is None or isinstance(value, str):
@@ -157,14 +163,16 @@ class Front:
         text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
-        self._looked_up(text, path)  # an unset variable is an error, too
+        self._fill_in(text, path)  # refuses an unset variable
         return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
-        """Return the value with each text that is only `${env:NAME}` replaced by that variable; other texts stay
-        unchanged.
+        """Return the value with each text that is only `${env:NAME}` replaced by the value of the variable.
 
-        The redactor masks the inserted values from now on. An unset variable raises PromptError at this path.
+        Other texts stay unchanged. The redactor masks the inserted values from now on.
+
+        Raises:
+            PromptError: a variable is not set; the message names `path`.
         """
         if isinstance(value, list):
             return [self.from_environment(item, (*path, index), redactor) for index, item in enumerate(value)]
@@ -172,11 +180,13 @@ class Front:
             return {key: self.from_environment(item, (*path, key), redactor) for key, item in value.items()}
         if not isinstance(value, str) or not ENV_REFERENCE.fullmatch(value):
             return value
-        return self._looked_up(value, path, redactor)
+        return self._fill_in(value, path, redactor)
 
-    def _looked_up(self, text: str, path: tuple[str | int, ...], redactor: Redactor | None = None) -> str:
-        """Return the text with environment variables filled in, masked from now on; an unset variable raises
-        PromptError.
+    def _fill_in(self, text: str, path: tuple[str | int, ...], redactor: Redactor | None = None) -> str:
+        """Return the text with environment variables filled in. The redactor masks their values from now on.
+
+        Raises:
+            PromptError: a variable is not set.
         """
         try:
             return environment(text, Place(self.document, path), redactor, in_answers=True)
@@ -184,39 +194,45 @@ class Front:
             raise PromptError(str(error)) from None
 
 
-def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
+def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
     """Return the front matter, the template below it, and the number of lines above the template.
 
     The second `---` line ends the front matter. (Azure's loader uses the last one, and so refuses files with further
     `---` lines.) A file without such lines has an empty front matter.
+
+    Raises:
+        PromptError: the front matter does not end, is no mapping or no YAML, or the file has no template.
     """
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
     if opening is None and text.strip() and not _NEARLY_RULE.match(text):
         return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
-        lacking = "a prompt is YAML between two lines `---`, and a template below them"
-        raise PromptError(f"{name}, line 1: {lacking}")
-    above = text.count("\n", 0, opening.start()) + 1
+        raise PromptError(f"{name}, line 1: a prompt is YAML between two lines `---`, and a template below them")
+    lines_above = text.count("\n", 0, opening.start()) + 1
     try:
         # Line feeds in front keep the line numbers of the file.
-        read = parse_document("\n" * above + text[opening.end() + 1 : closing.start()], name)
+        document = parse_document("\n" * lines_above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
-    data = {} if read.value is None else read.value
+    data = {} if document.value is None else document.value
     if not isinstance(data, dict):
-        raise PromptError(f"{name}, line {above + 1}: the front matter must be a mapping with `model:` and more")
-    bare = Front(data, read, folder)
-    resolved = {key: _with_files(value, (key,), bare) for key, value in data.items()}
-    return Front(resolved, read, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
+        raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping with `model:` and more")
+    unresolved = Front(data, document, folder)
+    resolved = {key: _insert_files(value, (key,), unresolved) for key, value in data.items()}
+    return Front(resolved, document, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
 
 
-def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
-    """Return the value with each text that is only `${file:NAME}` replaced by the file's content."""
+def _insert_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
+    """Return the value with each text that is only `${file:NAME}` replaced by the file's content.
+
+    Raises:
+        PromptError: a file cannot be read.
+    """
     if isinstance(value, list):
-        return [_with_files(item, (*path, index), front) for index, item in enumerate(value)]
+        return [_insert_files(item, (*path, index), front) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        return {key: _with_files(item, (*path, key), front) for key, item in value.items()}
+        return {key: _insert_files(item, (*path, key), front) for key, item in value.items()}
     match = _FILE_REFERENCE.match(value) if isinstance(value, str) else None
     return file_value(match[1], path, front) if match else value
 
@@ -262,10 +278,10 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
-    """Raise PromptError for a secret at this path or below it; with `references`, it may name an environment variable.
+    """Refuse secrets at this path and below it. With `references`, references to the environment are allowed.
 
     Raises:
-        PromptError: there is a secret; the message does not show it.
+        PromptError: a key for a secret has a value that is not allowed; the message does not show the value.
     """
     value = front.value(*path)
     if isinstance(value, (dict, list)):
@@ -283,7 +299,7 @@ _OF_THE_REPLY = ("stream", "stream_options", "n")
 
 
 def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
-    """Return the parameters to send, without those that choose streaming or several answers.
+    """Return the parameters to send: all except `stream`, `stream_options` and `n`.
 
     Raises:
         PromptError: the parameters contain messages, or `n` is no whole number from 1 on.

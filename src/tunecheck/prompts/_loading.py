@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tunecheck._errors import PromptError
-from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text, split
+from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text, split_prompt
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
 _SHIPPED = Path(__file__).parent / "files"
@@ -39,7 +39,7 @@ def _load(source: str, text: str, path: Path | None) -> Prompt:
     from tunecheck.prompts._prompty1 import read_prompty1
     from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2
 
-    front, body, above = split(text, source, PromptFolder(path.parent if path is not None else None))
+    front, body, above = split_prompt(text, source, PromptFolder(path.parent if path is not None else None))
     file = PromptFile(source, text, path, front, body, above, _load)
     return read_prompty2(file) if is_prompty2(front) else read_prompty1(file)
 

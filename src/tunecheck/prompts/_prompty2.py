@@ -177,7 +177,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
         if kind == "function":
             functions.append(_function(front, name, ("tools", key)))
         else:
-            notes.append(front.told(("tools", key), f"is left out, because a tool of kind {kind} is no function"))
+            notes.append(front.message(("tools", key), f"is left out, because a tool of kind {kind} is no function"))
     return functions, notes
 
 

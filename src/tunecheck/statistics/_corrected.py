@@ -18,8 +18,8 @@ from tunecheck.statistics._samples import Flags, Floats
 _STEPS, _REFINEMENTS = 40, 4  # the search for an end of an interval: steps of a grid, and how often it is refined
 _HALVINGS = 34  # bisections until the judge's pass rate has about ten digits
 _PLACES, _DRAWS, _SEED = 10, 2_000, 0  # critical values: shares at which they are simulated, samples for each share
-_WIDER = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
-_NEARLY = 1e-12
+_MARGIN = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
+_TINY = 1e-12
 
 ONE_SIDED_LABELS = "the labels say {} of every row: how often the judge errs on others is not known"
 NO_BETTER_THAN_CHANCE = "by the labels the judge is no better than chance: nothing follows from its verdicts"
@@ -85,7 +85,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     if labelled.problem is not None or rows <= 0:
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
-    judge_rate, counts = passed / rows, _as_counts(labelled)
+    judge_rate, counts = passed / rows, _counts_array(labelled)
     value = float(_rogan_gladen_rate(judge_rate, counts))
     sensitivity, false_passes = labelled.sensitivity(), labelled.false_passes()
     assert sensitivity.value is not None and false_passes.value is not None
@@ -117,7 +117,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     method, n = "prediction-powered", round(rows) + labelled.total
     if not labelled.total:
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
-    counts = _as_counts(labelled)
+    counts = _counts_array(labelled)
     value, weight = map(float, _prediction_powered_rate(passed, rows, counts))
     human_rate = (labelled.pass_pass + labelled.pass_fail) / labelled.total
     judge_rate = (labelled.pass_pass + labelled.fail_pass) / labelled.total
@@ -146,12 +146,12 @@ def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
         (base.pass_pass, base.pass_fail, new.pass_pass, new.pass_fail),
         (base.fail_pass, base.fail_fail, new.fail_pass, new.fail_fail),
     )
-    p_values = [_fisher(*table) for table in tables if any(table[:2]) and any(table[2:])]
+    p_values = [_fisher_p_value(*table) for table in tables if any(table[:2]) and any(table[2:])]
     return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
 
-def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
-    """Return the two-sided p-value of Fisher's exact test: does the share of hits differ between two samples?"""
+def _fisher_p_value(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test of equal shares of hits in two samples."""
     rows, other_rows, all_hits = hits + misses, other_hits + other_misses, hits + other_hits
     possible = range(max(0, all_hits - other_rows), min(rows, all_hits) + 1)
     # In how many ways the hits can be distributed so that this many are in the first sample.
@@ -159,10 +159,10 @@ def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float
     return sum(count for count in ways.values() if count <= ways[hits]) / math.comb(rows + other_rows, all_hits)
 
 
-def _as_counts(labelled: LabelCounts) -> Floats:
-    """Return the four counts in the order of the fields, as the functions below take them.
+def _counts_array(labelled: LabelCounts) -> Floats:
+    """Return the four counts as an array, in the order of the fields.
 
-    For many samples at once, these functions also take an array for each count.
+    The functions below also take a two-dimensional array: a row of many samples for each count.
     """
     return numpy.array(astuple(labelled), dtype=float)
 
@@ -214,22 +214,22 @@ def _score_interval(
 
     def statistic(shares: Floats) -> Floats:
         """Return the score statistic of each share, kept away from 0 and 1."""
-        return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, rows - passed, counts, shared=shared)
+        return _score(numpy.clip(shares, _TINY, 1 - _TINY), passed, rows - passed, counts, shared=shared)
 
-    of_estimate = float(statistic(numpy.array([value]))[0])
-    search_limit = _WIDER * normal_quantile(confidence) ** 2
+    estimate_statistic = float(statistic(numpy.array([value]))[0])
+    search_limit = _MARGIN * normal_quantile(confidence) ** 2
 
-    def searched(shares: Floats) -> Flags:
-        """Return which shares the interval may contain; critical values are simulated only within their range."""
-        return statistic(shares) - of_estimate <= search_limit
+    def is_candidate(shares: Floats) -> Flags:
+        """Return which shares the interval may contain. Critical values are simulated for these shares only."""
+        return statistic(shares) - estimate_statistic <= search_limit
 
-    left, right = _furthest(searched, value, 0.0), _furthest(searched, value, 1.0)
+    left, right = _furthest(is_candidate, value, 0.0), _furthest(is_candidate, value, 1.0)
     places = numpy.linspace(left, right, _PLACES)
     limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
 
     def accepted(shares: Floats) -> Flags:
         """Return which shares the test does not reject; critical values are interpolated."""
-        return statistic(shares) - of_estimate <= numpy.interp(shares, places, limits)
+        return statistic(shares) - estimate_statistic <= numpy.interp(shares, places, limits)
 
     return _furthest(accepted, value, left), _furthest(accepted, value, right)
 
@@ -251,15 +251,17 @@ def limits_under(
     be too large if a good judge's errors are so few that a sample has at most one or two.
     """
     random = numpy.random.default_rng(_SEED)
-    truth, size = numpy.clip(shares, _NEARLY, 1 - _NEARLY), (draws, len(shares))
+    truth, size = numpy.clip(shares, _TINY, 1 - _TINY), (draws, len(shares))
     sensitivity, false_passes, _ = _rates_under(truth, passed, rows - passed, counts)
     labelled = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
     if shared:
-        good = random.binomial(labelled, truth)
+        human_passes = random.binomial(labelled, truth)
     else:
-        good = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
-    good_passed, bad_passed = random.binomial(good, sensitivity), random.binomial(labelled - good, false_passes)
-    drawn_counts = numpy.array([good_passed, good - good_passed, bad_passed, labelled - good - bad_passed], dtype=float)
+        human_passes = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
+    human_fails = labelled - human_passes
+    passed_passes, passed_fails = random.binomial(human_passes, sensitivity), random.binomial(human_fails, false_passes)
+    pairs = (passed_passes, human_passes - passed_passes, passed_fails, human_fails - passed_fails)
+    drawn_counts = numpy.array(pairs, dtype=float)
     # Clustered rows have a fractional number: draw for the nearest whole number, and scale the passes.
     whole_rows, judge_rate = max(round(rows), 1), numpy.clip(_judge_rate(truth, sensitivity, false_passes), 0.0, 1.0)
     drawn: Floats = numpy.array(random.binomial(whole_rows, judge_rate, size), dtype=float) * (rows / whole_rows)
@@ -267,27 +269,28 @@ def limits_under(
         estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
     else:
         estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
-    estimates = numpy.clip(estimates, _NEARLY, 1 - _NEARLY)
-    of_truth = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
-    of_estimate = _score(estimates, drawn, rows - drawn, drawn_counts, shared=shared)
-    otherwise = normal_quantile(confidence) ** 2
-    return numpy.array([_middle_quantile(column, confidence, otherwise) for column in (of_truth - of_estimate).T])
+    estimates = numpy.clip(estimates, _TINY, 1 - _TINY)
+    truth_statistic = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
+    estimate_statistic = _score(estimates, drawn, rows - drawn, drawn_counts, shared=shared)
+    default = normal_quantile(confidence) ** 2
+    differences = truth_statistic - estimate_statistic
+    return numpy.array([_middle_quantile(column, confidence, default) for column in differences.T])
 
 
-def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
-    """Return the largest value with at most this share of values below it, or `otherwise` if all are NaN.
+def _middle_quantile(values: Floats, share: float, default: float) -> float:
+    """Return the largest value with at most this share of values below it, or `default` if all values are NaN.
 
     Equal values count half. NaN values do not count.
     """
     ordered = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
     if not len(ordered):
-        return otherwise
+        return default
     below = (numpy.searchsorted(ordered, ordered) + numpy.searchsorted(ordered, ordered, side="right")) / 2
     return float(ordered[below <= share * len(ordered)].max(initial=0.0))
 
 
 def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
-    """Return the accepted share that is furthest from `inside`, towards `outside`."""
+    """Return the accepted share furthest from `inside`, an accepted one, in the direction of `outside`."""
     for _ in range(_REFINEMENTS):
         steps = numpy.linspace(outside, inside, _STEPS)
         first = int(numpy.append(accepted(steps[:-1]), True).argmax())
@@ -300,23 +303,23 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
     """Return the squared score statistic of each share; `shared`: the labels are of the run's own rows."""
     sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
-    people_pass, people_fail = counts[0] + counts[1], counts[2] + counts[3]
-    gain, own_labels = sensitivity - false_passes, (people_pass + people_fail) * shared
-    judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _NEARLY, 1 - _NEARLY)
-    score = slope * gain + shared * (people_pass / share - people_fail / (1 - share))
+    human_passes, human_fails = counts[0] + counts[1], counts[2] + counts[3]
+    gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
+    judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
+    score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
     # The elements of the information matrix of the share, the sensitivity (s) and the false passes (f).
     of_verdicts = (passed + failed) / (judge_rate * (1 - judge_rate))
     of_share = of_verdicts * gain**2 + own_labels / (share * (1 - share))
     # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
-    passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (people_pass, people_fail)
+    passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (human_passes, human_fails)
     of_s = of_verdicts * share**2 + passes / _variance(sensitivity)
     of_f = of_verdicts * (1 - share) ** 2 + fails / _variance(false_passes)
     share_and_s, share_and_f = of_verdicts * gain * share, of_verdicts * gain * (1 - share)
     s_and_f = of_verdicts * share * (1 - share)
     # The information on the share is smaller because both rates are unknown, too: the Schur complement of their block.
-    lost = share_and_s**2 * of_f - 2 * share_and_s * share_and_f * s_and_f + share_and_f**2 * of_s
-    information = of_share - lost / (of_s * of_f - s_and_f**2)
-    informative = information > _NEARLY * of_share
+    lost_to_rates = share_and_s**2 * of_f - 2 * share_and_s * share_and_f * s_and_f + share_and_f**2 * of_s
+    information = of_share - lost_to_rates / (of_s * of_f - s_and_f**2)
+    informative = information > _TINY * of_share
     return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
 
 
@@ -356,8 +359,8 @@ def _likeliest_rate(hits: Floats, misses: Floats, slope: Floats) -> Floats:
     linear = hits + misses - slope
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * slope * hits, 0.0))
     # Two forms of the root, each used where it does not subtract nearly equal numbers.
-    usual = 2 * hits / numpy.maximum(linear + root, _NEARLY)
-    far = (root - linear) / (2 * numpy.maximum(slope, _NEARLY))
+    usual = 2 * hits / numpy.maximum(linear + root, _TINY)
+    far = (root - linear) / (2 * numpy.maximum(slope, _TINY))
     rate: Floats = numpy.clip(numpy.where(linear >= 0, usual, far), 0.0, 1.0)
     return rate
 

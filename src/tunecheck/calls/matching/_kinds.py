@@ -88,10 +88,10 @@ def _kind_of_texts(expected: str, actual: str) -> str:
         return "date_or_time_format"
     if same_quantity(expected, actual):
         return "number_conversion"
-    return "close_wording" if _close_wording(expected, actual) else "other"
+    return "close_wording" if _is_close_wording(expected, actual) else "other"
 
 
-def _close_wording(expected: str, actual: str) -> bool:
+def _is_close_wording(expected: str, actual: str) -> bool:
     """Return whether two texts are similar, or one has all words of the other (`Paris` and `Paris, France`).
 
     Texts with different numbers (`user_1`, `user_2`) never are.
@@ -103,9 +103,9 @@ def _close_wording(expected: str, actual: str) -> bool:
         return False
     if fuzz.ratio(one, other) >= CLOSE_WORDING or fuzz.token_sort_ratio(one, other) >= CLOSE_WORDING:
         return True
-    words = set(_WORD.findall(one)), set(_WORD.findall(other))
-    common = words[0] & words[1]  # `Paris` and `Paris, France`
-    return common in words and any(len(word) > 2 for word in common)
+    words, other_words = set(_WORD.findall(one)), set(_WORD.findall(other))
+    common = words & other_words
+    return common in (words, other_words) and any(len(word) > 2 for word in common)
 
 
 _MOST_NUMBER_CHARACTERS = 48
@@ -179,6 +179,8 @@ _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10
 
 @dataclass(frozen=True, slots=True)
 class _Quantity:
+    """A number with its unit; the unit is "" for a bare number."""
+
     value: Fraction
     unit: str = ""
 
@@ -239,11 +241,11 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
 def _quantities(value: float | str) -> tuple[_Quantity, ...]:
     """Return the possible readings of a number, or of a text as a number with a unit; empty if there are none."""
     if isinstance(value, str):
-        return tuple(_read_text(value))
+        return tuple(_read_quantities(value))
     return (_Quantity(Fraction(value)),) if abs(value) < _LARGEST else ()
 
 
-def _read_text(text: str) -> Iterator[_Quantity]:
+def _read_quantities(text: str) -> Iterator[_Quantity]:
     """Yield the possible readings of a text as a number with a unit, such as `5 km`, `10k` or `five kilometres`."""
     if len(text) > _MOST_NUMBER_CHARACTERS:
         return
@@ -256,12 +258,12 @@ def _read_text(text: str) -> Iterator[_Quantity]:
         return
     sign = -1 if match["sign"] in ("-", "−") else 1
     power = Fraction(10) ** int(match["power"] or 0)
-    for value in _values(match["digits"]):
-        yield from _read_quantities(sign * value * power, unit)
+    for value in _read_digits(match["digits"]):
+        yield from _meanings(sign * value * power, unit)
 
 
-def _values(digits: str) -> Iterator[Fraction]:
-    """Yield the readings of digits with marks: as a decimal number, and with the marks as thousands separators."""
+def _read_digits(digits: str) -> Iterator[Fraction]:
+    """Yield the numbers that digits with marks can mean: `1,000` is 1 (decimal) or 1000 (thousands separator)."""
     plain = digits.replace(",", ".")
     if re.fullmatch(r"\d*\.?\d+", plain, re.ASCII):
         yield Fraction(plain)
@@ -273,8 +275,11 @@ def _values(digits: str) -> Iterator[Fraction]:
         yield Fraction(f"{whole}.{rest or 0}")
 
 
-def _read_quantities(value: Fraction, unit: str) -> Iterator[_Quantity]:
-    """Yield what a number with this unit can mean: 5% is 5 or 0.05; 5 m is five million or five metres."""
+def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
+    """Yield the quantities that a number with this unit can mean.
+
+    `5%` is 5 or 0.05. `5 m` is five million or five metres.
+    """
     if unit in _PERCENT:
         yield from (_Quantity(value), _Quantity(value / 100))
         return
@@ -287,8 +292,9 @@ def _read_quantities(value: Fraction, unit: str) -> Iterator[_Quantity]:
 
 
 def _dimension(unit: str) -> tuple[str, Fraction] | None:
-    """Return a unit's dimension and its factor to the base unit, such as ("length", 1000) for km; None if it is
-    unknown.
+    """Return a unit's dimension and its factor to the base unit, such as ("length", 1000) for km.
+
+    Return None for an unknown unit.
     """
     for dimension, units in _UNITS.items():
         factor = units.get(unit) or units.get(unit.removesuffix("s"))
@@ -298,67 +304,69 @@ def _dimension(unit: str) -> tuple[str, Fraction] | None:
 
 
 def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two quantities are equal after a conversion; a number without a unit may have any."""
+    """Return whether two quantities are equal after a conversion. A number without a unit may have any unit."""
     if not one.unit and not other.unit:
-        return _bare_converted(one.value, other.value)
+        return _is_bare_conversion(one.value, other.value)
     if one.unit and other.unit:
-        return _units_converted(one, other)
+        return _is_unit_conversion(one, other)
     with_unit, bare = (one, other) if one.unit else (other, one)
-    if _equal(with_unit.value, bare.value):
+    if _is_equal(with_unit.value, bare.value):
         return True
     measure = _dimension(with_unit.unit)
     if measure is None:
-        return _is_temperature(with_unit.unit) and _degrees(with_unit.value, bare.value)
+        return _is_temperature(with_unit.unit) and _is_celsius_and_fahrenheit(with_unit.value, bare.value)
     dimension, factor = measure
-    return any(_close(with_unit.value * factor, bare.value * bare_factor) for bare_factor in _UNITS[dimension].values())
+    return any(_is_close(with_unit.value * factor, bare.value * other) for other in _UNITS[dimension].values())
 
 
-def _units_converted(one: _Quantity, other: _Quantity) -> bool:
+def _is_unit_conversion(one: _Quantity, other: _Quantity) -> bool:
     """Return whether two quantities with units are equal, also after a conversion within the same dimension."""
     if one.unit == other.unit:
-        return _equal(one.value, other.value)
+        return _is_equal(one.value, other.value)
     measure, other_measure = _dimension(one.unit), _dimension(other.unit)
     if measure and other_measure:
         same_dimension = measure[0] == other_measure[0]
-        return same_dimension and _close(one.value * measure[1], other.value * other_measure[1])
+        return same_dimension and _is_close(one.value * measure[1], other.value * other_measure[1])
     return _is_temperature(one.unit) and _is_temperature(other.unit) and _same_temperature(one, other)
 
 
-def _bare_converted(one: Fraction, other: Fraction) -> bool:
+def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
     """Return whether one number could be a conversion of the other, by a common factor or from °C to °F."""
-    if _equal(one, other) or _degrees(one, other):
+    if _is_equal(one, other) or _is_celsius_and_fahrenheit(one, other):
         return True
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
     less, more = sorted((abs(one), abs(other)))
-    return any(_equal(less * factor, more) for factor in _EXACT_FACTORS) or any(
-        _close(less * factor, more) for factor in _UNIT_FACTORS
+    return any(_is_equal(less * factor, more) for factor in _EXACT_FACTORS) or any(
+        _is_close(less * factor, more) for factor in _UNIT_FACTORS
     )
 
 
-def _close(one: Fraction, other: Fraction) -> bool:
+def _is_close(one: Fraction, other: Fraction) -> bool:
+    """Return whether two numbers differ by at most half a percent."""
     return abs(one - other) <= _ROUNDED * max(abs(one), abs(other))
 
 
-def _equal(one: Fraction, other: Fraction) -> bool:
-    """Return whether two numbers are equal up to float rounding; whole numbers must be equal, as they can be ids."""
+def _is_equal(one: Fraction, other: Fraction) -> bool:
+    """Return whether two numbers are equal, up to float rounding. Whole numbers can be ids and must be the same."""
     if one.denominator == other.denominator == 1:
         return one == other
     return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
 
 
 def _is_temperature(unit: str) -> bool:
+    """Return whether a unit is degrees Celsius, degrees Fahrenheit, or degrees of an unnamed scale."""
     return unit in _CELSIUS or unit in _FAHRENHEIT or unit in ("°", "degrees", "degree")
 
 
 def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two temperatures are equal; bare degrees are taken to be in the other's scale."""
+    """Return whether two temperatures are equal. Degrees of an unnamed scale have the scale of the other."""
     scales = [(unit in _CELSIUS) - (unit in _FAHRENHEIT) for unit in (one.unit, other.unit)]
     same_scale = scales[0] == scales[1] or 0 in scales
-    return _equal(one.value, other.value) if same_scale else _degrees(one.value, other.value)
+    return _is_equal(one.value, other.value) if same_scale else _is_celsius_and_fahrenheit(one.value, other.value)
 
 
-def _degrees(one: Fraction, other: Fraction) -> bool:
+def _is_celsius_and_fahrenheit(one: Fraction, other: Fraction) -> bool:
     """Return whether one number in Celsius is the other in Fahrenheit (F = C × 9/5 + 32), within half a degree."""
     pairs = ((one, other), (other, one))
     return any(abs(celsius * 9 / 5 + 32 - fahrenheit) <= Fraction(1, 2) for celsius, fahrenheit in pairs)
@@ -427,11 +435,11 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False
-    expected_moments = list(_moments(expected))
-    actual_moments = list(_moments(actual)) if expected_moments else []
-    both = (expected_moments, actual_moments)
-    ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in both)
-    marks, other_marks = ({moment.mark for moment in moments} for moments in both)
+    expected_moments = list(_read_moments(expected))
+    actual_moments = list(_read_moments(actual)) if expected_moments else []
+    readings = (expected_moments, actual_moments)
+    ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in readings)
+    marks, other_marks = ({moment.mark for moment in moments} for moments in readings)
     needs_same_order = ambiguous and marks == other_marks
     return any(
         one.equals(other) and (not needs_same_order or one.order == other.order)
@@ -440,8 +448,8 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     )
 
 
-def _moments(value: str | float) -> Iterator[_Moment]:
-    """Yield the possible readings of a text or number as a date or time; none if it cannot be one."""
+def _read_moments(value: str | float) -> Iterator[_Moment]:
+    """Yield the dates and times that a text or number can mean; nothing if it cannot be a date or time."""
     if not isinstance(value, str):
         value = f"{value:.0f}" if abs(value) < 1e15 else ""
     text = value.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
@@ -460,19 +468,19 @@ def _moments(value: str | float) -> Iterator[_Moment]:
     offset: int | None = None
     date = text
     if time:
-        seconds, offset = _seconds(time), _offset(time)
+        seconds, offset = _seconds_of_day(time), _utc_offset(time)
         date = f"{text[: time.start()]} {text[time.end() :]}"
     if seconds is None:
         return
     date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
     if date:
-        yield from _dates(_MONTH.sub(lambda name: name[0][:3], date), seconds, offset)
+        yield from _read_dates(_MONTH.sub(lambda name: name[0][:3], date), seconds, offset)
     elif time:
         utc = None if offset is None else (seconds - offset) % 86400
         yield _Moment(seconds % 86400, utc)
 
 
-def _seconds(time: re.Match[str]) -> int | None:
+def _seconds_of_day(time: re.Match[str]) -> int | None:
     """Return a matched time as seconds since midnight, or None if it is impossible, such as 25:00."""
     hour, minute, second = (int(time[name] or 0) for name in ("hour", "minute", "second"))
     if time["half"]:
@@ -483,20 +491,23 @@ def _seconds(time: re.Match[str]) -> int | None:
     return total if minute < 60 and second <= 60 and total <= 86400 else None
 
 
-def _offset(time: re.Match[str]) -> int | None:
-    """Return a matched time's time zone in seconds from UTC, or None if it names none."""
+def _utc_offset(time: re.Match[str]) -> int | None:
+    """Return the time zone of a matched time in seconds from UTC, or None for a time without a zone."""
     if time["sign"]:
         sign = -1 if time["sign"] == "-" else 1
         return sign * (int(time["offset_hours"]) * 3600 + int(time["offset_minutes"] or 0) * 60)
     return 0 if time["utc"] else None
 
 
-def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
-    """Yield the dates that digits and month names can mean, each at this time of day (seconds) and zone (offset)."""
+def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
+    """Yield the dates that digits and month names can mean.
+
+    Each date is at `seconds` since midnight. `offset` is the time zone in seconds from UTC, or None.
+    """
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number
         return
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
-    shape = "".join(map(_kind_of_word, words))
+    shape = "".join(map(_letter_of_word, words))
     if shape not in _ORDERS:
         return
     mark = text[len(words[0]) : len(words[0]) + 1]
@@ -518,7 +529,7 @@ def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
             yield _Moment(when, utc, order, mark)
 
 
-def _kind_of_word(word: str) -> str:
+def _letter_of_word(word: str) -> str:
     """Return the letter that stands for a word of a date in `_ORDERS`, or "?" for any other word."""
     if word in _MONTHS:
         return "b"
