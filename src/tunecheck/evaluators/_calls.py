@@ -65,8 +65,9 @@ class CallComparison:
 
     @cached_property
     def arguments_match(self) -> bool:
-        """True if the right functions were called with the right arguments and, with `validate_schema`, no call
-        violates its schema.
+        """True if the right functions were called with the right arguments.
+
+        False if a call violates its schema and `validate_schema` is set.
         """
         if self.policy.validate_schema and self.match.violations:
             return False
@@ -74,28 +75,27 @@ class CallComparison:
 
     @cached_property
     def function_faults(self) -> list[Fault]:
-        """The faults of the calls, without faults of their arguments; an unreadable or unwanted call hides all other
-        faults.
-        """
-        return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
+        """The faults of the calls, without those of their arguments. If calls cannot be compared, only the reason."""
+        return self._faults_without_match() or [*call_faults(self.match, self.policy), *self._schema_faults()]
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """The faults of the calls and their arguments; an unreadable or unwanted call hides all other faults."""
-        listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
-        return self._plain_faults() or [*listed]
+        """The faults of the calls and their arguments. If calls cannot be compared, only the reason."""
+        faults = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
+        return self._faults_without_match() or [*faults]
 
     def _schema_faults(self) -> Iterator[Fault]:
+        """Return the violations of schemas as faults; none without `validate_schema`."""
         return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
-    def _plain_faults(self) -> list[Fault]:
-        """Return the faults of a row with calls that cannot be compared; else an empty list.
+    def _faults_without_match(self) -> list[Fault]:
+        """Return the faults of a row whose calls cannot be compared; an empty list for other rows.
 
         Calls cannot be compared if only one side has a call, or if the response's call is unreadable.
         """
         if self.response.problem is not None:
-            words = f"the response's call cannot be read: {self.response.problem}"
-            return [Fault(code="unreadable_call", message=words)]
+            message = f"the response's call cannot be read: {self.response.problem}"
+            return [Fault(code="unreadable_call", message=message)]
         if self.has_call and not self.expects_call:
             return [
                 Fault(code="called_instead_of_answering", call=call.name, actual=call.arguments)
@@ -119,12 +119,13 @@ def compare_calls(
         ValueError: the ground truth or the tool definitions cannot be read.
     """
     definitions = cached_tools(_value_or_none(tool_definitions))
-    made = _read(response, definitions, format)
-    wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
-    return CallComparison(policy, made, wanted, match_calls(made.complete_calls, wanted.calls, policy, definitions))
+    actual = _read_response(response, definitions, format)
+    expected = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
+    match = match_calls(actual.complete_calls, expected.calls, policy, definitions)
+    return CallComparison(policy, actual, expected, match)
 
 
-def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
+def _read_response(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     """Read the calls of a value in this format, or in any format if it is "auto".
 
     `{"f": {…}}` is read as a call only if the row has no tool definitions.
@@ -147,7 +148,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     value = _value_or_none(value)
     if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
-    reading = _read(value, tools)
+    reading = _read_response(value, tools)
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
@@ -166,6 +167,7 @@ def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
 
 
 def _is_single(value: dict[str, JSON]) -> bool:
+    """Return whether an object is like `{"f": {…}}`: one key with an object."""
     return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
 
 
@@ -212,14 +214,15 @@ class CallEvaluator(Evaluator):
         """Return a copy that reads the response in this format; return the evaluator itself if it has a format."""
         if self._format != AUTO:
             return self
-        again = copy.copy(self)
-        again._format, again._task = profile, f"{self._task}, by the endpoint {profile.name}"
-        again._arguments = {**self._arguments, "format": profile.name}
-        return again
+        copied = copy.copy(self)
+        copied._format, copied._task = profile, f"{self._task}, by the endpoint {profile.name}"
+        copied._arguments = {**self._arguments, "format": profile.name}
+        return copied
 
     def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
-        """Read the calls of response and ground truth, and match them; a row's evaluators with equal settings share the
-        result.
+        """Read the calls of response and ground truth, and match them.
+
+        The result is cached, so that a row's evaluators with equal settings share it.
 
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read.
@@ -293,15 +296,13 @@ def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[
         properties = row.get(f"{metric}_properties")
         for name, value in properties.items() if isinstance(properties, Mapping) else ():
             inner = {f"{name}.{key}": count for key, count in value.items()} if isinstance(value, Mapping) else {}
-            for each, count in (inner or {name: value}).items():
-                total[each] += int(count) if isinstance(count, (int, float)) else 0
+            for full_name, count in (inner or {name: value}).items():
+                total[full_name] += int(count) if isinstance(count, (int, float)) else 0
     return total
 
 
 def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
-    """Return the row's counts of calls; for a failed row, with its precision and recall; then the figures of the
-    schemas.
-    """
+    """Return the row's counts of calls, its precision and recall if it failed, and the figures of the schemas."""
     match = comparison.match
     expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
     properties: dict[str, JSON] = {}
@@ -310,14 +311,13 @@ def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[st
     if not passed:
         properties |= {"precision": matched / called} if called else {}
         properties |= {"recall": matched / expected} if expected else {}
-    return properties | _from_schemas(comparison)
+    return properties | _schema_properties(comparison)
 
 
-def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
-    """Return the row's counts of unreadable, schema-checked, invalid and unknown calls, with a few examples and the
-    notes.
+def _schema_properties(comparison: CallComparison) -> dict[str, JSON]:
+    """Return the row's counts of unreadable calls, calls checked by a schema, invalid calls and unknown functions.
 
-    Zero counts are left out.
+    Add the first few violations and unknown functions, and the notes of the match. Zero counts are left out.
     """
     match = comparison.match
     counts = {
@@ -329,7 +329,8 @@ def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
     properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
     if match.violations:
         properties["schema_violations"] = [
-            f"{one.call.name}: {'; '.join(one.messages)}"[:_MOST_CHARACTERS] for one in match.violations[:_MOST_LISTED]
+            f"{each.call.name}: {'; '.join(each.messages)}"[:_MOST_CHARACTERS]
+            for each in match.violations[:_MOST_LISTED]
         ]
     if match.unknown:
         properties["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
@@ -478,11 +479,9 @@ class MatchEvaluator(CallEvaluator):
         if not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
         score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
-        if score >= self._threshold:
-            return self._match_verdict(score, True)
-        return self._match_verdict(
-            score, False, [Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)]
-        )
+        passed = score >= self._threshold
+        fault = Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)
+        return self._match_verdict(score, passed, () if passed else (fault,))
 
     def _match_verdict(
         self,

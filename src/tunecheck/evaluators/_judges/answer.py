@@ -70,7 +70,7 @@ class AnswerForm:
     """
 
     def __init__(self, output: ResolvedOutput, where: str, objection: Objection = lambda values, score: None) -> None:
-        """Derive from the output how replies are read and requested; `where` is the prompt's name in errors."""
+        """Make the request's `format` and the rules for reading replies. `where` is the prompt's name in errors."""
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())
@@ -92,7 +92,7 @@ class AnswerForm:
         return keys or tuple(key for key in (self._output.reason, self._output.score) if key is not None)
 
     def read(self, text: str) -> JudgeAnswer:
-        """Return the judge's answer in a reply, which may write it in several forms and repeat it.
+        """Return the judge's answer in a reply. The reply may have one of several forms, and may repeat the answer.
 
         Raises:
             JudgementError: the reply has no answer of this form, or contradicts itself; the text describes the problem
@@ -108,7 +108,7 @@ class AnswerForm:
             answers = []
             for candidate in candidates:
                 try:
-                    answers.append(self._answer(candidate))
+                    answers.append(self._check_candidate(candidate))
                 except JudgementError as error:
                     problem = problem or error
             if answers:
@@ -133,7 +133,7 @@ class AnswerForm:
             raise JudgementError(f"it contradicts itself: {objection}")
         return last
 
-    def _answer(self, candidate: _Candidate) -> JudgeAnswer:
+    def _check_candidate(self, candidate: _Candidate) -> JudgeAnswer:
         """Check a candidate, and return it as an answer.
 
         An answer with status "skipped" needs no score: there is nothing to judge.
@@ -165,10 +165,10 @@ class AnswerForm:
         return JudgeAnswer(values, score, values[key], reason_text)
 
     def _read_score(self, written: JSON) -> tuple[float, JSON]:
-        """Return the score as a number, and in the type that the answer should have.
+        """Return the score as a number, and as a value of the type that the outputs declare.
 
         Raises:
-            JudgementError: it is no number, or outside the range.
+            JudgementError: the score is no number, or is outside the range.
         """
         if self._output.labels:
             return self._read_label(written)
@@ -176,22 +176,22 @@ class AnswerForm:
             return self._read_binary(written)
         key, bounds = self._output.score, self._output.range
         if isinstance(written, str):
-            written = _number_in(written, None if bounds is None else bounds[1])
+            written = _stated_number(written, None if bounds is None else bounds[1])
         if isinstance(written, bool) or not isinstance(written, (int, float)) or not is_number(written):
-            wanted = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
-            raise JudgementError(f"{key!r} is {kind_of(written)}, not a {wanted}")
+            expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
+            raise JudgementError(f"{key!r} is {kind_of(written)}, not a {expected}")
         if bounds is not None and not bounds[0] <= written <= bounds[1]:
             raise JudgementError(f"{key!r} is {written}, outside of {bounds[0]:g} to {bounds[1]:g}")
         return float(written), written
 
     def _read_binary(self, written: JSON) -> tuple[float, JSON]:
-        """Return a score of yes or no as 1.0 or 0.0, and in the type that the outputs declare.
+        """Return a score of yes or no as 1.0 or 0.0, and as a value of the type that the outputs declare.
 
         Raises:
-            JudgementError: it is neither a boolean, nor 0 or 1, nor such a word.
+            JudgementError: the score is neither a boolean, nor 0 or 1, nor a word for yes or no.
         """
         key = self._output.score
-        number = YES_NO.get(_word(written), _number_in(written, None)) if isinstance(written, str) else written
+        number = YES_NO.get(_bare_word(written), _stated_number(written, None)) if isinstance(written, str) else written
         if not isinstance(number, (bool, int, float)):
             raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
         if number not in (0, 1):
@@ -202,12 +202,14 @@ class AnswerForm:
         return float(number), int(number)
 
     def _read_label(self, written: JSON) -> tuple[float, JSON]:
-        """Return the number of the score's label, and the label; if all labels mean yes or no, any such word fits.
+        """Return the number of the label that the score names, and the label.
+
+        If all labels mean yes or no, a boolean and any other word for yes or no name a label, too.
 
         Raises:
-            JudgementError: it is none of the labels.
+            JudgementError: the score names none of the labels.
         """
-        word = _word(written) if isinstance(written, str) else ""
+        word = _bare_word(written) if isinstance(written, str) else ""
         labels = {label.casefold(): label for label in self._output.labels}
         label = labels.get(word)
         truth = written if isinstance(written, bool) else YES_NO.get(word)
@@ -229,16 +231,14 @@ _WITH_WORDS = re.compile(rf"(?P<number>{_NUMBER})(?:\s?[(:–—-]|,|;|\s-)\s?[^
 _AROUND_WORDS = " \t\n*_`\"'[]"
 
 
-def _word(text: str) -> str:
+def _bare_word(text: str) -> str:
     """Return a text in lower case, without marks and punctuation around it."""
     return text.strip(_AROUND_WORDS).rstrip(".!").rstrip(_AROUND_WORDS).casefold()
 
 
-def _number_in(text: str, most: float | None) -> JSON:
-    """Return the number that a text states: `4`, `4/5` if 5 is the maximum, `4 (good)`; any other text is returned
-    unchanged.
-    """
-    number = _word(text)
+def _stated_number(text: str, most: float | None) -> JSON:
+    """Return the number in a text such as `4`, `4 (good)`, or `4/5` if `most` is 5; return any other text unchanged."""
+    number = _bare_word(text)
     share, with_words = _SHARE.fullmatch(number), _WITH_WORDS.fullmatch(number)
     if share is not None:
         if float(share["most"]) != most:
@@ -320,7 +320,7 @@ def _from_objects(text: str, keys: _ReplyKeys) -> list[_Candidate]:
 
 
 def _scored_objects(value: JSON, keys: _ReplyKeys, depth: int) -> Iterator[_Candidate]:
-    """Yield the objects with a score inside a value, at any depth, each with the keys of the objects around it."""
+    """Yield the objects with a score in a value, down to a few levels. Each also has the entries of outer objects."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
@@ -342,7 +342,7 @@ _WORK = 20_000_000
 
 
 def _objects(text: str) -> Iterator[_Candidate]:
-    """Yield the complete objects in a text; stop after a number of broken ones, to bound the time."""
+    """Yield the complete objects in a text. Stop after too many broken objects, to bound the time."""
     attempts = max(16, min(500, _WORK // max(1, len(text))))
     position = 0
     while attempts and (start := _OBJECT_START.search(text, position)):
@@ -357,10 +357,10 @@ def _objects(text: str) -> Iterator[_Candidate]:
 
 
 def _object_at(text: str, position: int) -> tuple[JSON, int]:
-    """Return the object at a position, in JSON or as a Python literal (apostrophes, a trailing comma), and its end.
+    """Return the value at a position, JSON or a Python literal (apostrophes, a trailing comma), and its end.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text there is neither.
     """
     try:
         return _decode(text, position)

@@ -47,7 +47,7 @@ class JudgeClient:
     """Asks one endpoint for judgements of one form; safe for concurrent use, also from several threads."""
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
-        """Prepare the request's parameters; if the endpoint supports it, they ask for an answer of this form."""
+        """Set the parameters of requests. They contain the form's `response_format` if the endpoint supports it."""
         self._endpoint = endpoint
         self._form = form
         self.parameters = dict(parameters)
@@ -55,7 +55,7 @@ class JudgeClient:
             self.parameters[FORMAT] = form.format
 
     async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
-        """Ask for one judgement; if the reply cannot be read, ask once more with the reason.
+        """Ask for one judgement. If the reply cannot be read, tell the judge why and ask once more.
 
         Raises:
             JudgementError: neither the reply nor its repair is a judgement; the text contains the shortened reply.
@@ -68,14 +68,14 @@ class JudgeClient:
             return Judgement(answer, (first,))
         text = first.text or ""
         if refuses(text):
-            raise _unusable(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
+            raise _with_cause(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
-        answer, still = self._read(second)
+        answer, second_problem = self._read(second)
         if answer is not None:
             return Judgement(answer, (first, second))
-        words = f"the judge's reply cannot be read: {problem}; when asked again: {still}"
-        error = JudgementError(f"{words}; the reply is: {shorten_reply(text) or '(nothing)'}")
-        raise _unusable(error, second, reply_cause(second.columns()))
+        problems = f"the judge's reply cannot be read: {problem}; when asked again: {second_problem}"
+        error = JudgementError(f"{problems}; the reply is: {shorten_reply(text) or '(nothing)'}")
+        raise _with_cause(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
         """Send the messages with the prompt's parameters; `sample` tells repeated requests for the same row apart."""
@@ -83,29 +83,29 @@ class JudgeClient:
         return await calls.complete(self._endpoint, request, sample=sample)
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
-        """Return the answer in a reply and an empty text, or None and the problem."""
+        """Return the answer in a reply and "", or None and why the reply cannot be read."""
         try:
             return self._form.read("\n".join(_reply_texts(completion))), ""
         except JudgementError as error:
-            cut, problem = completion.finish_reason in CUT_OFF, str(error)
-            endless = ", repeating itself" * repeats_itself((completion.text or "").rstrip())
-            return None, f"it was cut off at the limit of tokens{endless} ({problem})" if cut else problem
+            is_cut_off, problem = completion.finish_reason in CUT_OFF, str(error)
+            repeating = ", repeating itself" * repeats_itself((completion.text or "").rstrip())
+            return None, f"it was cut off at the limit of tokens{repeating} ({problem})" if is_cut_off else problem
 
     def _repair(self, text: str, problem: str) -> list[Message]:
         """Return the messages that show the judge its unreadable reply and ask for the judgement again."""
         keys = ", ".join(f'"{key}"' for key in self._form.order)
         shorter = " Keep it short: at most two sentences." if problem.startswith("it was cut off") else ""
-        again: Message = {
+        request: Message = {
             "role": "user",
             "content": f"Your reply could not be used: {problem}. Give your judgement again as one JSON object with "
             f"the keys {keys}, and nothing else: no other text, no code fence.{shorter}",
         }
         if not text.strip():
-            return [again]
-        return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, again]
+            return [request]
+        return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, request]
 
 
-def _unusable(error: JudgementError, reply: Completion, cause: str) -> JudgementError:
+def _with_cause(error: JudgementError, reply: Completion, cause: str) -> JudgementError:
     """Add the reply's request id and the cause to the error, and return it."""
     error.request_id, error.cause = reply.request_id, cause
     return error
@@ -150,7 +150,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     """
     scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
     if 2 * len(scored) < len(judgements) or not scored:
-        return Combined(None, next(one for one in judgements if one.answer.score is None), None, None)
+        return Combined(None, next(each for each in judgements if each.answer.score is None), None, None)
     if len(judgements) == 1:
         return Combined(scored[0][0], scored[0][1], None, None)
     scores = [score for score, _ in scored]
@@ -160,7 +160,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
         typical = min(scored, key=lambda item: abs(item[0] - mean))[1]
         return Combined(mean, typical, spread, None)
     counts = Counter(scores)
-    worse = -1 if higher_is_better else 1
+    worse = -1 if higher_is_better else 1  # a tie goes to the worse score
     winner = max(counts, key=lambda score: (counts[score], worse * score))
     typical = next(judgement for score, judgement in scored if score == winner)
     written = (judgement.answer.written_score for _, judgement in scored)
@@ -170,11 +170,11 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
 
 def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
     """Return the input and output tokens of all calls together; a count is None if a call did not report it."""
-    used: dict[str, JSON] = {}
+    tokens: dict[str, JSON] = {}
     for name in ("input_tokens", "output_tokens"):
         counts = [getattr(completion.usage, name) for completion in completions]
-        used[name] = sum(counts) if all(count is not None for count in counts) else None
-    return used
+        tokens[name] = sum(counts) if all(count is not None for count in counts) else None
+    return tokens
 
 
 # -- judging outside of a run
@@ -229,6 +229,7 @@ class JudgeLoop:
 
 
 def _finish(loop: LoopThread, at_end: Callable[[], Awaitable[None]]) -> None:
+    """Await `at_end` in the loop, end its thread, and wait up to 5 s for the end, unless called in that thread."""
     loop.end(at_end)
     if threading.current_thread() is not loop.thread:  # else the object was garbage-collected in its own thread
         concurrent.futures.wait([loop.ended], _CLOSING_S)

@@ -87,6 +87,7 @@ def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -
 
 
 def _is_message(value: object) -> bool:
+    """Return whether a value is a chat message: an object with a role, and with content or calls."""
     return isinstance(value, dict) and isinstance(value.get("role"), str) and not _SAID.isdisjoint(value)
 
 
@@ -96,8 +97,8 @@ def _message(message: dict[str, JSON]) -> str:
     role = str(message["role"])
     is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
     calls = read_calls([message]).calls if role == "assistant" and not is_text else ()
-    said = content if isinstance(content, str) else "" if calls or content is None else _json(content)
-    return f"{role}: " + "\n".join(part for part in (said, canonical_text(calls)) if part.strip())
+    text = content if isinstance(content, str) else "" if calls or content is None else _json(content)
+    return f"{role}: " + "\n".join(part for part in (text, canonical_text(calls)) if part.strip())
 
 
 def _json(value: object) -> str:
@@ -168,17 +169,16 @@ class PromptyEvaluator(Evaluator):
         combine: Literal["mean", "majority"] | None = None,
         parameters: Mapping[str, JSON] | None = None,
     ) -> None:
-        """Load the prompt, find the judge's model, and settle how its answers are read; the class describes the
-        arguments.
+        """Load the prompt, find the judge's model, and prepare how its answers are read, without a request.
 
-        Nothing is requested yet.
+        The class describes the arguments.
         """
         if model is not None and model_config is not None:
             raise ConfigurationError("model and model_config are the same parameter: leave one of them out")
         self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
-        wanted = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
-        settings = judge_settings(self._prompt, wanted, threshold=threshold, samples=samples, combine=combine)
+        own_output = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
+        settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
         self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
         self._samples: int = settings.samples or 1
@@ -188,14 +188,14 @@ class PromptyEvaluator(Evaluator):
         if parameters is not None and not isinstance(parameters, Mapping):
             raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
         try:
-            chosen = plain(dict(parameters or {}), path="parameters")
+            own_parameters = plain(dict(parameters or {}), path="parameters")
         except TypeError as error:
             raise ConfigurationError(str(error)) from None
-        assert isinstance(chosen, dict)
-        self._chosen: Mapping[str, JSON] = chosen
-        asked = self._over(self._prompt.parameters)
+        assert isinstance(own_parameters, dict)
+        self._own_parameters: Mapping[str, JSON] = own_parameters
+        sent = self._override(self._prompt.parameters)
         self._form = AnswerForm(self._output, self._prompt.source, self._objection)
-        known = masked(self._over(self._prompt.written_parameters), "parameters")
+        written = masked(self._override(self._prompt.written_parameters), "parameters")
         # Fingerprints and the manifest contain no secret.
         described = plain(
             {
@@ -205,9 +205,9 @@ class PromptyEvaluator(Evaluator):
                 "output": self._output.data(),
                 "samples": self._samples,
                 "combine": self._combine,
-                "parameters": known,
+                "parameters": written,
                 **({} if self._applies_to is None else {"applies_to": self._applies_to}),
-                **({} if known == asked else {"parameters_trace": trace(asked)}),
+                **({} if written == sent else {"parameters_trace": trace(sent)}),
             }
         )
         assert isinstance(described, dict)
@@ -234,16 +234,16 @@ class PromptyEvaluator(Evaluator):
             if is_call != (self._applies_to == "calls"):
                 reason = f"the response is {'a call' if is_call else 'no call'}; judge.applies_to is {self._applies_to}"
                 threshold = self._output.threshold
-                left_out = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
-                return VerdictWithoutModel(left_out)
-        whole = self._prompt.written_whole  # Jinja would write calls as Python does
+                not_judged = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
+                return VerdictWithoutModel(not_judged)
+        whole_inputs = self._prompt.written_whole  # Jinja would write calls as Python does
         return {
-            name: _json(value) if name in whole and isinstance(value, (list, dict)) else value
+            name: _json(value) if name in whole_inputs and isinstance(value, (list, dict)) else value
             for name, value in inputs.items()
         }
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        """Return how an answer contradicts itself, as text for the judge, which must answer again; else None."""
+        """Return how an answer contradicts itself, as a text for the judge; None if it does not."""
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
@@ -280,7 +280,7 @@ class PromptyEvaluator(Evaluator):
         return self._verdict(judgements, note)
 
     def _messages(self, prepared: Mapping[str, object]) -> list[dict[str, JSON]]:
-        """Render the prompt's messages from the prepared values; others than its inputs are left out."""
+        """Render the prompt's messages with the prepared values. Ignore values that are no inputs of the prompt."""
         values = {name: value for name, value in prepared.items() if name in self._prompt.inputs}
         if _MARK in self._prompt.inputs:
             values[_MARK] = data_mark(values)
@@ -289,8 +289,9 @@ class PromptyEvaluator(Evaluator):
     async def _judgements(
         self, calls: ModelCalls, messages: list[dict[str, JSON]]
     ) -> tuple[list[Judgement], str | None]:
-        """Ask for all samples of a row at once; return the readable judgements, and a note on the others (None without
-        any).
+        """Ask for all samples of a row concurrently. Return the readable judgements, and notes for the user or None.
+
+        The notes tell how many samples are unreadable, and that samples at temperature 0 hardly differ.
 
         Raises:
             JudgementError, ContentFilterError: no sample is readable.
@@ -301,36 +302,38 @@ class PromptyEvaluator(Evaluator):
         outcomes = await asyncio.gather(
             *(self._asking.judge(calls, messages, sample) for sample in range(self._samples)), return_exceptions=True
         )
-        judgements = [one for one in outcomes if isinstance(one, Judgement)]
-        errors = [one for one in outcomes if isinstance(one, BaseException)]
+        judgements = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         # An unreadable sample is excluded. A failed call is repeated when the run is resumed.
-        missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
-        if missing or not judgements:
-            raise (missing or errors)[0]
+        failed_calls = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
+        if failed_calls or not judgements:
+            raise (failed_calls or errors)[0]
         notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
-        if self._over(self._prompt.parameters).get("temperature") == 0:
+        if self._override(self._prompt.parameters).get("temperature") == 0:
             notes.append("at temperature 0, samples hardly differ: raise the temperature")
         return judgements, "; ".join(notes) or None
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
-        """Return the row's verdict from its judgements, with tokens, model, spread and the answer's other values as
-        properties.
+        """Return the row's verdict from its judgements.
+
+        Its properties are the tokens, the number of samples, their spread and votes, the model, the note, and the
+        answer's other values.
         """
         output = self._output
         result = combine_judgements(judgements, self._combine, higher_is_better=output.higher_is_better)
         answer = result.typical.answer
-        completions = [one for judgement in judgements for one in judgement.completions]
+        completions = [completion for judgement in judgements for completion in judgement.completions]
         properties: dict[str, JSON] = {**tokens_of(completions), "samples": len(judgements)}
         if self._samples > 1:
             properties["spread"] = result.spread
         properties |= {"votes": dict(result.votes)} if result.votes else {}
         properties["model"] = self._model
         properties |= {"note": note} if note else {}
-        properties |= {"simulated": True} if any(one.simulated for one in completions) else {}
+        properties |= {"simulated": True} if any(completion.simulated for completion in completions) else {}
         # A label's word says more than its number.
         score = () if output.labels else (output.score,)
-        own = (output.reason, *score, *self._schemas, *_OF_A_VERDICT)
-        properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
+        excluded = {output.reason, *score, *self._schemas, *_OF_A_VERDICT, *properties}
+        properties |= {name: value for name, value in answer.values.items() if name not in excluded}
         judged = verdict(
             output.metric,
             score=result.score,
@@ -357,8 +360,9 @@ class PromptyEvaluator(Evaluator):
         return self._prompt.notes
 
     def expected_request(self, **inputs: object) -> ChatRequest | None:
-        """Return the request that one row would cause, for cost estimates, without sending it; None if it needs no
-        model.
+        """Return the request that one row would cause, for cost estimates; None if the row needs no model.
+
+        Nothing is sent.
 
         Raises:
             ValueError: the row cannot be judged.
@@ -385,24 +389,24 @@ class PromptyEvaluator(Evaluator):
 
     def _declare(self) -> None:
         """Set this instance's metrics and parameters, which depend on the prompt."""
-        declared: dict[str, object] = vars(self)  # the class declares these names as class attributes
+        attributes: dict[str, object] = vars(self)  # the class declares these names as class attributes
         metric: Metric = self._output.as_metric()
-        declared["metrics"], declared["primary"] = (metric,), metric.name
+        attributes["metrics"], attributes["primary"] = (metric,), metric.name
         prepared = inspect.signature(self._prepare).parameters.values()
         own = [parameter for parameter in prepared if parameter.kind is parameter.KEYWORD_ONLY]
-        taken = {parameter.name for parameter in own} | self._provided | {_MARK}
-        self.__signature__ = inspect.Signature([*own, *_input_parameters(self._prompt, taken)])
-        declared["signatures"] = [self.__signature__]
+        excluded = {parameter.name for parameter in own} | self._provided | {_MARK}
+        self.__signature__ = inspect.Signature([*own, *_input_parameters(self._prompt, excluded)])
+        attributes["signatures"] = [self.__signature__]
 
-    def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return these parameters overridden by the evaluator's; None removes a parameter."""
-        return {name: value for name, value in {**parameters, **self._chosen}.items() if value is not None}
+    def _override(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return these parameters with those of the evaluator in place; None removes a parameter."""
+        return {name: value for name, value in {**parameters, **self._own_parameters}.items() if value is not None}
 
     def _connect(self) -> None:
         """Create the parts that cannot be pickled: the client and the thread for calls outside of a run."""
         self._model = model_name(self.endpoint)
         self.endpoint.hide(self._prompt.secrets)
-        self._asking = JudgeClient(self.endpoint, self._form, self._over(self._prompt.parameters))
+        self._asking = JudgeClient(self.endpoint, self._form, self._override(self._prompt.parameters))
         self._loop = JudgeLoop(self.endpoint.close)
 
     def __getstate__(self) -> dict[str, object]:
@@ -415,8 +419,8 @@ class PromptyEvaluator(Evaluator):
         self._connect()
 
 
-def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
-    """Return the prompt's inputs as the evaluator's keyword parameters, except those in `taken`.
+def _input_parameters(prompt: Prompt, excluded: Iterable[str]) -> list[inspect.Parameter]:
+    """Return the prompt's inputs as keyword parameters of the evaluator, except those with an excluded name.
 
     Raises:
         ConfigurationError: an input's name cannot be a parameter.
@@ -424,9 +428,9 @@ def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Para
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is no valid Python name: rename it")
-    none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    no_default, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(name, kind, default=none if known.required else known.default, annotation="object")
-        for name, known in prompt.inputs.items()
-        if name not in taken
+        inspect.Parameter(name, kind, default=no_default if each.required else each.default, annotation="object")
+        for name, each in prompt.inputs.items()
+        if name not in excluded
     ]

@@ -59,32 +59,30 @@ def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> 
         reference = ground_truth
     else:
         reference = _message_text("ground_truth", ground_truth, reading)
-    return TextPair(reference, *_candidate(response, render_calls=render_calls))
+    return TextPair(reference, *_response_text(response, render_calls=render_calls))
 
 
-def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
-    """Return the response's text to score, and the fault that explains why it is not a plain answer, or None.
+def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
+    """Return the response's text to score, and the fault of a response that is not a plain answer (else None).
 
     Raises:
         TypeError: the response is neither text nor a call nor a message.
     """
     if response is None or response == []:
         return "", Fault(code="no_response", message="no response")
-    if isinstance(response, str) and not render_calls:
+    if isinstance(response, str) and not (render_calls and cached_reading(response).complete_calls):
         return response, None
     reading = cached_reading(response)
     if reading.complete_calls and render_calls:
         return canonical_text(reading.calls), None
-    if isinstance(response, str):
-        return response, None
     if reading.complete_calls:
         names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
         scored = "its text beside the call is scored" if reading.text else "there is no text to score"
-        words = f"the response calls {names}; {scored}"
-        return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=words)
+        message = f"the response calls {names}; {scored}"
+        return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=message)
     if reading.problem:
-        words = f"the response holds a call that cannot be read: {reading.problem}"
-        return reading.text, Fault(code="unreadable_call", message=words)
+        message = f"the response holds a call that cannot be read: {reading.problem}"
+        return reading.text, Fault(code="unreadable_call", message=message)
     return _message_text("response", response, reading), None
 
 
@@ -119,9 +117,10 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
 
 
 def _precisions(common: Sequence[int], length: int) -> list[float]:
-    """Return the precision of each order of n-grams, by the number of `common` ones and the response's length in words.
+    """Return the precision of each order of n-grams. `common` are the counts of common n-grams.
 
-    An order without common n-grams is smoothed (method 4 of Chen and Cherry), or left out for a response of one word.
+    `length` is the response's length in words. An order without common n-grams is smoothed (method 4 of Chen and
+    Cherry), or left out for a response of one word.
     """
     precisions: list[float] = []
     smoothed = 0
@@ -144,17 +143,17 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 
 @lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
-    """Return how many n-grams of orders 1 to 4 both texts have; a repeated one counts as often as both have it."""
+    """Return the number of common n-grams for each order from 1 to 4, with repetitions in both texts."""
     return tuple(_overlap(_ngrams(reference, order), _ngrams(candidate, order)) for order in ORDERS)
 
 
 def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
-    """Return all runs of this many words."""
+    """Return all runs of `order` consecutive words."""
     return [*zip(*(words[start:] for start in range(order)), strict=False)]
 
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of items that both sequences have; a repeated one counts as often as both have it."""
+    """Return the number of common items. An item that both sequences repeat counts as often as in both."""
     kinds, others = set(first), set(second)
     shared = kinds & others
     if len(kinds) == len(first) or len(others) == len(second):
@@ -196,14 +195,14 @@ def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
 
 def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float:
     """Return the F measure of ROUGE-L of two texts, from 0 to 1, as in rouge-score."""
-    wanted, given = (rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
-    return rouge_l(wanted, given).f1_score
+    words, others = (rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
+    return rouge_l(words, others).f1_score
 
 
 def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScore:
     """Return the ROUGE-N score: the common n-grams of this order relative to the n-grams of each text."""
-    wanted, given = _ngrams(reference, order), _ngrams(candidate, order)
-    return _rouge_score(_overlap(wanted, given), len(wanted), len(given))
+    ngrams, others = _ngrams(reference, order), _ngrams(candidate, order)
+    return _rouge_score(_overlap(ngrams, others), len(ngrams), len(others))
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
@@ -214,21 +213,21 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     Raises:
         ValueError: the texts are so long that the comparison would take minutes.
     """
-    wanted, given = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
-    words, others = ([*chain.from_iterable(lines)] for lines in (wanted, given))
+    lines, other_lines = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
+    words, others = [*chain.from_iterable(lines)], [*chain.from_iterable(other_lines)]
     if len(words) * len(others) > _MAX_CELLS:
         raise ValueError("the texts are too long for rougeLsum; use rouge_type rougeL")
-    free, common = Counter(words) & Counter(others), 0
-    for line in wanted:
-        places = set(chain.from_iterable(_common_places(line, other) for other in given))
-        taken = Counter(line[place] for place in places) & free
-        free -= taken
-        common += taken.total()
+    uncounted, common = Counter(words) & Counter(others), 0
+    for line in lines:
+        positions = set(chain.from_iterable(_common_positions(line, other) for other in other_lines))
+        counted = Counter(line[position] for position in positions) & uncounted
+        uncounted -= counted
+        common += counted.total()
     return _rouge_score(common, len(words), len(others))
 
 
-def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """Yield the reference's positions of the longest common subsequence, the one of several that rouge-score finds."""
+def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[int]:
+    """Yield the positions in the reference of the longest common subsequence; of several, that of rouge-score."""
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
@@ -261,11 +260,12 @@ def token_f1(reference: str, candidate: str) -> float:
     P. Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016. Words
     are compared in lower case, without ASCII punctuation and English articles; 0 without a common word.
     """
-    wanted, given = _squad_words(reference), _squad_words(candidate)
-    return _rouge_score(_overlap(wanted, given), len(wanted), len(given)).f1_score
+    words, others = _squad_words(reference), _squad_words(candidate)
+    return _rouge_score(_overlap(words, others), len(words), len(others)).f1_score
 
 
 def _squad_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without ASCII punctuation and English articles."""
     return _ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split()
 
 
@@ -447,10 +447,10 @@ class RougeScoreEvaluator(TextEvaluator):
         """Return precision, recall and F1 by the chosen type of ROUGE."""
         if self._type is RougeType.ROUGE_LSUM:
             return rouge_lsum(reference, candidate)
-        wanted, given = rouge_tokens(reference), rouge_tokens(candidate)
+        words, others = rouge_tokens(reference), rouge_tokens(candidate)
         if self._type is RougeType.ROUGE_L:
-            return rouge_l(wanted, given)
-        return rouge_n(wanted, given, int(self._type.value[-1]))
+            return rouge_l(words, others)
+        return rouge_n(words, others, int(self._type.value[-1]))
 
     def _properties(self, score: RougeScore) -> dict[str, JSON]:
         """Return precision, recall and F1 with their results and thresholds, under Azure's names."""
@@ -458,20 +458,20 @@ class RougeScoreEvaluator(TextEvaluator):
         passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
         columns: tuple[tuple[str, list[JSON]], ...] = (
             ("", [*score]),
-            ("_result", ["pass" if well else "fail" for well in passed]),
+            ("_result", ["pass" if is_pass else "fail" for is_pass in passed]),
             ("_passed", [*passed]),
             ("_threshold", [*self._thresholds]),
         )
         return {name + ending: value for ending, values in columns for name, value in zip(names, values, strict=True)}
 
 
-def _rouge_type(given: object) -> RougeType:
-    """Convert the user's type (a `RougeType`, Azure's enum or a text) to a `RougeType`.
+def _rouge_type(setting: object) -> RougeType:
+    """Convert the user's setting (a `RougeType`, Azure's enum or a text) to a `RougeType`.
 
     Raises:
         ConfigurationError: there is no such type.
     """
-    value = given.value if isinstance(given, Enum) else given
+    value = setting.value if isinstance(setting, Enum) else setting
     kinds = {kind.value: kind for kind in RougeType}
     if isinstance(value, str) and value in kinds:
         return kinds[value]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tunecheck.evaluators._text.tokens import read_data
 
 Tokens = tuple[str, ...]
-Places = dict[str, list[int]]
+Positions = dict[str, list[int]]
 
 
 def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, gamma: float) -> float:
@@ -35,7 +35,7 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
     if not weight:
         return 0.0
     # Chunks are runs of words that are adjacent in both texts.
-    chunks = 1 + sum((place + 1, wanted + 1) != after for (place, wanted), after in pairwise(matches))
+    chunks = 1 + sum((position + 1, wanted + 1) != after for (position, wanted), after in pairwise(matches))
     penalty: float = gamma * (chunks / len(matches)) ** beta
     return (1 - penalty) * (precision * recall / weight)
 
@@ -48,49 +48,53 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
-    free = _places(enumerate(wanted))
-    left = _take_equal(reversed(list(enumerate(words))), free, matches)
-    if left and free:
-        free = _places(sorted((place, stem(wanted[place])) for places in free.values() for place in places))
-        left = _take_equal([(place, stem(word)) for place, word in left], free, matches)
-        if left and free:
-            for place, word in left:
-                if fitting := free.keys() & synonyms(word):
-                    matches.append((place, _take(max(fitting, key=lambda name: free[name][-1]), free)))
+    unmatched = _positions(enumerate(wanted))
+    words_left = _match_equal(reversed(list(enumerate(words))), unmatched, matches)
+    if words_left and unmatched:
+        unmatched = _positions(
+            sorted((place, stem(wanted[place])) for places in unmatched.values() for place in places)
+        )
+        words_left = _match_equal([(place, stem(word)) for place, word in words_left], unmatched, matches)
+        if words_left and unmatched:
+            for place, word in words_left:
+                if fitting := unmatched.keys() & synonyms(word):
+                    matches.append(
+                        (place, _take_last_position(max(fitting, key=lambda name: unmatched[name][-1]), unmatched))
+                    )
     matches.sort()
     return matches
 
 
-def _places(words: Iterable[tuple[int, str]]) -> Places:
-    """Return the positions of each word, in the order given."""
-    places: Places = {}
+def _positions(words: Iterable[tuple[int, str]]) -> Positions:
+    """Return the positions of each word, in the order of the pairs."""
+    places: Positions = {}
     for place, word in words:
         places.setdefault(word, []).append(place)
     return places
 
 
-def _take_equal(
-    words: Iterable[tuple[int, str]], free: Places, matches: list[tuple[int, int]]
+def _match_equal(
+    words: Iterable[tuple[int, str]], unmatched: Positions, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match words with equal ones in `free`, add the pairs to `matches`, and return the words without a match.
+    """Match words with equal ones in `unmatched`, add the pairs to `matches`, and return the words without a match.
 
-    A matched position is removed from `free`.
+    A matched position is removed from `unmatched`.
     """
-    left: list[tuple[int, str]] = []
+    words_left: list[tuple[int, str]] = []
     for place, word in words:
-        if word in free:
-            matches.append((place, _take(word, free)))
+        if word in unmatched:
+            matches.append((place, _take_last_position(word, unmatched)))
         else:
-            left.append((place, word))
-    return left
+            words_left.append((place, word))
+    return words_left
 
 
-def _take(word: str, free: Places) -> int:
-    """Remove the word's last free position from `free` and return it."""
-    places = free[word]
+def _take_last_position(word: str, unmatched: Positions) -> int:
+    """Remove the word's last free position from `unmatched` and return it."""
+    places = unmatched[word]
     place = places.pop()
     if not places:
-        del free[word]
+        del unmatched[word]
     return place
 
 
@@ -150,12 +154,15 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    # Porter's m: the number of vowel-consonant sequences
+    """Return Porter's m, the number of vowel-consonant sequences."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    # Porter's *o: consonant-vowel-consonant with a last letter other than w, x, y; or only vowel-consonant
+    """Return Porter's condition *o: the word ends in consonant-vowel-consonant, and its last letter is not w, x or y.
+
+    A vowel and a consonant alone also meet the condition.
+    """
     shape = _shape(word)
     return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
 
@@ -193,6 +200,7 @@ def _repair(base: str) -> str:
 
 
 def _step_1c(word: str) -> str:
+    """Replace a final `y` after a consonant by `i`, except in words of two letters."""
     return word[:-1] + "i" if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c" else word
 
 
@@ -268,7 +276,7 @@ class WordNet:
     """The table in memory, searched without unpacking."""
 
     def __init__(self, data: bytes) -> None:
-        """Divide the table's bytes into arrays and texts, as its header says; raise ValueError for another version."""
+        """Split the table's bytes into arrays and texts, as its header says; refuse another version (ValueError)."""
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
             raise ValueError("not a WordNet table of this version")
@@ -284,7 +292,7 @@ class WordNet:
         self._text = data[at : at + text].decode("ascii")
         self._exceptions = _read_exceptions(data[at + text : at + text + exceptions].decode("ascii"))
         self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
-        self._places = range(lemmas)
+        self._positions = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
         """Return all sets of synonyms of the word or a base form: of nouns, verbs, adjectives, then adverbs."""
@@ -302,14 +310,16 @@ class WordNet:
 
     def lemmas(self) -> list[str]:
         """Return all lemmas of the table, sorted."""
-        return [*map(self._lemma, self._places)]
+        return [*map(self._lemma, self._positions)]
 
     def _lemma(self, place: int) -> str:
+        """Return the lemma at this position in the table."""
         return self._text[self._lemma_starts[place] : self._lemma_starts[place + 1]]
 
     def _bases(self, form: str, part: str) -> dict[str, None]:
-        """Return the word and its possible base forms for a part of speech: irregular ones if listed, else by the
-        rules.
+        """Return the word and its possible base forms for a part of speech.
+
+        The base forms are those of the list of irregular words, else those by the rules of detachment.
         """
         irregular = self._exceptions[part].get(form)
         if irregular is None:
@@ -318,8 +328,8 @@ class WordNet:
 
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
         """Yield the numbers of the synsets that contain this lemma as this part of speech; none if it is unknown."""
-        place = bisect_left(self._places, lemma, key=self._lemma)
-        if place in self._places and self._lemma(place) == lemma:
+        place = bisect_left(self._positions, lemma, key=self._lemma)
+        if place in self._positions and self._lemma(place) == lemma:
             first, last = self._bounds[part]
             senses = self._senses[self._sense_starts[place] : self._sense_starts[place + 1]]
             yield from (number for number in senses if first <= number < last)
