@@ -101,7 +101,7 @@ def test_the_other_layers_states_can_be_compared() -> None:
     found = BertScoreEvaluator(MODEL, layer=3)(response=PAIRS[2][0], ground_truth=PAIRS[2][1])
     assert found["bert_score"] == pytest.approx(0.4136367, abs=1e-5)  # bert-score 0.3.13, num_layers=3
     for layer in (0, True, "3"):
-        with pytest.raises(ConfigurationError, match="layer must be a whole number from 1, not"):
+        with pytest.raises(ConfigurationError, match="layer must be a whole number of at least 1, not"):
             BertScoreEvaluator(MODEL, layer=layer)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="layer must be a whole number from 1 to 6, not 7"):
         BertScoreEvaluator(MODEL, layer=7)(response="a", ground_truth="b")

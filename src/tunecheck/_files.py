@@ -40,7 +40,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigurationError(f"{path}: cannot be read: {_VERSION} must be a whole number of at least 1")
+        raise ConfigurationError(f"{path}: {_VERSION} must be a whole number of at least 1; restore the file")
     if version > FORMAT_VERSION:
         raise NewerFileError(
             f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this one reads {FORMAT_VERSION}): "
@@ -59,8 +59,10 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
         content = within_floats(loads(read_regular(path)))
     except FileNotFoundError:
         raise ConfigurationError(missing or f"{path}: cannot be read: no such file") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}; restore the file") from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: expected a JSON object; restore the file")
     check_version(content, path)

@@ -117,7 +117,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     below = (each for each in path.rglob("*") if each.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
     if not files or len(files) > _MOST_FILES:
-        raise ConfigurationError(f"{path}: {'has over 10,000 files: trust fewer' if files else 'has no file'}")
+        raise ConfigurationError(f"{path}: {'over 10,000 files: trust a smaller folder' if files else 'has no file'}")
     try:
         folder = _records_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

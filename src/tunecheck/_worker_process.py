@@ -97,7 +97,7 @@ class WorkerProcess:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
                     raise ValueError(
-                        "the worker process sent data that is not a reply; code in it may have written to the pipe"
+                        "its data is not a reply: code in it must not write to file descriptors that it did not open"
                     )
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():

@@ -114,7 +114,7 @@ def parse_document(
         line = plain.count("\n", 0, error.position) + 1
         column = error.position - plain.rfind("\n", 0, error.position)
         raise ConfigurationError(
-            f"{name}, line {line}, column {column}: the character U+{int(error.character):04X} is not allowed"
+            f"{name}, line {line}, column {column}: remove the character U+{int(error.character):04X}"
         ) from None
 
 
@@ -233,7 +233,7 @@ class _Values:
                 raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
             if key.value in result:
                 first = self.lines[(*path, key.value)]
-                raise _NodeError(key, f"the key {key.value!r} is given twice (first in line {first})")
+                raise _NodeError(key, f"the key {key.value!r} is given twice (first in line {first}): keep one")
             result[key.value] = self.value(value, (*path, key.value))
         return result
 

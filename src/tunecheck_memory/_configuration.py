@@ -179,7 +179,7 @@ class _Reader:
         data_sets: dict[str, DataSet] = {}
         for at, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
             if kind.title in data_sets:
-                problem = f"the data set {kind.title!r} is listed a second time"
+                problem = f"the data set {kind.title!r} is listed twice: list it once"
                 raise self._mistake(("datasets", "datasets", at), problem)
             data_sets[kind.title] = self._data_set(entry, kind, given, ("datasets", "datasets", at, "args"))
         titles = {entry.name: kind.title for entry, kind in zip(entries, kinds, strict=True)}

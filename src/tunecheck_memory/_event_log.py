@@ -228,7 +228,7 @@ def _read(path: Path) -> _Log:
     if problem is None and not lost:
         return _Log(header, events, end, None)
     again = plural(calls + max(lost, 1), "call")
-    return _Log(header, events, end, f"{problem or records.damage}; continuing before it repeats up to {again}")
+    return _Log(header, events, end, f"{problem or records.damage}; to go on there repeats up to {again}")
 
 
 def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:

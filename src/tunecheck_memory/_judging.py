@@ -58,7 +58,7 @@ class EndpointJudge:
     def _load(self, purpose: str) -> _Question:
         """Load the prompt of a question; raise ConfigurationError if the question has none."""
         if not purpose.isidentifier():
-            raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
+            raise ConfigurationError(f"the name of the question {purpose!r} must consist of letters, digits and _")
         file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():
             raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")

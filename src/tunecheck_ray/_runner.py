@@ -273,7 +273,7 @@ class RayDriver(ChunkDriver):
                 flight.take(item)
                 yield item
         except StopIteration:
-            yield from self._end_task(flight, "the task ended before its rows")
+            yield from self._end_task(flight, "the task ended before its last row")
         except errors.RayTaskError as error:  # a node without Tunecheck, say
             yield from self._end_task(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
         except errors.RayError:

@@ -53,7 +53,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         check_installed("bert_score")
         self._folder = find_model(name)
         if layer is not None and not (type(layer) is int and layer >= 1):
-            raise ConfigurationError(f"layer must be a whole number from 1, not {layer!r}")
+            raise ConfigurationError(f"layer must be a whole number of at least 1, not {layer!r}")
         self._layer = layer
 
     @property

@@ -335,7 +335,7 @@ class FaultInjection:
         valid = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
         if not valid or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1, and all rates at most 1 together"
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; together, rates are at most 1"
             )
         self._outcomes = [*rates, None]
         self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]

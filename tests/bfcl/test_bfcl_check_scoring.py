@@ -343,7 +343,7 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
         (tmp_path / name / "BFCL_v4_simple_python_result.json").symlink_to(target)
     for path, why in (
         ("nothing", "there is no such file or folder"),
-        ("notes.txt", "a result file is called"),
+        ("notes.txt", "rename the file to BFCL_v4"),
         ("memory", "Tunecheck does not check"),
         ("twice", "both hold multi_turn_base of m; remove one"),
         ("endless", "is not a regular file"),

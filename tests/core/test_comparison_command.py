@@ -168,8 +168,8 @@ def test_rows_in_one_run_only_and_failures_are_noted(tmp_path: Path, compared: C
     rows = [row(0, {"error.match": {"type": "E", "message": "m"}}), *(row(n, verdict("match", True)) for n in (1, 9))]
     write_run(tmp_path, "b", rows, declares("match"))
     said = compared("a", "b")
-    assert "2 rows only in the base, in no figure: q2, q3" in said.out
-    assert "1 row only in the new run, in no figure: q9" in said.out
+    assert "2 rows only in the base, left out of all figures: q2, q3" in said.out
+    assert "1 row only in the new run, left out of all figures: q9" in said.out
     assert "match: errors in 0 rows of the base, 1 of the new run" in said.out
 
 

@@ -74,7 +74,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="shelf: only rows of several turns take mode"),
+        pytest.raises(ConfigurationError, match="shelf: leave out mode: rows of one turn do not take it"),
     ):
         evaluated(data, server.endpoint())
 

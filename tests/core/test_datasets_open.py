@@ -214,7 +214,7 @@ def test_a_data_set_names_the_column_of_its_ids(tmp_path: Path) -> None:
     path.write_text('{"ticket": "a", "id": 1}\n{"ticket": 7, "id": 1}\n', "utf-8")
     assert [row.id for row in open_dataset(path).rows()] == ["a", "7"]
     path.write_text('{"ticket": "a"}\n{"tickets": "b"}\n', "utf-8")
-    with pytest.raises(DataError, match=r"line 2: the column 'ticket' holds no id.* in val.yaml.*mean 'tickets'"):
+    with pytest.raises(DataError, match=r"line 2: the column 'ticket' must hold .* in val.yaml.*mean 'tickets'"):
         open_dataset(path).scan()
 
 

@@ -295,8 +295,8 @@ def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(empty: Tun
 def test_rows_in_one_run_only_are_counted_and_named(empty: Tunecheck) -> None:
     empty(*evaluate("--limit", "50"))
     said = empty(*evaluate(*no_worse("last"), "--json"))
-    (note,) = [note for note in said.json()["notes"] if "in no figure" in note]
-    assert "10 rows only in the new run, in no figure: r50, r51, r52" in note
+    (note,) = [note for note in said.json()["notes"] if "left out of all figures" in note]
+    assert "10 rows only in the new run, left out of all figures: r50, r51, r52" in note
 
 
 def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(empty: Tunecheck) -> None:

@@ -344,7 +344,7 @@ def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path
     rewrite(made.manifest_file, sha256=None, digest=None, records=None)
     found = verify(made)
     assert found.whole
-    assert found.unchecked == ("results and metrics: they have no digests to check them by",)
+    assert found.unchecked == ("results and metrics, because run.json has no digests of them",)
 
 
 def test_several_runs_are_told_of_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
     if options.graders is not None:
         if form.with_graders is None:
-            raise ConfigurationError(f"--graders: {form.words} has no graders; only openai-evals has them")
+            raise ConfigurationError(f"--graders: {form.words} has no graders: leave --graders out")
         form = form.with_graders(options.graders)
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
     _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite), form)

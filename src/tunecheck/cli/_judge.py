@@ -75,14 +75,14 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     """
     options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
-        missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
-        raise ConfigurationError(f"give {missing}, or --resume RUN")
+        missing = "labels: give --labels FILE" if options.labels is None else "evaluator: give --evaluator NAME"
+        raise ConfigurationError(f"no {missing}, or --resume RUN")
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)
     _report(calibration, options)
     if calibration.compared == 0:
-        print("error: no row has both a label and a verdict to compare", file=sys.stderr)
+        print("error: no row with a label got a verdict, so there is nothing to compare", file=sys.stderr)
         return FAILED
     return DONE
 

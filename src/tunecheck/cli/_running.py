@@ -45,7 +45,7 @@ def trust_of(options: RunOptions) -> Trust:
 
     def note_first_file(file: Path) -> None:
         if not loaded_files and not holds_own_run(options.folder):
-            print(f"note: you have no run here yet: this runs code of the folder you are in ({file})", file=sys.stderr)
+            print(f"note: this runs code of this folder, in which you have no run yet ({file})", file=sys.stderr)
         loaded_files.append(file)
 
     return Trust.of_command(options.trust or (), note_first_file)
@@ -256,7 +256,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     if acting:
         raise UntrustedError(
             f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept "
-            f"all of its options: {invocation.typed} {command_line(['--trust', place])}"
+            f"all of its options with:  {invocation.typed} {command_line(['--trust', place])}"
         )
 
 
@@ -316,7 +316,7 @@ def _underscore_keys(document: Document) -> Document:
     for key, value in values.items():
         name = key.replace("-", "_")
         if name in renamed:
-            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice")
+            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice: give it once")
         renamed[name] = value
     lines = {(str(path[0]).replace("-", "_"), *path[1:]) if path else path: at for path, at in document.lines.items()}
     return Document(document.name, renamed, lines)
@@ -368,7 +368,7 @@ def _value(option: OptionField, values: msgspec.Struct, document: Document) -> o
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):
-        raise ConfigurationError(f"{document.where(option.name)}: {option.name}: a name is given twice")
+        raise ConfigurationError(f"{document.where(option.name)}: {option.name} gives a name twice: give it once")
     return names
 
 
@@ -384,7 +384,7 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
         for parameter, parameter_value in parameters.items():
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
-                raise ConfigurationError(f"{document.where(option)}: {option}: gives {key!r} twice")
+                raise ConfigurationError(f"{document.where(option)}: {option} gives {key!r} twice: give it once")
             entries[key] = parameter_value
     return entries
 

@@ -141,8 +141,8 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     """
     names = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not names:
-        own = ", ".join(base.evaluators)
-        raise _refusal(base, f"it has none of the evaluators {', '.join(evaluators)}, only {own}")
+        wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
+        raise _refusal(base, f"it has none of the evaluators {wanted}, only {own}; `tunecheck score` adds them")
     return primary if primary in names else default_primary(names, base)
 
 
@@ -160,16 +160,16 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
             continue
         name, margin = chosen.name, question.margin
         if chosen.key not in base.columns:
-            raise _refusal(base, f"early stopping needs a metric of all rows, not of a slice such as {name}")
+            raise ConfigurationError(f"{name} cannot decide an early stop: name a metric of all rows, not of a slice")
         if chosen.evaluator not in evaluators:
-            raise _refusal(base, f"the new run has no evaluator {chosen.evaluator!r}: add it, or name another metric")
+            raise ConfigurationError(f"{name}: this run lacks its evaluator: add the evaluator, or name another metric")
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise _refusal(base, f"early stopping needs the lowest and highest value of {name}, which are not declared")
+            raise ConfigurationError(f"{name} cannot decide an early stop: declare its range, or name another metric")
         scale = _Scale(bounds[0], bounds[1] - bounds[0], column.higher_is_better)
         if margin is not None and margin >= scale.width:
-            raise _refusal(base, f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
+            raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
         tests.append(_MetricTest(name, column, scale, base, question))
     return tests
 

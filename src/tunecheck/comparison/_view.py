@@ -401,7 +401,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     only_in_base = () if against.new.stopped is not None else pairs.only_in_base
     for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
-            yield f"{plural(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
+            yield f"{plural(len(names), 'row')} only in the {where}, left out of all figures: {_first_names(names)}"
     if pairs.other_content:
         ids = plural(len(pairs.other_content), "id")
         yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"

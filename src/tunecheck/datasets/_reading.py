@@ -236,7 +236,7 @@ class Dataset:
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
             where = f" in {sidecar_path(self.path).name}" if self.path else ""
-            text = f"the column {column!r} holds no id, a text or a whole number (id: {column}{where}){hint}"
+            text = f"the column {column!r} must hold a text or a whole number, the row's id (id: {column}{where}){hint}"
             self._source.refuse(text, number)
 
     def _scan(self) -> Scan:
@@ -555,7 +555,7 @@ class RepeatedDataset(Dataset):
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
-            raise ConfigurationError(f"repeat adds the column {taken[0]!r}, so rename that of the data")
+            raise ConfigurationError(f"repeat adds a column {taken[0]!r}: rename the data's column of this name")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 

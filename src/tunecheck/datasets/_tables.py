@@ -95,7 +95,7 @@ class CsvSource(FileSource):
         """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
-            self.refuse("a quote that opens in this row is never closed, or its cell is too long", start)
+            self.refuse("a quote that opens in this row is never closed, or its cell is too long; mend the cell", start)
         if "new-line character" in text:
             self.refuse("lines end with carriage returns only; save the file with line feeds", end)
         self.refuse(f"not CSV: {text}; a quote inside a quoted cell must be doubled", end)

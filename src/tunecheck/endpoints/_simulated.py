@@ -169,12 +169,12 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
         if name not in known:
             raise ConfigurationError(f"there is no mistake {name!r}{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
-            raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1")
+            raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1, not {rate!r:.60}")
         checked[name] = rate
     for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
         total = math.fsum(checked.get(name, 0) for name in group)
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}; at most 1 is possible")
+            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: lower them to at most 1 together")
     return checked
 
 

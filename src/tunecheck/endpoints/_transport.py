@@ -299,7 +299,7 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
         body += chunk
         if len(body) > most_bytes:
             response.close()
-            problem = f"the reply is larger than {most_bytes:,} bytes (max_reply_bytes)"
+            problem = f"the reply is larger than {most_bytes:,} bytes: raise max_reply_bytes if it may be"
             raise AttemptFailed(ReplyError, problem, lasting=True)
         arrivals.append((len(body), loop.time() - sent_at))
         if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):

@@ -220,10 +220,10 @@ class EndpointFacts:
         if max_cost is None:
             return
         unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
-        judges = [f"{endpoint.name!r}, which {name!r} asks" for name, endpoint in unpriced.items() if name != "target"]
+        judges = [f"{endpoint.name!r}, which {name!r} asks," for name, endpoint in unpriced.items() if name != "target"]
         if judges or len(unpriced) == len(self.endpoints):
             raise ConfigurationError(
-                f"max_cost: unknown price of {judges[0] if judges else 'the calls'}: "
+                f"max_cost: the price of {judges[0] if judges else 'the calls'} is unknown: "
                 "write `price:` in the endpoint's definition, or give --prices FILE"
             )
 

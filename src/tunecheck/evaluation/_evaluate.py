@@ -344,11 +344,11 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
             raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
         return drive(driver, endpoint, parameters, trust)
     if parameters:
-        raise ConfigurationError(f"{dataset.name}: only rows of several turns take {next(iter(parameters))}")
+        raise ConfigurationError(f"{dataset.name}: leave out {next(iter(parameters))}: rows of one turn do not take it")
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):
-            raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is not a reference to a column")
+            raise ConfigurationError(f"evaluator_config['target'], {name!r}: write ${{data.COLUMN}}, not {value!r:.60}")
         columns[name] = value
     places = {name: place for name, place in dataset.defaults.target_places.items() if name not in mapping}
     return EndpointTarget(endpoint, columns, places)

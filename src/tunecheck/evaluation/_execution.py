@@ -148,8 +148,7 @@ class Execution:
             ConfigurationError: A check failed; the text names the option.
         """
         if self.settings.on is not None and scan.rows is None:
-            text = "--on reads the data more than once, and this data can be read once: write it to a file"
-            raise ConfigurationError(text)
+            raise ConfigurationError("--on reads data more than once: write data that can be read only once to a file")
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
@@ -403,7 +402,7 @@ class _Work:
         if source is not None:
             accept = self.settings.accept_damage
             return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
-        why = "is not read: another person's run.json names it elsewhere" if elsewhere else "is no longer there"
+        why = "is not read: another person's run.json names this folder" if elsewhere else "is no longer there"
         notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         return None
 

@@ -52,7 +52,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
     if refused:
-        tally.notes.append(f"evaluators in this process, as a worker process cannot import them: {', '.join(refused)}")
+        tally.notes.append(f"evaluators that run in this process, as workers cannot import them: {', '.join(refused)}")
     sent = [evaluator for executor in executors for evaluator in executor.evaluators]
     aggregator.isolate(evaluator for evaluator in sent if evaluator in isolated)
     named = {*refused, *(evaluator.name for evaluator in sent)}

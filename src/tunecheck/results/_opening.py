@@ -196,7 +196,7 @@ def _end_problem(run: Run) -> str:
     if status == "finished":
         return "is finished, but eval_results.jsonl is missing: put it back"
     if status == "running":
-        return "is still running"
+        return "is still running: wait for its end"
     return f"is not finished ({status}); finish it with {run.resuming()}"
 
 

@@ -313,7 +313,7 @@ def verify(run: Run) -> Verified:
     except (ConfigurationError, RunError) as error:
         damage.append(str(error))
     if UNSET in (manifest.sha256, manifest.digest) and status == "finished":
-        unchecked.append("results and metrics: they have no digests to check them by")
+        unchecked.append("results and metrics, because run.json has no digests of them")
     rows = manifest.row_count if status == "finished" else manifest.dataset.rows
     return Verified(run, status, rows or None, tuple(damage), tuple(unchecked))
 

@@ -288,7 +288,7 @@ class EntryCheck:
                 "already_there", f"initial_config already holds {held}, which this call creates", turn, text
             )
         if bool(step.result.error) != (text in self.entry.failing):
-            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls has it, but it succeeds"
+            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls lists it, but it succeeds"
             yield self._finding("call_fails", said, turn, text)
         elif step.result.error:
             return

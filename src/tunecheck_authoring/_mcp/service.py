@@ -313,8 +313,8 @@ class LiveServer:
         files = None if folder is None else files_in(folder)
         if files is None:
             raise ServerGoneError(
-                f"{self._shown}: the server's files cannot be its state: it has no folder, or the folder has a link or "
-                f"more than a megabyte: take {FILES} out of state_from in {self._file}"
+                f"{self._shown}: the server's files cannot be its state, as its folder is missing, has a link or is "
+                f"over a megabyte: take {FILES} out of state_from in {self._file}"
             )
         return self._redactor.answer(files)
 

@@ -320,7 +320,7 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
     taken: set[str] = set()
     entries = [each for each in _entries(document) if _is_wanted(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{document.path}: has {len(entries):,} operations; choose some by path with --only")
+        raise ConfigurationError(f"{document.path}: {len(entries):,} operations are too many; choose some with --only")
     found = [_operation(document, each, taken) for each in entries]
     if not found:
         which = f" that matches --only {' or '.join(only)}" if only else ""

@@ -513,7 +513,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
 def _refuse_trials(options: Options, source: str) -> None:
     if (options.repeat or 1) > 1:
-        raise ConfigurationError(f"--repeat needs an endpoint, {source} makes no calls: leave one of them out")
+        raise ConfigurationError(f"--repeat needs an endpoint, and {source} makes no calls: leave one of them out")
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:

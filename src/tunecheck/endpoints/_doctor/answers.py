@@ -187,7 +187,7 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
         "check the auth section, that its environment variable holds a valid key, and the account's quota",
     ),
     (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
-    (TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
+    (TimedOutError, "check the url and that the service runs; if it is slow, raise timeout_s"),
     (ContentFilterError, "the service works, but its content policy declined the sample question"),
     (ReplyError, "check url and response: the path of the answer in the reply"),
     (EndpointError, "check url, headers and request against the service's own documentation"),

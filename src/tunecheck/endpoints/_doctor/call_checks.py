@@ -24,7 +24,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
         return Diagnosis(
             "warn",
             "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
-            "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
+            "put ${tools} into request: where the service expects them, or set tools: text and the family's format:",
         )
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
@@ -57,9 +57,7 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     profile = choose_profile(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
     guess = "" if known else f" ({form} is a guess: no answer shows the family)"
-    return Diagnosis(
-        "fail", evidence, f"{advice}; or tools: text, with the format: of the model's family{guess}", change
-    )
+    return Diagnosis("fail", evidence, f"{advice}; or set tools: text and the family's format:{guess}", change)
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
@@ -84,7 +82,7 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
     evidence = f"none of {len(asked)} questions with tools was answered with a call: {answers['call'].shown()}"
     if not _are_shown(answers):
         return Diagnosis("skip", evidence)
-    return Diagnosis("fail", evidence, "was it trained to call functions? Is it the right chat template?")
+    return Diagnosis("fail", evidence, "check that the model was trained to call functions, and its chat template")
 
 
 def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
@@ -140,10 +138,10 @@ def names_are_kept(answers: Answers) -> Diagnosis:
             if meant is not None and call.name == tool_name(meant):
                 advice = "this API has no dots in names; with names=auto, this counts as a call of the dotted function"
                 return Diagnosis("warn", evidence, advice)
-            return Diagnosis("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")
+            return Diagnosis("fail", evidence, "use the tool parser of the model's family: it removes prefixes")
     dotted = answers["dotted"]
     if dotted.error:
-        advice = "rename functions with dots in your data; BFCL's are asked for with underscores"
+        advice = "rename functions with dots in your data; BFCL's are sent with underscores"
         return Diagnosis("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
     dots = "with a dot, too" if dotted.calls else "the one with a dot was not called"
     return Diagnosis("pass", f"names are called as they were offered; {dots}")
@@ -223,6 +221,6 @@ def no_needless_call(answers: Answers) -> Diagnosis:
     """Check that a greeting was answered without a call."""
     answer = answers["greeting"]
     if answer.calls:
-        advice = 'is tool_choice set to "required"? Rows without a call can never pass then'
+        advice = 'check that tool_choice is not "required": rows without a call could never pass'
         return Diagnosis("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
     return Diagnosis("pass", answer.shown())

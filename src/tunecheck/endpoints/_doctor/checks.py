@@ -24,8 +24,8 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
     evidence = f"{word} is not in the answer: {answer.shown()}"
     with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
     if with_it != without and without is not None:
-        shown = f"the model is shown it ({with_it} prompt tokens with it, {without} without)"
-        return Diagnosis("warn", f"{shown}, and does not follow it: {evidence}")
+        shown = f"the system prompt reaches the model ({with_it} prompt tokens with it, {without} without)"
+        return Diagnosis("warn", f"{shown}, but the model does not follow it: {evidence}")
     advice = "the chat template may leave out the role system: put the system text before the user's first message"
     return Diagnosis("fail", evidence, advice)
 
@@ -55,7 +55,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
         uncounted = not answer.calls and tokens > length + _HIDDEN_TOKENS
         if uncounted or usage.reasoning_tokens:
             advice = "let the service return reasoning, if it can: you pay for it, and it shows why an answer is wrong"
-            evidence = f"{tokens} output tokens for {length} characters: there is reasoning, and it is not given"
+            evidence = f"{tokens} output tokens for {length} characters: the service does not return its reasoning"
             return Diagnosis("warn", evidence, advice)
     return Diagnosis("pass", f"no reasoning in {len(answers.answered)} answers")
 
@@ -69,7 +69,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     if RIGHT["count"].text not in text:
         reason = answers["count"].completion.finish_reason
         advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
-        return Diagnosis("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
+        return Diagnosis("warn", f"an answer ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
     tokens = answers["count"].completion.usage.output_tokens or len(text) // 4
     return Diagnosis("pass", f"{tokens} tokens in one answer")
 
@@ -136,7 +136,7 @@ def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
             return Diagnosis("fail", f"{token[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")
-    return Diagnosis("pass", "no text contains one")
+    return Diagnosis("pass", "no answer contains a stop token")
 
 
 _REPEAT = "measure with --repeat, and compare runs with that in mind"
