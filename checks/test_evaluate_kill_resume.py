@@ -172,7 +172,7 @@ def test_an_interrupted_process_says_how_to_go_on_and_goes_on(data: Path, unbrok
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         folder = run_folder(tmp_path)
-        assert f"interrupted; go on with --resume {folder.name}".encode() in errors
+        assert f"interrupted; go on with the same Python call and resume='{folder.name}'".encode() in errors
         assert strict_json((folder / "run.json").read_bytes())["status"] == "interrupted"
         answered = {record["i"] for record in strict_lines(folder / "journal.jsonl") if record["k"] == "answer"}
         assert answered == {number for _, number in server.requests()}, "a call under way was not waited for"

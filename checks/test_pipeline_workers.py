@@ -348,7 +348,7 @@ INTERRUPTED = """
 @posix_only
 def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: ModuleType) -> None:
     done = judging_script(tmp_path, INTERRUPTED)
-    assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
+    assert done.stdout.startswith("interrupted; go on with the same Python call and resume='rows-"), done
     assert not done.stderr, done.stderr
 
 

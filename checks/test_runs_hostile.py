@@ -308,7 +308,7 @@ def make_unwritable(folder: Path, undo: ExitStack) -> None:
 def test_a_folder_that_becomes_read_only_ends_the_run_in_a_line_and_loses_nothing(tmp_path: Path) -> None:
     with ExitStack() as undo:
         target = Meddling(tmp_path, lambda folder: make_unwritable(folder, undo))
-        said = r"eval_results\.jsonl.*: .*not permitted|denied.*; go on with --resume rows-"
+        said = r"eval_results\.jsonl.*: .*not permitted|denied.*; go on with the same Python call and resume='rows-"
         with pytest.raises(RunError, match=said):
             run(tmp_path, DATA, target=target, evaluators={"n": length}, concurrency=1)
     again = Answering()

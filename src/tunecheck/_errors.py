@@ -100,8 +100,8 @@ class StopRunError(RunError):
 class RunInterruptedError(RunError):
     """The run was interrupted (Ctrl-C, SIGTERM); the journal in its `folder` has the finished work."""
 
-    def __init__(self, folder: Path | None) -> None:
-        super().__init__(f"interrupted; go on with --resume {folder.name}" if folder else "interrupted")
+    def __init__(self, folder: Path | None = None, resuming: str = "") -> None:
+        super().__init__(f"interrupted; go on with {resuming}" if resuming else "interrupted")
         self.folder = folder
 
 

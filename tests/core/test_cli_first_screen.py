@@ -9,6 +9,8 @@ import pytest
 from tests.cli_parts import Said, call, here, inside, like, replay, right_answers, write_files
 from tests.tables import cases
 
+from tunecheck import evaluate
+
 EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
 
 Evaluated = Callable[..., list[str]]
@@ -50,6 +52,33 @@ def test_scoring_recorded_answers_leads_to_the_report_as_the_run_before_may_have
     evaluated({}, "--name", "new")
     said = inside(small, "score", "old", "--evaluators", "match", COLUMNS="300").out
     assert "Next, look at every row:  tunecheck report old-" in said
+
+
+def test_rows_without_an_answer_lead_from_a_scored_run_to_the_run_with_the_endpoint(
+    evaluated: Evaluated, small: Path
+) -> None:
+    """A run of `score` calls no endpoint, so resuming it cannot get an answer."""
+    evaluated({"r0": call(people="2"), "r2": call(people="4"), "r5": None}, "--name", "old")
+    said = inside(small, "score", "old", "--evaluators", "match", COLUMNS="300").out
+    assert re.search(r"Next, get the missing answers, then score that run again:  \S+ evaluate --resume old-", said)
+
+
+def test_a_run_of_python_code_leads_to_its_call(small: Path) -> None:
+    def answer(row_id: str) -> str:
+        return str(1 / (row_id != "r5"))
+
+    data = [{"id": f"r{number}", "row_id": f"r{number}"} for number in range(6)]
+    evaluate(
+        data=data, target=answer, evaluators={"own": lambda response: len(response)}, results_dir=small / "eval_results"
+    )
+    said = inside(small, "runs", "last", COLUMNS="300").out
+    assert "Next, run the rows with an error again:  the same Python call and resume='rows-" in said
+
+
+def test_the_next_command_names_the_folder_of_the_runs(evaluated: Evaluated, small: Path) -> None:
+    evaluated({}, "--results-dir", "elsewhere")
+    said = inside(small, "runs", "last", "--results-dir", "elsewhere", COLUMNS="300").out
+    assert re.search(r"tunecheck report small-\S+ --results-dir elsewhere$", said, re.MULTILINE)
 
 
 def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> None:

@@ -104,7 +104,7 @@ CASES = [
         tiny_data,
         "undecided",
         ("few_rows",),
-        ("Undecided: keep tiny_a for now", "12 rows are too few for a verdict, which needs about 86 rows"),
+        ("Undecided: keep tiny_a for now", "12 rows are too few for a verdict, which needs at least about 86 rows"),
     ),
     Case(calibrated_judge, "ship", (), ("Ship b", "corrected for the judge's errors")),
 ]

@@ -138,7 +138,7 @@ def test_a_run_on_an_empty_account_stops_and_says_how_to_go_on(tmp_path: Path) -
     with FaultServer(lambda *_: empty) as server:
         endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "limits": {"concurrency": 2}})
         rows = [{**row, "query": row["question"]} for row in questions(200)]
-        with pytest.raises(RunError, match=r"no quota .*go on with --resume"):
+        with pytest.raises(RunError, match=r"no quota .*go on with the same Python call and resume="):
             run(tmp_path, rows, target=endpoint, evaluators={"n": lambda response: 1})
     assert len(server.requests) <= 12
 

@@ -203,7 +203,7 @@ def test_a_disk_full_at_the_end_is_said_and_the_run_goes_on(tmp_path: Path, monk
 
     monkeypatch.setattr("tunecheck.evaluation._execution.write_table", full)
     target = Answering()
-    with pytest.raises(RunError, match="No space left on device; go on with --resume"):
+    with pytest.raises(RunError, match="No space left on device; go on with the same Python call and resume="):
         run(tmp_path, questions(3), target=target, evaluators={"e": length})
     monkeypatch.undo()
     target.asked.clear()

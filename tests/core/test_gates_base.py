@@ -98,7 +98,8 @@ def test_rows_that_decide_nothing_leave_a_gate_undecided(tunecheck: Tunecheck, m
     assert said.code == 4
     words = " ".join(said.out.split())
     assert "gate UNDECIDED required match: shown to be at most 2 points worse than small-" in words
-    assert "a loss of 2 points is neither shown nor ruled out: about 130 more rows like these would decide it" in words
+    assert "a loss of 2 points is neither shown nor ruled out: about 130 more rows like these" in words
+    assert "would decide it if the difference stays" in words
     data = tunecheck(*evaluate(*no_worse(base, "0.02"), "--json"))
     gate = the_gates(data)["match.binary_aggregate"]
     assert (gate["met"], gate["outcome"], gate["comparison"]["pairs_to_decide"]) == (False, "undecided", 189)
@@ -216,7 +217,7 @@ def test_a_run_of_errors_meets_no_gate_and_writes_its_files(tunecheck: Tunecheck
     assert (said.code, "every row ended in an error" in said.err) == (1, True), said
     outcomes = [(found["met"], found["found"]) for found in said.json()["gates"]]
     assert outcomes == [(False, None), (False, None), (False, 1)]
-    assert (tmp_path / "gates.xml").read_text().count("<failure") == 5  # the gates, and both evaluators' errors
+    assert (tmp_path / "gates.xml").read_text().count("<failure") == 3  # the gates
 
 
 @cases("cli")
@@ -252,8 +253,9 @@ def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: T
     gate = (*no_worse("last", "0.02"), "--fail-under", "match>=0")
     said = tunecheck(*evaluate(*gate, "--dry-run"))
     assert said.code == 0
-    assert "--no-worse-than: match: with 60 rows and a margin of 2 points an identical model ends undecided" in said.out
-    assert "if 5.0% of the rows change from run to run (assumed; a base with --repeat measures it)" in said.out
+    words = " ".join(said.out.split())
+    assert "--no-worse-than: match: with 60 rows and a margin of 2 points an identical model ends undecided" in words
+    assert "if 5.0% of the rows change from run to run (assumed; a base with --repeat measures it)" in words
     (power,) = tunecheck(*evaluate(*gate, "--dry-run", "--json")).json()["power"]
     assert (power["metric"], power["pairs"], power["change_is_measured"]) == ("match", COUNT, False)
     assert tunecheck(*evaluate(*gate, "--fail-under", f"match>={power['margin_needed']}")).code == 4  # it goes on
@@ -265,8 +267,9 @@ def test_the_trials_of_the_base_tell_how_many_rows_change(empty: Tunecheck) -> N
     """Each row is answered the same in all three trials: none changes, and z² / 0.07 = 55 rows are enough."""
     empty(*evaluate("--repeat", "3"))
     said = empty(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
-    assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in said.out
-    assert "if 0.0% of the rows change from run to run (as in the base's trials)" in said.out
+    words = " ".join(said.out.split())
+    assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in words
+    assert "if 0.0% of the rows change from run to run (as in the base's trials)" in words
 
 
 def recorded(column: str, *more: str) -> tuple[str, ...]:

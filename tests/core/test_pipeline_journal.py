@@ -438,7 +438,7 @@ def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tm
 
     said = run(60_000)
     assert said.startswith("RunError run rows-")
-    assert "File too large; nothing recorded before is lost; go on with --resume" in said
+    assert "File too large; nothing recorded before is lost; go on with the same Python call and resume=" in said
     (folder,) = (tmp_path / "runs").iterdir()
     before = strict_lines(folder / "journal.jsonl")
     assert len(before) > 100

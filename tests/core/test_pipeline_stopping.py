@@ -38,7 +38,7 @@ def test_a_stop_among_groups_waits_for_no_other_group(tmp_path: Path, concurrenc
                 raise StopRunError("stop")
             return {"response": 1}
 
-    with pytest.raises(RunError, match="stopped: stop; go on with --resume"):
+    with pytest.raises(RunError, match="stopped: stop; go on with the same Python call and resume="):
         run(tmp_path, ROWS[:60], target=Grouped(), evaluators={"e": lambda q: 1}, concurrency=concurrency)
 
 
@@ -53,7 +53,7 @@ def test_a_target_whose_groups_raise_stops_the_run(tmp_path: Path) -> None:
         def group_key(self, row: Row) -> str | None:
             raise ZeroDivisionError("no")
 
-    with pytest.raises(RunError, match="stopped: ZeroDivisionError: no; go on with --resume"):
+    with pytest.raises(RunError, match="stopped: ZeroDivisionError: no; go on with the same Python call and resume="):
         run(tmp_path, ROWS, target=Ungrouped(), evaluators={"e": lambda q: 1})
 
 
@@ -118,7 +118,10 @@ def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monkeypatch
 def test_a_run_that_is_stopped_says_why_and_keeps_its_answers(tmp_path: Path) -> None:
     refusal = StopRunError("10 refusals (401) in a row")
     target = Answering(lambda row: fail(refusal) if row.index == 37 else {"response": f"answer {row.index}"})
-    with pytest.raises(RunError, match=r"run rows-.* stopped: 10 refusals \(401\) in a row; go on with --resume rows-"):
+    with pytest.raises(
+        RunError,
+        match=r"run rows-.* stopped: 10 refusals \(401\) in a row; go on with the same Python call and resume='rows-",
+    ):
         run(tmp_path, ROWS[:100], target=target, evaluators={"e": lambda response: {"n": len(response)}})
     unfinished = only_run(tmp_path)
     assert unfinished.status() == "stopped"
@@ -135,7 +138,9 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
 
     target = Answering(answer)
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with pytest.raises(RunInterruptedError, match="interrupted; go on with --resume rows-") as interruption:
+    with pytest.raises(
+        RunInterruptedError, match="interrupted; go on with the same Python call and resume='rows-"
+    ) as interruption:
         run(tmp_path, [{"q": n} for n in range(5000)], target=target, evaluators={"e": lambda q: 1})
     assert interruption.value.folder == only_run(tmp_path).folder
     assert only_run(tmp_path).status() == "interrupted"
@@ -215,7 +220,7 @@ HANGING = """
 def test_a_function_that_never_returns_does_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
     """Two interruptions: one stops in order, one abandons calls in flight."""
     done = script(tmp_path, HANGING, tmp_path / "runs", what)
-    assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
+    assert done.stdout.startswith("interrupted; go on with the same Python call and resume='rows-"), done
     assert not done.stderr, done.stderr
 
 
@@ -278,7 +283,9 @@ def test_progress_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
 
 def test_fail_on_evaluator_errors_stops_the_run_and_keeps_what_it_has(tmp_path: Path) -> None:
     data = [{"q": n} for n in range(2000)]
-    with pytest.raises(RunError, match=r"row row-4: evaluator 'e': .*division.*; go on with --resume"):
+    with pytest.raises(
+        RunError, match=r"row row-4: evaluator 'e': .*division.*; go on with the same Python call and resume="
+    ):
         run(tmp_path, data, evaluators={"e": lambda q: 1 // (q - 3)}, fail_on_evaluator_errors=True, target=lambda q: q)
     assert only_run(tmp_path).status() == "stopped"
 

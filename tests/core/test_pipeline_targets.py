@@ -141,7 +141,7 @@ def test_a_target_that_fails_on_every_row_is_told_aloud_and_its_run_kept(tmp_pat
     run_id = raised.value.result.run_dir.name
     assert str(raised.value) == (
         "the target failed on every row, first with ConnectionError: nobody there; "
-        f"mend it, and --resume {run_id} tries again"
+        f"mend it, and go on with the same Python call and resume='{run_id}'"
     )
     down.clear()
     answered = evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path, resume=run_id)

@@ -164,7 +164,10 @@ def test_a_run_goes_on_with_the_definitions_that_it_was_begun_with(workspace: Pa
 @pytest.mark.parametrize("fails_at", [0, 17, 60])
 def test_a_run_that_was_cut_off_ends_as_one_that_was_not(fails_at: int) -> None:
     price = Price(1.0, 1.0)
-    with pytest.raises(RunError, match=r"stopped: .* failed at a message of .*: out of order; go on with --resume"):
+    with pytest.raises(
+        RunError,
+        match=r"stopped: .* failed at a message of .*: out of order; go on with the same Python call and resume=",
+    ):
         had(Recalling(fails_at=fails_at, price=price))
     agent = Recalling(price=price)
     resumed, whole = had(agent, resume="last"), had(Recalling(price=price), results_dir="elsewhere")

@@ -78,14 +78,13 @@ class Base:
         """Yield an outcome that is not met if something speaks against the decision; nothing without objections."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
-            strongest = effective[0].effect
             yield GateOutcome(
-                f"no objection against {self.id}",
+                f"no objection to replacing {self.id}",
                 found=None,
                 met=False,
                 remark="; ".join(each.text for each in effective),
-                undecided=strongest == "undecided",
-                said=strongest,
+                undecided=effective[0].effect == "undecided",
+                said=plural(len(effective), "objection"),
                 decision=comparison.decision.as_json(),
             )
 
@@ -181,11 +180,10 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
         ConfigurationError: an option is missing, has a wrong value, or excludes another.
     """
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
-    against = base or options.better_than
     if undecided not in (None, "fail", "pass"):
         raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
     for flag, given in (("--undecided", undecided), ("--until-decided", until_decided or None)):
-        if given is not None and against is None:
+        if given is not None and options.against is None:
             needed = "--no-worse-than RUN or --better-than RUN"
             raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
     if base is not None and options.better_than is not None:
@@ -226,8 +224,8 @@ def read_base(
     results_dir: Path,
     resumed: str | None,
     repeat: int,
-) -> Base | None:
-    """Read the base run of a gate and pair it with these rows, before any call; None if no gate names a run.
+) -> Base:
+    """Read the base run of a gate and pair it with these rows, before any call.
 
     `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the resumed run, which
     cannot be its own base.
@@ -235,9 +233,8 @@ def read_base(
     Raises:
         ConfigurationError: the base cannot be compared with these rows; the text names the option.
     """
-    name = options.no_worse_than or options.better_than
-    if name is None:
-        return None
+    name = options.against
+    assert name is not None
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
     base, new = read_runs([name, rows], results_dir)
@@ -351,12 +348,12 @@ class Power(Result):
         undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs, {change}"
         remedies = []
         if self.pairs_needed is not None:
-            remedies.append(f"{self.pairs_needed:,} rows")
+            remedies.append(f"{self.pairs_needed:,} rows in all")
         if self.margin_needed is not None:
             remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
         if not remedies:
             return undecided
-        return f"{undecided}. {' or '.join(remedies).capitalize()} would decide four of five runs"
+        return f"{undecided}. With {' or '.join(remedies)}, four of five runs of an identical model are decided"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:

@@ -111,9 +111,7 @@ def print_run(
     """
     from tunecheck.results import first_screen  # reads tables, which a quiet run does not need
 
-    place = str(result.run_dir.parent)
-    where = [] if Path(place) == Path(DEFAULT_RESULTS) else ["--results-dir", place]
-    passed, *others = first_screen(Run(result.run_dir), where).sentences
+    passed, *others = first_screen(Run(result.run_dir)).sentences
     print_view(View(passed, [Text([Words(passed, "strong"), *others])]), console(sys.stdout))
     figures()
     for note in result.notes[:_MOST_NOTES]:

@@ -45,7 +45,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
         return _verify(named, options)
     if options.remove:
         return _remove(named, options)
-    return _list(named, options) if options.json else _show(named)
+    return _list(named, options) if options.json else _show(named, options)
 
 
 def _list(runs: list[Run], options: RunsOptions) -> int:
@@ -65,13 +65,13 @@ def _list(runs: list[Run], options: RunsOptions) -> int:
     return DONE
 
 
-def _show(named: list[Run]) -> int:
+def _show(named: list[Run], options: RunsOptions) -> int:
     """Print the summary of each finished run, or the state of an unfinished one; return the exit code."""
     for run in named:
         line = describe_run(run)
         parts: list[Part] = [Text([*_line_words(line)][:2])]
         if line.is_finished:
-            screen = first_screen(run)
+            screen = first_screen(run, options.place)
             parts += [Text(screen.sentences), screen.table]
         print_view(View(line.id, parts), console(sys.stdout))
     return DONE

@@ -54,6 +54,11 @@ class ResultsOptions(CommandOptions):
         """Return the folder of runs, or the local mirror of their storage."""
         return results_folder(self.results_dir or DEFAULT_RESULTS)
 
+    @property
+    def place(self) -> list[str]:
+        """Return the option that locates the folder of runs; empty for the default folder."""
+        return [] if self.results_dir is None else ["--results-dir", self.results_dir]
+
     def around(self) -> AbstractContextManager[object]:
         """Return a context for the command; with remote storage, it mirrors the runs there."""
         return nullcontext() if self.results_dir is None else _mirror(self, self.results_dir)
@@ -293,3 +298,8 @@ class GateOptions(CommandOptions):
     )
     allow_changed_evaluator: bool = flag("Let gates compare runs with different evaluators.", GATING)
     allow_simulated: bool = flag("Let gates judge simulated answers.", GATING)
+
+    @property
+    def against(self) -> str | None:
+        """Return the run that a gate compares with, or None."""
+        return self.no_worse_than or self.better_than

@@ -45,7 +45,7 @@ from tunecheck.comparison._wording import (
 )
 from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
-from tunecheck.runs._store import Run
+from tunecheck.runs._store import Run, endpoint_of
 from tunecheck.statistics._margins import margin_result, refutes, rows_to_decide
 from tunecheck.statistics._results import Estimate, normal_quantile
 
@@ -405,7 +405,7 @@ class _Evidence:
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == "too little data":
             needed = rows_for_verdict(self.metric, self._sides.bounds)
-            enough = f", which needs about {needed:,} rows" if needed > difference.n else ""
+            enough = f", which needs at least about {needed:,} rows" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
             yield Objection("few_rows", f"{plural(units, what)} {verb} too few for a verdict{enough}", "undecided")
         contents = pair.base.items.contents
@@ -438,7 +438,9 @@ class _Evidence:
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:
-                checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(self._endpoints())]
+                runs = [table.opened.run for table in (self.pair.base, self.pair.new)]
+                names = [None if run is None else endpoint_of(run.manifest()) for run in runs]
+                checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
                 by = f" ({', '.join(checks)})" if checks else ""
                 return f"mend how the endpoints are served{by}, then evaluate again"
             return f"get a verdict for every row of {new}, then compare again"
@@ -447,14 +449,6 @@ class _Evidence:
             rows = rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
-
-    def _endpoints(self) -> Iterator[str]:
-        """Yield the name of each run's endpoint, if the run records one."""
-        for table in (self.pair.base, self.pair.new):
-            run = table.opened.run
-            target = None if run is None else run.manifest().target
-            if target and {"kind", "name"} <= target.keys():
-                yield str(target["name"])
 
     def _rows_needed(self) -> int | None:
         """Estimate how many rows would decide; None if no number of rows would.

@@ -211,12 +211,12 @@ _OTHER_CHOICES = _CHOICES | {
 
 
 def needed_text(pairs: int, rows: int | None) -> str:
-    """Say about how many more rows would decide, to two digits."""
+    """Say about how many more rows would decide with the difference that was found, to two digits."""
     if rows is None:
         return "more rows like these would not decide it; another margin may"
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
-    return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it"
+    return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it if the difference stays"
 
 
 def regression_text(selection: Selection, last: str) -> str:

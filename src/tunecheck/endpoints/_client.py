@@ -309,7 +309,7 @@ class Client:
         cap_s = self.backoff.retry_after_cap_s
         if not failure.retry or wait_s is None or wait_s <= cap_s:
             return failure
-        note = f"the service asks to wait {wait_s:,.0f} s, over the limit of {cap_s:g} s: resume later (--resume)"
+        note = f"the service asks to wait {wait_s:,.0f} s, over the limit of {cap_s:g} s: resume the run later"
         return replace(failure, error=_with_note(failure.error, note), retry=False, retry_after_s=None, refused=True)
 
     def _reply_value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:

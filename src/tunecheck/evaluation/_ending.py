@@ -159,8 +159,8 @@ class UnansweredError(RunError):
         """Make the error's text from the first row's error, with advice to resume the run."""
         error = result.rows[0].get("error.target")
         first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
-        again = f"--resume {result.run_dir.name} tries again"
-        super().__init__(f"the target failed on every row, first with {first}; mend it, and {again}")
+        again = Run(result.run_dir).resuming()
+        super().__init__(f"the target failed on every row, first with {first}; mend it, and go on with {again}")
         self.result = result
 
 
@@ -177,14 +177,12 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     with contextlib.suppress(OSError):  # a full disk may be the reason for the stop
         run.write(replace(manifest, status=status, reason=reason, ended=now()))
     if status == "interrupted":
-        return RunInterruptedError(run.folder)
+        return RunInterruptedError(run.folder, run.resuming())
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
     if not run.journal.exists():
         gone = f"its folder {run.folder} was removed or moved while it ran"
-        return RunError(
-            f"run {run.id} stopped: {gone}; start it again, or if it was moved, resume it with --resume NEW_FOLDER"
-        )
+        return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, resume its new folder")
     if isinstance(error, StopRunError) and not error.resumable:
         return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with {run.resuming()}")
@@ -399,7 +397,7 @@ class _Stopper:
             self._task.cancel()
             return
         self._stopping = True
-        self._engine.stop(RunInterruptedError(None))
+        self._engine.stop(RunInterruptedError())
         self._loop.call_later(_GRACE_S, self._task.cancel)
 
     def forget(self) -> None:

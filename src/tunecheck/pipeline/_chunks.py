@@ -327,7 +327,7 @@ class ChunkRunner:
     def _stop(self, engine: Engine, asked: asyncio.Future[object]) -> None:
         """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the watch."""
         if not asked.cancelled():
-            engine.stop(RunInterruptedError(None))
+            engine.stop(RunInterruptedError())
 
     def _cached(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
         """Write known records into the journal; return them as cached results."""

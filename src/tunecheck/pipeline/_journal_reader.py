@@ -311,7 +311,7 @@ class JournalReader:
         return self._damage.lost
 
     def told_loss(self, rows: int = 0) -> str | None:
-        """Return a sentence on damaged or missing records, the calls to repeat and their rows; None if nothing is lost.
+        """Return a sentence on damaged or missing records, the lost calls and their rows; None if nothing is lost.
 
         `rows` is the number of rows that the run had when it finished.
         """
@@ -330,7 +330,7 @@ class JournalReader:
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
         more = " and others" if len(names) > _MOST_NAMES else ""
         of_rows = f", of rows {', '.join([*names.values()][:_MOST_NAMES])}{more}" if names else ""
-        return f"{damage}, so up to {plural(calls, 'call')} must be made again{of_rows}"
+        return f"{damage}, so up to {plural(calls, 'call')} may be lost{of_rows}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
         """Yield the indices of rows with a lost answer: verdicts or the finished run name them, but no answer does.

@@ -234,6 +234,6 @@ class _Report:
 
 def _first(folder: Run, failures: Failures) -> dict[str, JSON]:
     """Return the run's first screen: its sentences and its table."""
-    screen = first_screen(folder, failures=failures)
+    screen = first_screen(folder, [], failures)
     rows: list[JSON] = [[text_of(cell) for cell in row] for row in screen.table.rows]
     return {"sentences": [*screen.sentences], "heads": [*map(text_of, screen.table.heads)], "rows": rows}

@@ -14,7 +14,7 @@ from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
-from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
+from tunecheck.runs._store import Run, command_of, endpoint_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
@@ -75,10 +75,10 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _NextStep:
-    """What to do after a run: the purpose, and the words of the command."""
+    """What to do after a run: the purpose, and the command or Python call."""
 
     purpose: str
-    command: Sequence[str]
+    command: str
     is_serving: bool = False
 
 
@@ -98,11 +98,11 @@ class FirstScreen:
         return self.passed, self.cause, self.next_step
 
 
-def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None = None) -> FirstScreen:
+def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failures | None = None) -> FirstScreen:
     """Read the first screen of a finished run from its files.
 
-    `where` has the options that locate its folder, for the next command. `failures` are read from the rows if not
-    given.
+    `where` is the option that locates the folder of runs, for the next command; by default the run's `place`.
+    `failures` are read from the rows if not given.
     """
     manifest, summary = run.manifest(), run.metrics()
     if failures is None:
@@ -122,11 +122,11 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     shown = failures.causes[main_cause] if main_cause is not None else other
     # The paragraph on the main cause shows an error of its own example.
     error = next((group for group in failures.error_groups if shown is None or group.example != shown.example), None)
-    step = _next_step(run, manifest, summary, main_cause)
+    step = _next_step(run, summary, failures, main_cause, run.place if where is None else where)
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
         cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause),
-        next_step=f"Next, {step.purpose}:  {command_line([*step.command, *where])}",
+        next_step=f"Next, {step.purpose}:  {step.command}",
         table=_table(figures, causes, columns),
         is_serving=step.is_serving,
     )
@@ -250,27 +250,33 @@ def _cause_sentences(failures: Failures, code: str | None) -> str:
 # -- the next step
 
 
-def _next_step(run: Run, manifest: RunFile, summary: Metrics, main_cause: str | None) -> _NextStep:
+def _next_step(
+    run: Run, summary: Metrics, failures: Failures, main_cause: str | None, where: Sequence[str]
+) -> _NextStep:
     """Return the next step: check the endpoint, retry errors, evaluate a real endpoint, compare, or open the report."""
-    endpoint = str((manifest.target or {}).get("name") or "")
-    command = (command_of(manifest.command) or "evaluate").split()
+    manifest = run.manifest()
+    endpoint, options = endpoint_of(manifest), manifest.command or {}
     if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
-        return _NextStep("find out how the endpoint is served", ["tunecheck", "check", endpoint], is_serving=True)
+        return _NextStep("find out how the endpoint is served", command_line(["tunecheck", "check", endpoint]), True)
     if _count(summary.get("failed_rows")):
-        return _NextStep("run the rows with an error again", ["tunecheck", *command, "--resume", run.id])
+        if "run" in options and failures.errors.keys() == {"target"} and manifest.parent is not None:
+            # A run of `score` calls no endpoint: only the scored run can get the missing answers.
+            scored = Run(run.folder.parent / manifest.parent)
+            return _NextStep("get the missing answers, then score that run again", scored.resuming(where))
+        return _NextStep("run the rows with an error again", run.resuming(where))
     if summary.get("simulated") is True:
+        command = (command_of(manifest.command) or "evaluate").split()
         data = manifest.dataset.path or manifest.dataset.name or "FILE"
-        options = ["--dataset", data] if command == ["evaluate"] else []
-        return _NextStep("evaluate your own endpoint", ["tunecheck", *command, *options, "--endpoint", "NAME"])
-    options_of_run = manifest.command or {}
-    base = options_of_run.get("no_worse_than") or options_of_run.get("better_than")
-    if base:
-        return _NextStep("compare with the gate's base", ["tunecheck", "compare", str(base), run.id])
+        words = [*command, *(["--dataset", data] if command == ["evaluate"] else []), "--endpoint", "NAME"]
+        purpose = "evaluate your own endpoint"
+    elif base := options.get("no_worse_than") or options.get("better_than"):
+        purpose, words = "compare with the gate's base", ["compare", str(base), run.id]
     # A run with recorded answers of another one may be older, by its answers, than the run before it.
-    earlier = _earlier_run(run, manifest) if manifest.parent is None else None
-    if earlier is not None:
-        return _NextStep("compare with the run before it", ["tunecheck", "compare", earlier.id, run.id])
-    return _NextStep("look at every row", ["tunecheck", "report", run.id])
+    elif manifest.parent is None and (earlier := _earlier_run(run, manifest)) is not None:
+        purpose, words = "compare with the run before it", ["compare", earlier.id, run.id]
+    else:
+        purpose, words = "look at every row", ["report", run.id]
+    return _NextStep(purpose, command_line(["tunecheck", *words, *where]))
 
 
 def _earlier_run(run: Run, manifest: RunFile) -> Run | None:

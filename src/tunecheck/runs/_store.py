@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,7 +31,7 @@ from tunecheck._files import (
     check_if_readable,
     read_object,
 )
-from tunecheck._json import JSON, content_hash, dumps, loads, plain
+from tunecheck._json import JSON, content_hash, dumps, loads, plain, text_or_none
 from tunecheck._messages import command_line, did_you_mean, plural
 from tunecheck._trust import is_signed, signature
 
@@ -132,7 +132,7 @@ class Run:
         Raises:
             ConfigurationError: The run has not finished, or a later version wrote the file.
         """
-        missing = f"run {self.id} has no metrics.json; if it has not finished, --resume finishes it"
+        missing = f"run {self.id} has no metrics.json; if it has not finished, resume it"
         return read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
@@ -174,18 +174,26 @@ class Run:
             return "killed"
         return status
 
-    def resuming(self) -> str:
-        """Return the command that finishes the run; only its option if Python code started it or `run.json` is damaged.
+    def resuming(self, where: Sequence[str] | None = None) -> str:
+        """Return the command that finishes the run, or the Python call if Python code started it.
 
-        For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`.
+        For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`; only the option if `run.json` is
+        damaged. `where` is the option that locates the folder of runs, by default `place`.
         """
-        words = ["--resume", self.id]
-        with contextlib.suppress(ConfigurationError):
-            if command := command_of(self.manifest().command):
-                folder = self.folder.parent
-                place = [] if folder.resolve() == Path(RESULTS_DIR).resolve() else ["--results-dir", str(folder)]
-                words = ["tunecheck", *command.split(), *words, *place]
-        return command_line(words)
+        try:
+            command = command_of(self.manifest().command)
+        except ConfigurationError:
+            return command_line(["--resume", self.id])
+        if command is None:
+            return f"the same Python call and resume={self.id!r}"
+        where = self.place if where is None else where
+        return command_line(["tunecheck", *command.split(), "--resume", self.id, *where])
+
+    @property
+    def place(self) -> list[str]:
+        """The option that locates the folder of runs; empty for the default folder."""
+        folder = self.folder.parent
+        return [] if folder.resolve() == Path(RESULTS_DIR).resolve() else ["--results-dir", str(folder)]
 
 
 def digest_of(manifest: Mapping[str, JSON]) -> str:
@@ -331,6 +339,12 @@ def command_of(recorded: JSON) -> str | None:
     if not isinstance(recorded, dict) or not recorded:
         return None
     return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
+
+
+def endpoint_of(manifest: RunFile) -> str | None:
+    """Return the name of the endpoint that answered a run, for `tunecheck check`; None if it was a Python function."""
+    target = manifest.target or {}
+    return None if target.get("kind", "function") == "function" else text_or_none(target.get("name"))
 
 
 def recorded_values(command: dict[str, JSON]) -> JSON:

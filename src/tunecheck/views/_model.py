@@ -185,7 +185,8 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
     has_only_numbers = all(_is_number_column(table, column) for column in columns[1:])
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
-        for group in _columns_that_fit(sizes, width):
+        least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
+        for group in _columns_that_fit(sizes, width, least):
             yield _grid(table, group, sizes, width)
     elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
         yield from _stacked_rows(table, width)
@@ -220,9 +221,12 @@ def _is_list_of_identifiers(table: Table) -> bool:
     return not any(map(text_of, table.heads)) and not any(" " in text_of(row[0]).strip() for row in table.rows)
 
 
-def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit."""
-    first = min(sizes[0], max(min(_NARROW, width // 2), width + _BETWEEN - sum(sizes[1:])))
+def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[list[int]]:
+    """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit.
+
+    The first column may shrink to the width `least`.
+    """
+    first = min(sizes[0], max(least, width + _BETWEEN - sum(sizes[1:])))
     piece, used = [0], first
     for column in range(1, len(sizes)):
         if used + sizes[column] > width + _BETWEEN and len(piece) > 1:

@@ -124,9 +124,7 @@ class PreparedRun:
     @property
     def is_gated(self) -> bool:
         """Return True if a gate affects the exit code."""
-        options = self.options
-        against = options.no_worse_than or options.better_than
-        return bool(self.gates) or (options.max_error_rate, against) != (None, None)
+        return bool(self.gates) or (self.options.max_error_rate, self.options.against) != (None, None)
 
     @property
     def label(self) -> str:
@@ -314,9 +312,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         gate.check_scale(job.evaluators)
     if job.is_gated and job.simulated:
         refuse_simulated(options)
-    if options.no_worse_than is None and options.better_than is None:
-        return job
-    return _with_base(job, options, gates)
+    return job if options.against is None else _with_base(job, options, gates)
 
 
 def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
@@ -332,8 +328,6 @@ def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> P
         resumed=options.resume,
         repeat=options.repeat or 1,
     )
-    if base is None:
-        return job
     if options.until_decided:
         check_each_row_tells(base, gates, job.evaluators)
     # The recorded option names the base by a name that `--resume` still finds.

@@ -34,7 +34,7 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
-from tunecheck.views import SIMULATED, console, print_view
+from tunecheck.views import SIMULATED, Text, View, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -65,9 +65,7 @@ class _EndedRun:
         """Return the first screen of the run: three sentences and a table."""
         from tunecheck.results import first_screen
 
-        place = self.job.options.results_dir
-        words = [] if place is None else ["--results-dir", place]
-        return first_screen(Run(self.result.run_dir), words, self.page.failures)
+        return first_screen(Run(self.result.run_dir), self.job.options.place, self.page.failures)
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
@@ -154,10 +152,11 @@ def _show_estimate(job: PreparedRun) -> None:
         powers: list[JSON] = [] if job.base is None else [power.as_json() for power in job.base.power]
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": powers})
         return
-    print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
-    print(f"evaluators: {', '.join(map(clean, job.evaluators))}")
+    lines = [clean(job.label), *([SIMULATED] if job.simulated else [])]
     at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
-    print(*estimated.lines(at_most=at_most), *_power_lines(job), sep="\n")
+    evaluators = ", ".join(map(clean, job.evaluators))
+    lines += [f"evaluators: {evaluators}", *estimated.lines(at_most=at_most), *_power_lines(job)]
+    print_view(View("estimate", [Text(lines)]), console(sys.stdout))
 
 
 def _power_lines(job: PreparedRun) -> list[str]:
@@ -197,7 +196,6 @@ def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
         undecided=job.options.undecided,
         stopped=stopped_text(result.decision),
         judges=judges,
-        allowed_errors=job.options.max_error_rate or 0.0 if job.is_gated else None,
     )
 
 

@@ -81,8 +81,6 @@ class RunPage:
     """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
-    allowed_errors: float | None = None
-    """The allowed share of rows with an error; None without a gate."""
 
 
 def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> View:
@@ -101,8 +99,9 @@ def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> 
     if details:
         return View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
     gates = [_gates(page.gates)] if page.gates else []
-    spent = ", ".join(filter(None, (cost_text(usage) for usage in page.usage.values() if isinstance(usage, dict))))
-    facts = [page.folder, page.data, plural(page.rows, "row"), page.source, page.reused, spent]
+    costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
+    spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
+    facts = [page.folder, page.data, plural(page.rows, "row"), page.source, page.reused, *spent]
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
         facts.append(f"{plural(hidden, 'more note')}: --details")
@@ -166,13 +165,14 @@ def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) ->
 
 
 def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
-    """Return an endpoint's name, its count and rate of passed rows, and the end of its gates, if it has any.
+    """Return an endpoint's name, its count and rate of passed rows, its rows with an error, and the end of its gates.
 
     The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
     """
     count, *rates = [words.text.strip() for words in words_of(cell)]
+    failed = f", {plural(page.failed_rows, 'row')} with an error" if page.failed_rows else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
-    return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{end}"
+    return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
 
 
 def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[Sentence]]) -> Table:
@@ -240,7 +240,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
     heads = [f"all {plural(page.rows, 'row')}"]
-    heads += [f"{clean(kind, 40)} ({_rows(metrics)})" for kind, metrics in kinds.items()]
+    heads += [f"{clean(kind, 40)} ({number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
     rows: list[list[Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
@@ -282,16 +282,10 @@ def corrected_text(rate: Estimate) -> str:
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
-def _count(metrics: Metrics, name: str = "row_count") -> int | None:
-    """Return a count among the metrics, or None."""
-    count = metrics.get(name)
+def _count(metrics: Metrics) -> int | None:
+    """Return the number of rows that the metrics are about, or None."""
+    count = metrics.get("row_count")
     return count if isinstance(count, int) else None
-
-
-def _rows(metrics: Metrics) -> str:
-    """Return the number of rows as text, or "?"."""
-    rows = _count(metrics)
-    return "?" if rows is None else f"{rows:,}"
 
 
 def _group_tables(page: RunPage) -> list[Table]:
@@ -306,7 +300,7 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     for value, metrics in ordered[:_MOST_GROUPS]:
         figures = [main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
         cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
-        rows.append([Words(clean(value, 30), foreign=True), _rows(metrics), *cells])
+        rows.append([Words(clean(value, 30), foreign=True), number_text(metrics.get("row_count")), *cells])
     hidden = len(ordered) - len(rows)
     below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
@@ -403,28 +397,23 @@ def usage_table(usage: Mapping[str, JSON]) -> Table:
 
 
 def _checks(page: RunPage) -> Iterator[Check]:
-    """Yield a check for each gate and for each evaluator's error rate.
+    """Yield a check for each gate; without gates, one for the error rate, which fails only if all rows have an error.
 
-    An undecided gate is an error, or skipped if it counts as passed. Without a gate, an evaluator's error rate fails
-    only if all rows have an error.
+    An undecided gate is an error, or skipped if it counts as passed.
     """
     for outcome in page.gates:
         problem: CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.undecided == "pass" else "error"
         yield Check("tunecheck.gates", outcome.gate, outcome.told, problem)
-    allowed = page.allowed_errors
-    for name in page.evaluators:
-        failed = _count(page.metrics, f"{name}.error_count") or 0
-        rate = failed / page.rows if page.rows else 0.0
-        met = rate <= allowed if allowed is not None else rate < 1
-        limit = f", allowed {allowed:.6g}" if allowed is not None else ""
-        text = f"error rate of {name}: {failed:,} of {page.rows:,} rows ({rate:.6g}){limit}"
-        yield Check("tunecheck.errors", f"{name} error rate", text, None if met else "failure")
+    if not page.gates:
+        problem = "failure" if 0 < page.rows == page.failed_rows else None
+        text = f"{page.failed_rows:,} of {plural(page.rows, 'row')} with an error"
+        yield Check("tunecheck.errors", "error rate", text, problem)
 
 
 def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a run by name for JUnit: data, source, counts, and failures by code and cause."""
+    """Yield the facts of a run by name for JUnit: data, source, counts, errors by stage, failures by code and cause."""
     yield "data", page.data
     yield "source", page.source
     yield "folder", page.folder
@@ -433,6 +422,8 @@ def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
     yield "simulated", str(page.simulated).lower()
     if page.stopped:
         yield "stopped_early", page.stopped
+    for stage, groups in page.failures.errors.items():
+        yield f"errors.{stage}", str(sum(group.rows for group in groups.values()))
     for name in page.failures.faults:
         for code, rows in page.failures.by_code(name).items():
             yield f"failed.{name}.{code}", str(rows)
@@ -458,12 +449,17 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
     for key in others:
-        label = "mean" if key in (evaluator.primary, name) else key.replace("_", " ")
+        label = "mean" if key in (evaluator.primary, name) else _words_of_key(key)
         yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
             cells = tuple(number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
             yield Line("error" if key == "error_count" else "figure", label, cells)
+
+
+def _words_of_key(key: str) -> str:
+    """Return a metric's key in words; `pass_at_2` and `pass_hat_2` as the usual pass@2 and pass^2."""
+    return key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
