@@ -68,7 +68,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
         "Do exactly what the leaderboard does: at most 21 answers in a turn, its decoding, its verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
-    data: str | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR", RUNNING)
+    data: str | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", RUNNING)
     reuse: str | None = option(
         "New run that reuses RUN's answers and verdicts with unchanged inputs.", "RUN", RUNNING, recorded=False
     )
@@ -173,7 +173,7 @@ class LeaderboardScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder with such files.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: also fail what it ignores.", "MODE", default="bfcl")
     out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
-    data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
+    data: Path | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
     workers: int | None = option("Number of processes.", "N", least=1)
 
 
@@ -294,7 +294,7 @@ class ShowOptions(CommandOptions):
     all: bool = flag("Every entry of the categories, one file each (needs --out).")
     categories: str = option("Categories of --all.", "A,B", default="multi_turn")
     out: Path | None = option("Write one file for each entry to this folder.", "DIR")
-    data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
+    data: Path | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
 
 
 @command(ShowOptions)

@@ -293,8 +293,8 @@ class _Evidence:
         failed_in_both = int((base & new).sum())
         effect = self._effect_of(base, new)
         if lost or gained:
-            where = f"{lost:,} in {self._new}, {gained:,} in {self._base}"
-            text = f"rows without a verdict on {clean(self.metric.name, 60)}: {where}; {self._range_text(base, new)}"
+            where = f"in one run only: {gained:,} in {self._new}, {lost:,} in {self._base}"
+            text = f"rows with a verdict on {clean(self.metric.name, 60)} {where}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
         if failed_in_both:
             yield Objection("errors", f"{plural(failed_in_both, 'row')} failed in both runs", effect)
@@ -395,7 +395,7 @@ class _Evidence:
         filled = [self._fill(base, new, favours_new=favours_new) for favours_new in (False, True)]
         ends = sorted(float(sides.new[sides.both].mean()) for sides in filled)
         low, high = (value_text(self.metric.kind, end) for end in ends)
-        return f"over all rows, {self._new} lies between {low} and {high}"
+        return f"with all verdicts, {self._new} would be between {low} and {high}"
 
     # -- data, cost and latency
 

@@ -404,7 +404,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
             yield f"{plural(len(names), 'row')} only in the {where}, left out of all figures: {_first_names(names)}"
     if pairs.other_content:
         ids = plural(len(pairs.other_content), "id")
-        yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"
+        yield f"{ids} with different content in the two runs: {_first_names(pairs.other_content)}"
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
     if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, against.new):
@@ -499,7 +499,5 @@ def _ranking_table(selection: Selection) -> Table:
     if not several:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]
-    below = (
-        "The intervals hold for all runs at once. If one ends at ±0.0, its run is shown to be the best, or not to be."
-    )
+    below = "All intervals hold at once: a run is the best if its own begins at ±0.0, and not if it ends there."
     return Table(heads, rows, "lrrl", below=Words(below, "dim"))

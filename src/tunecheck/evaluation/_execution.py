@@ -148,7 +148,9 @@ class Execution:
             ConfigurationError: A check failed; the text names the option.
         """
         if self.settings.on is not None and scan.rows is None:
-            raise ConfigurationError("--on reads data more than once: write data that can be read only once to a file")
+            raise ConfigurationError(
+                "--on reads the data more than once, which this data does not allow: write it to a file"
+            )
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary

@@ -151,7 +151,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         judge = {"range": [*grader.range], "threshold": grader.pass_threshold}
         schema = {"type": "number"}
     texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
-    texts.append(("system", f"Answer with one JSON object with the keys reason, one sentence, and {key}, {answer}."))
+    texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
         raise ValueError(f"a prompt file would misread {misread[0].strip()!r} as syntax; write this judge by hand")
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
