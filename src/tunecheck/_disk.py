@@ -86,13 +86,13 @@ def _refuse_if_odd(status: os.stat_result, path: str) -> None:
         raise OSError(errno.EINVAL, f"is {what}", path)
 
 
-def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file.
+def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> bytes:
+    """Return the content of a file, which may be a link if `links`: files that the user names may be.
 
     Raises:
         OSError: the file cannot be read, is not an ordinary file, or holds more than `most` bytes.
     """
-    with open_regular(path) as file:
+    with open_for_reading(path) if links else open_regular(path) as file:
         content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
     if content is None or len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the limit for files of this kind", path)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import JSON, Written, dumps, loads, raise_as, read_as, read_yaml, value_of
+from tunecheck.plugins import JSON, Written, dumps, loads, raise_as, read_as, read_regular, read_yaml, value_of
 from tunecheck_memory._tokens import Tokenizer
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
@@ -144,7 +144,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
         """
         file = Path(self.menu_file)
         with raise_as(ConfigurationError, file):
-            content = file.read_bytes()
+            content = read_regular(file, links=True)
         try:
             return Menu.read(loads(content), str(file))
         except ValueError as error:
@@ -240,7 +240,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     """
     file = Path(path or SHIPPED_FILLER)
     with raise_as(DataError, file):
-        whole = value_of(file.read_bytes())
+        whole = value_of(read_regular(file, links=True))
     entries = whole.get("Data") if isinstance(whole, dict) else None
     read: Sequence[_Pair | _Trivia]
     if isinstance(entries, list):

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 from tunecheck import ConfigurationError, MissingExtraError, Run
 from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
 from tunecheck.pipeline import REPEATED, primaries_with_pass_rate
-from tunecheck.plugins import JSON, clean, dumps, value_of
+from tunecheck.plugins import JSON, dumps, value_of
 from tunecheck_mlflow._traces import Traces
 from tunecheck_upload import (
     CREATE,
@@ -31,6 +30,7 @@ from tunecheck_upload import (
     UploadStep,
     artifact,
     cell,
+    checked_id,
     common_artifacts,
     metric_keys,
     table_columns,
@@ -122,7 +122,6 @@ _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
 """Path under which a server started with --serve-artifacts, the default, takes files."""
 
 _CLOUD_STORES = frozenset({"s3", "gs", "wasbs", "abfss", "dbfs", "azureml"})
-_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _MOST_ENTRIES = 100
 """The most parameters, metrics or tags in one request."""
 
@@ -201,7 +200,7 @@ class _MlflowUpload(RunUpload):
         Files and traces that were sent before are not sent again.
         """
         if self._known.run_id is None:
-            self._known.experiment_id = _checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
+            self._known.experiment_id = checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
             self._record.save()
         self._ensure_run()
         self._log_parameters()
@@ -245,7 +244,7 @@ class _MlflowUpload(RunUpload):
         is_local = store.scheme in ("", "file") and is_loopback(str(server.hostname))
         if is_local or store.scheme in _CLOUD_STORES:
             return self._call(STORE, get_artifact_repository, uri)
-        raise UploadError(STORE, f"the server keeps files at {clean(uri, 200)}: start it with --serve-artifacts")
+        raise UploadError(STORE, f"the server keeps files at {uri[:200]}: start it with --serve-artifacts")
 
     def _experiment_id(self) -> str:
         """Return the id of the experiment, which is created if it does not exist."""
@@ -264,7 +263,7 @@ class _MlflowUpload(RunUpload):
         marked = f"tags.`{MARKER}` = '{self._known.marker}'"
         found = self._call(FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
         if found:
-            self._known.run_id = _checked_id(FIND, found[0].info.run_id)
+            self._known.run_id = checked_id(FIND, found[0].info.run_id)
         return bool(found)
 
     def _create_run(self) -> None:
@@ -281,7 +280,7 @@ class _MlflowUpload(RunUpload):
             "tags": [{"key": MARKER, "value": self._known.marker}],
         }
         reply = self._post(CREATE, f"{_REST}runs/create", body, max_retries=0)
-        self._known.run_id = _checked_id(CREATE, value_at(reply, "run", "info", "run_id"))
+        self._known.run_id = checked_id(CREATE, value_at(reply, "run", "info", "run_id"))
 
     def _log_parameters(self) -> None:
         """Log the run's arguments as parameters."""
@@ -386,18 +385,7 @@ class _MlflowUpload(RunUpload):
         raise UploadError(step, reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
 
     def _reason_text(self, reason: object) -> str:
-        return clean(self._redactor.text(str(reason)), 600)
-
-
-def _checked_id(step: UploadStep, value: object) -> str:
-    """Return the id in a server's answer, which is recorded for later uploads.
-
-    Raises:
-        UploadError: it is missing, or no id.
-    """
-    if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise UploadError(step, "the server's answer has no id that can be used: check the address", unsure=True)
-    return value
+        return self._redactor.text(str(reason))
 
 
 def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:

@@ -15,6 +15,7 @@ from ._uploader import (
     UploadStep as UploadStep,
     artifact as artifact,
     cell as cell,
+    checked_id as checked_id,
     common_artifacts as common_artifacts,
     metric_keys as metric_keys,
     table_columns as table_columns,

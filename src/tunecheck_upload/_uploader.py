@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.pipeline import primaries_with_pass_rate, read_failures
-from tunecheck.plugins import JSON, Missing, canonical, command_line, dumps_line, find_value, sha256_of
+from tunecheck.plugins import JSON, Missing, canonical, clean, command_line, dumps_line, find_value, sha256_of
 from tunecheck.runs import stopped_text
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
 
@@ -234,7 +235,7 @@ class UploadError(RunError):
         unsure: bool = False,
     ) -> None:
         """Set the text to the step's words and the reason. `unsure`: the service may have carried out the request."""
-        super().__init__(f"{step.words}: {reason}")
+        super().__init__(clean(f"{step.words}: {reason}", 700))
         self.step = step
         self.status = status
         self.request_id = request_id
@@ -425,6 +426,20 @@ class Uploader(abc.ABC):
         if error.step is GONE:
             return f"upload it again with: {command_line([*command, '--again'])}"
         return f"the run itself is intact; continue with: {command_line(command)}"
+
+
+_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,255}")
+
+
+def checked_id(step: UploadStep, value: object) -> str:
+    """Return an id of a service's reply. It goes into later addresses and into the record.
+
+    Raises:
+        UploadError: it is missing, or no id.
+    """
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise UploadError(step, "the service's answer has no id that can be used: check the address", unsure=True)
+    return value
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:

@@ -1,6 +1,7 @@
 """`datasets convert --from openai-evals`: exported items and graders become rows and evaluators that do the same."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_output_items_of_a_run_keep_what_was_asked_and_answered() -> None:
 
 def test_a_grader_with_the_name_of_an_evaluator_gets_another() -> None:
     assert convert({**NEAR, "name": "match"}, {**NEAR, "name": "match"}) == 0
-    assert [path.stem for path in sorted(Path("graders").iterdir())] == ["match_grader", "match_grader_grader"]
+    assert [path.stem for path in sorted(Path("graders").iterdir())] == ["match_grader", "match_grader_2"]
 
 
 @cases("authoring")
@@ -152,3 +153,43 @@ def test_files_that_are_there_are_kept_without_overwrite(capsys: pytest.CaptureF
     Path("datasets/items.jsonl").unlink()
     assert convert(NEAR) == 2
     assert "graders/near.json exists" in capsys.readouterr().err
+
+
+HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item):\n    return 1\u202e"}
+
+
+@pytest.mark.parametrize(
+    ("grader", "words"),
+    [
+        (HIDDEN, "the source has characters that an editor hides"),
+        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "would read '${' as a reference"),
+        ({**SCORE, "model": "x ${env:HOME}"}, "would read '${' as a reference"),
+        ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "would misread 'system:'"),
+        ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 256 K characters"),
+    ],
+    ids=["hidden characters", "an environment variable", "a variable in a name", "many lines", "many braces"],
+)
+def test_a_hostile_grader_is_refused_at_once(
+    grader: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert convert(grader) == 2
+    assert words in capsys.readouterr().err
+    assert not Path("datasets/items.jsonl").exists()
+
+
+def test_thousands_of_graders_of_one_long_name_get_short_names() -> None:
+    assert convert(*[{**NEAR, "name": "near" * 1000}] * 300) == 0
+    files = [path.name for path in Path("graders").iterdir()]
+    assert len(files) == 300
+    assert max(map(len, files)) < 80
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+def test_a_definition_that_is_a_pipe_is_refused_and_a_link_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert convert(NEAR) == 0
+    options = ["datasets", "convert", "items.jsonl", "--from", "openai-evals", "--overwrite", "--graders"]
+    Path("link.json").symlink_to("eval.json")
+    assert main([*options, "link.json"]) == 0
+    os.mkfifo("pipe.json")
+    assert main([*options, "pipe.json"]) == 2
+    assert "is not an ordinary file" in capsys.readouterr().err

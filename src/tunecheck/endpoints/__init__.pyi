@@ -48,6 +48,7 @@ from ._limits import (
     EndCall as EndCall,
     SharedLimits as SharedLimits,
     TokenBucket as TokenBucket,
+    retry_after_s as retry_after_s,
 )
 from ._masking import (
     ALL_SECRETS as ALL_SECRETS,

@@ -13,7 +13,7 @@ from tunecheck import Evaluator, Metric, read_calls, verdict, write_calls
 from tunecheck.evaluators import TextEvaluator
 from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
 
-VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+VARIABLE = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
 # How a failed text check is worded, by operation.
 _FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain, in any case,"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")

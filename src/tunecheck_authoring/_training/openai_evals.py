@@ -18,7 +18,7 @@ import yaml
 from tunecheck import ConfigurationError
 from tunecheck.datasets import ConversationError, DatasetDefaults, Form, Record, as_tools
 from tunecheck.endpoints import content_parts
-from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads, read_as
+from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads, printable, read_as, read_regular
 from tunecheck.prompts import load_prompt
 from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, fill_template, path_of
 
@@ -29,8 +29,12 @@ _NEEDED = {
     "label_model": ("input", "model", "labels", "passing_labels"),
     "python": ("source",),
 }
-_MISREAD = re.compile(r"\{[%#]|^\W*(system|developer|user|assistant|function|tool)\W*$", re.IGNORECASE | re.MULTILINE)
+_MISREAD = re.compile(
+    r"\{[%#]|^[^\w\n]*(system|developer|user|assistant|function|tool)[^\w\n]*$", re.IGNORECASE | re.MULTILINE
+)
 """Texts that a prompt file would misread as blocks or roles."""
+
+_MOST_NAME = 60
 
 
 class EvalDefinition(msgspec.Struct, frozen=True):
@@ -49,17 +53,17 @@ def with_graders(path: Path) -> Form:
         ConfigurationError: A part of it cannot be converted; the message names the file and the part.
     """
     try:
-        value = loads(path.read_bytes())
+        value = loads(read_regular(path, links=True))
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as JSON: {error}") from None
     definition = read_as(value, EvalDefinition, str(path))
     taken = {each.name for each in discover("evaluators") if each.file is None}
     files: dict[str, tuple[str, str]] = {}
     for number, grader in enumerate(definition.testing_criteria):
-        name = re.sub(r"\W+", "_", grader.name, flags=re.ASCII).strip("_").lower()
+        name = re.sub(r"\W+", "_", grader.name[:_MOST_NAME], flags=re.ASCII).strip("_").lower()
         name = name if name.isidentifier() else f"grader_{name or number + 1}"
         while name in taken or name in files:
-            name += "_grader"
+            name += "_grader" if name in taken else f"_{number + 1}"
         try:
             files[name] = _evaluator_file(name, grader)
         except (ValueError, ConfigurationError) as error:
@@ -112,7 +116,10 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         raise ValueError(f"the {grader.type} grader lacks {lacking[0]}")
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
-        return f"evaluators/{name}.py", _STUB.format(name=name, source=grader.source, threshold=threshold)
+        source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
+        if printable(source) != re.sub(r"\s", " ", source):
+            raise ValueError("the source has characters that an editor hides")
+        return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
     if isinstance(grader.input, list):
         text = _prompt(grader, grader.input)
         load_prompt(f"prompty/{name}.prompty", text=text)
@@ -143,8 +150,9 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         ValueError: a message would be misread as a block or a role, or has an unknown variable.
     """
     if grader.type == "label_model":
+        passing = {*grader.passing_labels}
         key, answer = "label", f"one of {', '.join(grader.labels)}"
-        judge: dict[str, object] = {"labels": {label: int(label in grader.passing_labels) for label in grader.labels}}
+        judge: dict[str, object] = {"labels": {label: int(label in passing) for label in grader.labels}}
         schema: dict[str, object] = {"type": "string", "enum": grader.labels}
     else:
         key, answer = "result", "a number from {:g} to {:g}".format(*grader.range)
@@ -167,7 +175,10 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         "outputs": {"reason": {"type": "string"}, key: schema},
         "judge": {"score": key, **{name: value for name, value in judge.items() if value is not None}},
     }
-    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)}---\n{body}\n"
+    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
+    if "${" in head:
+        raise ValueError("a prompt file would read '${' as a reference; write this judge by hand")
+    return f"---\n{head}---\n{body}\n"
 
 
 def _jinja(found: re.Match[str]) -> str:

@@ -95,7 +95,7 @@ class FoundryUpload(AzureUpload):
             "tags": dict(self._contents.tags),
         }
         reply = self._service.json(CREATE, "POST", self._url("evaluations/runs:upload"), body)
-        self._known.run_id = _run_name(reply.body) or reply.text("id")
+        self._known.run_id = _run_name(reply)
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its name. Returns whether it was found.
@@ -108,8 +108,8 @@ class FoundryUpload(AzureUpload):
             runs = value_at(reply.body, "value")
             for run in runs if isinstance(runs, list) else []:
                 if value_at(run, "properties", MARKER) == self._known.marker:
-                    self._known.run_id = _run_name(run)
-                    return self._known.run_id is not None
+                    self._known.run_id = _run_name(ServiceReply(FIND, reply.status, run))
+                    return True
             link = value_at(reply.body, "nextLink")
             # The token goes with the request, so a link to another service is not followed.
             if not isinstance(link, str) or not link.startswith(self._endpoint.split("/api/", 1)[0] + "/"):
@@ -123,8 +123,7 @@ class FoundryUpload(AzureUpload):
         body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
         url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
         reply = self._service.json(COMPLETE, "PATCH", url, body)
-        page = value_at(reply.body, "properties", "AiStudioEvaluationUri")
-        return page if isinstance(page, str) and page.startswith("https://") else None
+        return reply.page("properties", "AiStudioEvaluationUri")
 
     def _result(self, version: int) -> str:
         return f"evaluationResults/{self._known.result_name}/versions/{version}"
@@ -133,7 +132,6 @@ class FoundryUpload(AzureUpload):
         return f"{self._endpoint}/{path}?api-version={API_VERSION}"
 
 
-def _run_name(run: JSON) -> str | None:
-    """Return the name, or else the id, of a run in a reply, or None."""
-    names = (value_at(run, "name"), value_at(run, "id"))
-    return next((name for name in names if isinstance(name, str) and name), None)
+def _run_name(run: ServiceReply) -> str:
+    """Return the name, or else the id, of a run in a reply; raise UploadError if it has none."""
+    return run.id("name" if value_at(run.body, "name") else "id")

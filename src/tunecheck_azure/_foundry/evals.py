@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from tunecheck.plugins import JSON, loads
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
-from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder
+from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder, ServiceReply
 from tunecheck_upload import CREATE, FIND, MARKER, Artifact, Contents, UploadError, UploadRecord, UploadStep, value_at
 
 FIND_EVALUATION = UploadStep("look for the evaluation")
@@ -65,16 +65,16 @@ class EvalsUpload(AzureUpload):
         definition = read_definition(self._artifact(DEFINITION).path)
         own = value_at(definition, "metadata", HASH)
         for found in self._list_entries(FIND_EVALUATION, self._base):
-            if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
-                return id_
+            if value_at(found.body, "metadata", HASH) == own:
+                return found.id("id")
         reply = self._service.json(CREATE_EVALUATION, "POST", self._base, definition)
-        return reply.text("id")
+        return reply.id("id")
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its id. Returns whether it was found."""
         for found in self._list_entries(FIND, self._runs_url):
-            if value_at(found, "metadata", MARKER) == self._known.marker:
-                self._known.run_id = str(value_at(found, "id"))
+            if value_at(found.body, "metadata", MARKER) == self._known.marker:
+                self._known.run_id = found.id("id")
                 return True
         return False
 
@@ -86,7 +86,7 @@ class EvalsUpload(AzureUpload):
             "metadata": self._metadata(),
         }
         reply = self._service.json(CREATE, "POST", self._runs_url, body)
-        self._known.run_id = reply.text("id")
+        self._known.run_id = reply.id("id")
 
     def _source(self, items: Artifact) -> JSON:
         """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
@@ -140,23 +140,22 @@ class EvalsUpload(AzureUpload):
             reply = self._service.json(COMPLETE, "GET", self._run_url)
             status = value_at(reply.body, "status")
             if status == "completed":
-                page = value_at(reply.body, "report_url")
-                return page if isinstance(page, str) and page.startswith("https://") else None
+                return reply.page("report_url")
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
-                raise UploadError(COMPLETE, f"the run {status}: {value_at(reply.body, 'error', 'message')}")
+                raise self._service.failure(COMPLETE, f"the run {status}: {value_at(reply.body, 'error', 'message')}")
             time.sleep(wait_s)
-        raise UploadError(COMPLETE, f"the run is still {status}", unsure=True)
+        raise self._service.failure(COMPLETE, f"the run is still {status}", unsure=True)
 
-    def _list_entries(self, step: UploadStep, url: str) -> Iterator[JSON]:
+    def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
         """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})
             reply = self._service.json(step, "GET", f"{url}?{query}")
             data = value_at(reply.body, "data")
-            yield from data if isinstance(data, list) else []
+            yield from (ServiceReply(step, reply.status, entry) for entry in (data if isinstance(data, list) else []))
             last = value_at(reply.body, "last_id")
             if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
                 return

@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import re
 import time
 from urllib.parse import urlencode, urlsplit
 
 from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject
-from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder, ServiceReply, SignIn
+from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder, ServiceReply
 from tunecheck_upload import (
     CREATE,
     FIND,
@@ -19,11 +20,20 @@ from tunecheck_upload import (
     UploadError,
     UploadRecord,
     UploadStep,
+    checked_id,
     metric_keys,
     value_at,
 )
 
 API_VERSION = "2024-07-01-preview"
+
+_AZURE = (
+    ".api.azureml.ms .api.ml.azure.us .api.ml.azure.cn "
+    ".core.windows.net .core.usgovcloudapi.net .core.chinacloudapi.cn .storage.azure.net"
+).split()
+"""Domains of Azure's clouds with workspaces' MLflow services and storage accounts."""
+
+_HOST = re.compile(r"[\w.-]+(:\d+)?", re.ASCII)
 
 _USER = "tunecheck"
 _EXPERIMENT = "0"
@@ -42,12 +52,9 @@ class HubUpload(AzureUpload):
     is logged twice with the same time counts once.
     """
 
-    def __init__(
-        self, project: HubProject, service: AzureService, credential: object, record: UploadRecord, contents: Contents
-    ) -> None:
+    def __init__(self, project: HubProject, service: AzureService, record: UploadRecord, contents: Contents) -> None:
         super().__init__(service, record, contents)
         self._project = project
-        self._credential = credential
         self._host = ""
 
     def send(self) -> str:
@@ -75,11 +82,11 @@ class HubUpload(AzureUpload):
         """Return the host of the workspace's MLflow service, or raise UploadError if the workspace has none."""
         reply = self._service.json(WORKSPACE, "GET", self._management_url())
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
-        host = urlsplit(address).netloc if isinstance(address, str) else ""
+        host = address.partition("://")[2].partition("/")[0] if isinstance(address, str) else ""
         if not host:
             reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
             raise UploadError(WORKSPACE, reason, status=reply.status)
-        return host
+        return self._trusted(WORKSPACE, host)
 
     def _create_run(self) -> None:
         """Create the run with the upload's marker as a tag, and note its ids."""
@@ -108,11 +115,9 @@ class HubUpload(AzureUpload):
 
     def _note_run(self, info: JSON) -> None:
         """Note the ids of a run and its experiment in the record, or raise UploadError if the reply has none."""
-        run, experiment = value_at(info, "run_id"), value_at(info, "experiment_id")
-        if not isinstance(run, str) or not run:
-            raise UploadError(CREATE, "the service's answer has no run_id", unsure=True)
-        self._known.run_id = run
-        self._known.experiment_id = str(experiment) if isinstance(experiment, (str, int)) else _EXPERIMENT
+        experiment = value_at(info, "experiment_id")
+        self._known.experiment_id = _EXPERIMENT if experiment is None else checked_id(CREATE, str(experiment))
+        self._known.run_id = checked_id(CREATE, value_at(info, "run_id"))
 
     # -- files
 
@@ -125,14 +130,14 @@ class HubUpload(AzureUpload):
             STORAGE, "GET", self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
         )
         store = ServiceReply(STORAGE, listed.status, value_at(listed.body, "value", 0))
-        name = store.text("name")
-        account, end = store.text("properties", "accountName"), store.text("properties", "endpoint")
-        container = store.text("properties", "containerName")
+        name = store.id("name")
+        account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
+        container = store.id("properties", "containerName")
         sort = value_at(store.body, "properties", "credentials", "credentialsType")
-        address = f"https://{account}.blob.{end}/{container}"
+        address = f"https://{self._trusted(STORAGE, f'{account}.blob.{end}')}/{container}"
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
         if isinstance(sort, str) and sort.lower() == "none":  # no keys: the identity itself has access
-            opened = BlobFolder(self._service, address, SignIn(self._credential), prefix)
+            opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
             opened = self._with_secret(name, account, address, prefix)
         with contextlib.closing(opened) as folder:
@@ -203,6 +208,13 @@ class HubUpload(AzureUpload):
         self._service.json(FINISH, "POST", self._runs("update"), body)
 
     # -- addresses
+
+    def _trusted(self, step: UploadStep, host: str) -> str:
+        """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
+        own = urlsplit(self._project.resource_manager).netloc
+        if not _HOST.fullmatch(host) or (host != own and not host.endswith((f".{own}", *_AZURE))):
+            raise UploadError(step, f"the service names a host that is not Azure's: {host}")
+        return host
 
     def _management_url(self, *path: str, **query: str) -> str:
         """Return an address of the workspace, or of something below it, in Azure Resource Manager."""

@@ -2,10 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from azure.core import PipelineClient
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError, ServiceRequestError
@@ -13,15 +15,28 @@ from azure.core.pipeline import policies
 from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest
 from azure.storage.blob import ContainerClient, ContentSettings
+from requests import Session
+from requests.adapters import HTTPAdapter
 from requests.exceptions import SSLError
+from urllib3.exceptions import ProtocolError
 
-from tunecheck.endpoints import Redactor, Secret
-from tunecheck.plugins import JSON, clean, dumps, value_of
-from tunecheck_upload import Artifact, Contents, RunUpload, UploadError, UploadRecord, UploadStep, value_at
+from tunecheck.endpoints import Redactor, Secret, retry_after_s
+from tunecheck.plugins import JSON, dumps, value_of
+from tunecheck_upload import Artifact, Contents, RunUpload, UploadError, UploadRecord, UploadStep, checked_id, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _RETRIES = 6
 """Six retries wait about a minute in all, if the service sends no Retry-After."""
+
+_MOST_WAIT_S = 120
+"""The longest Retry-After that is waited for. A longer one fails the step."""
+
+_MOST_BYTES, _MOST_REPLY_S = 64 << 20, 600
+"""Limits of a reply: its size, unpacked, and the time in which it must arrive."""
+
+_MOST_TEXT = 4096
+_PAGE = re.compile(r"https://[!-?A-~]{1,4000}")
+_HTTPS = re.compile(r"https://[\w.-]+(:\d+)?/", re.ASCII)
 
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")
 _RETRY_AFTER, _REQUEST_ID = "Retry-After", "x-ms-request-id"
@@ -47,10 +62,19 @@ class ServiceReply:
     def text(self, *path: str | int) -> str:
         """Return the text at this path of the body; raise UploadError if there is none."""
         text = value_at(self.body, *path)
-        if not isinstance(text, str) or not text:
+        if not isinstance(text, str) or not 0 < len(text) <= _MOST_TEXT or not text.isprintable():
             reason = f"the service's answer has no {'.'.join(map(str, path))}"
             raise UploadError(self.step, reason, status=self.status, unsure=True)
         return text
+
+    def id(self, *path: str | int) -> str:
+        """Return the id at this path of the body; raise UploadError if there is none."""
+        return checked_id(self.step, value_at(self.body, *path))
+
+    def page(self, *path: str | int) -> str | None:
+        """Return the address of a page at this path of the body, or None if there is none."""
+        address = value_at(self.body, *path)
+        return address if isinstance(address, str) and _PAGE.fullmatch(address) else None
 
 
 class AzureService:
@@ -65,6 +89,7 @@ class AzureService:
         """Create the client, with safe retries and Entra tokens of the credential. This sends no request."""
         self.user_agent = user_agent
         self._redactor = Redactor()
+        self.sign_in = SignIn(credential, self._redactor)
         self._client: PipelineClient[Any, Any] = PipelineClient(
             "",
             policies=[
@@ -72,19 +97,13 @@ class AzureService:
                 policies.HeadersPolicy({"Accept": "application/json"}),
                 policies.UserAgentPolicy(base_user_agent=user_agent),
                 SafeRetryPolicy(retry_total=_RETRIES),
-                policies.BearerTokenCredentialPolicy(SignIn(credential), scope),
+                policies.BearerTokenCredentialPolicy(self.sign_in, scope),
             ],
-            transport=self.transport(),
+            transport=transport(),
         )
 
     def close(self) -> None:
         self._client.close()
-
-    def transport(self) -> RequestsTransport:
-        """Return a transport for one of Azure's clients."""
-        # requests itself reads only REQUESTS_CA_BUNDLE.
-        verify = os.environ.get("SSL_CERT_FILE") or True
-        return RequestsTransport(connection_timeout=_CONNECT_S, read_timeout=_READ_S, connection_verify=verify)
 
     def json(
         self, step: UploadStep, method: str, url: str, body: JSON = None, *, kind: str = "application/json"
@@ -100,10 +119,18 @@ class AzureService:
 
         def send() -> ServiceReply:
             response = self._client.send_request(request, retry_on_methods=methods)
-            response.raise_for_status()
-            return ServiceReply(step, response.status_code, value_of(response.content))
+            if not 200 <= response.status_code < 300:  # also a redirect, which could lead to any host
+                raise HttpResponseError(response=response)
+            return ServiceReply(step, response.status_code, self._body(step, response))
 
         return self.attempt(step, send)
+
+    def _body(self, step: UploadStep, response: Any) -> JSON:  # noqa: ANN401 - azure-core's
+        """Return the JSON of a reply, or None if it is empty. A page of a proxy must not pass for success."""
+        body = value_of(response.content)
+        if body is None and response.content.strip() not in (b"", b"null"):
+            raise self.failure(step, "the service's answer is not JSON: check the address", unsure=True)
+        return body
 
     def found(self, step: UploadStep, url: str) -> JSON:
         """Return the body of a resource, or None if it does not exist."""
@@ -127,12 +154,12 @@ class AzureService:
                 raise self._refusal(step, error) from None
             unread = not isinstance(error, ClientAuthenticationError)
             words = "the service's answer is unreadable: " if unread else ""
-            raise self._failure(step, f"{words}{error.message}", unsure=unread) from None
-        except AzureError as error:
-            insecure = isinstance(error.inner_exception, SSLError)
+            raise self.failure(step, f"{words}{error.message}", unsure=unread) from None
+        except (AzureError, OSError, ValueError) as error:  # addresses and certificates may be wrong
+            insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
             advice = " (SSL_CERT_FILE may name more certificates to trust)" if insecure else ""
-            reason = f"no {'secure ' if insecure else ''}connection: {error.message}{advice}"
-            raise self._failure(step, reason, unsure=not isinstance(error, ServiceRequestError)) from None
+            reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
+            raise self.failure(step, reason, unsure=not isinstance(error, ServiceRequestError)) from None
 
     def hide(self, secret: str) -> None:
         """Mask a secret in every error text."""
@@ -140,7 +167,7 @@ class AzureService:
 
     def hide_signature(self, address: str) -> None:
         """Mask a shared access signature and the whole query of its address in every error text."""
-        query = urlsplit(address).query if "://" in address else address.lstrip("?")
+        query = address.rpartition("?")[2]
         self.hide(query)
         for name, value in parse_qsl(query):
             if name.lower() == "sig":
@@ -149,10 +176,9 @@ class AzureService:
     def _refusal(self, step: UploadStep, error: HttpResponseError) -> UploadError:
         """Return the error for a reply with an error status. Its text has the reason, advice and the request's id.
 
-        `unsure` is set if the service may have carried out the request. The request's token is masked.
+        `unsure` is set if the service may have carried out the request.
         """
         response: Any = error.response
-        self.hide(response.request.headers.get("Authorization", "").removeprefix("Bearer "))
         status, headers = int(response.status_code), response.headers
         # The lines after the first repeat the code or give the time. Without a code, the line "Content:" has the text.
         first, *others = str(error.message).splitlines()
@@ -163,18 +189,19 @@ class AzureService:
         told = f" (request id {request_id})" if request_id else ""
         reason = f"{status} {response.reason}: {code}{text}{_ADVICE.get(status, '')}{told}"
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
-        return self._failure(step, reason, status=status, request_id=request_id, unsure=unsure)
+        return self.failure(step, reason, status=status, request_id=request_id, unsure=unsure)
 
-    def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
-        """Return the error for a failed step, on one line and without secrets."""
-        return UploadError(step, clean(self._redactor.text(reason), 600), **details)
+    def failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
+        """Return the error for a failed step, without secrets."""
+        return UploadError(step, self._redactor.text(reason), **details)
 
 
 class SignIn:
-    """A wrapper of the user's credential that turns every error into a ClientAuthenticationError."""
+    """A wrapper of the user's credential: it hides each token, and every error is a ClientAuthenticationError."""
 
-    def __init__(self, credential: Any) -> None:  # noqa: ANN401 - duck-typed
+    def __init__(self, credential: Any, redactor: Redactor) -> None:  # noqa: ANN401 - duck-typed
         self._credential = credential
+        self._redactor = redactor
 
     def get_token(self, *scopes: str, **options: Any) -> Any:  # noqa: ANN401 - the signature is azure-core's
         """Return a token for these scopes.
@@ -183,7 +210,9 @@ class SignIn:
             ClientAuthenticationError: the credential failed, with any error.
         """
         try:
-            return self._credential.get_token(*scopes, **options)
+            token = self._credential.get_token(*scopes, **options)
+            self._redactor.add(Secret(token.token))
+            return token
         except Exception as error:  # noqa: BLE001 - the credential may be any object
             raise ClientAuthenticationError(f"no Microsoft Entra token: {error}") from None
 
@@ -197,17 +226,54 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         Without `retry_on_methods`, only replies count that say that the service did nothing: 429, and 503 with
         Retry-After.
         """
+        if (self.get_retry_after(response) or 0) > _MOST_WAIT_S:
+            return False
         if settings["methods"]:
             return bool(super().is_retry(settings, response))
         status, headers = response.http_response.status_code, response.http_response.headers
         undone = status == 429 or (status == 503 and _RETRY_AFTER in headers)
         return undone and settings["total"] > 0
 
+    def get_retry_after(self, response: Any) -> float | None:  # noqa: ANN401 - the signature is azure-core's
+        """Return the wait in seconds that the reply requests, or None if it requests none that can be read."""
+        return retry_after_s(response.http_response.headers, time.time())
+
     def increment(self, settings: dict[str, Any], response: Any = None, error: Any = None) -> bool:  # noqa: ANN401
         """Return whether a request is sent again after an error. An invalid certificate stays invalid."""
         if isinstance(getattr(error, "inner_exception", None), SSLError):
             return False
         return bool(super().increment(settings, response=response, error=error))
+
+
+class _BoundedAdapter(HTTPAdapter):
+    """The connections of one client, which raise an error if a reply is too large or takes too long."""
+
+    def build_response(self, req: Any, resp: Any) -> Any:  # noqa: ANN401 - requests has no types
+        """Return the response, whose content is read within the limits."""
+        response = super().build_response(req, resp)
+        stream = response.raw.stream
+        response.raw.stream = lambda *sizes, **options: _bounded(stream(*sizes, **options))
+        return response
+
+
+def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    left, end = _MOST_BYTES, time.monotonic() + _MOST_REPLY_S
+    for chunk in chunks:
+        left -= len(chunk)
+        if left < 0 or time.monotonic() > end:
+            raise ProtocolError(f"a reply may have {_MOST_BYTES >> 20} MB and take {_MOST_REPLY_S} seconds")
+        yield chunk
+
+
+def transport() -> RequestsTransport:
+    """Return a transport for one of Azure's clients. It sends nothing without encryption, and bounds each reply."""
+    session = Session()
+    session.adapters.clear()
+    session.mount("https://", _BoundedAdapter())
+    # requests itself reads only REQUESTS_CA_BUNDLE.
+    verify = os.environ.get("SSL_CERT_FILE") or True
+    timeouts = {"connection_timeout": _CONNECT_S, "read_timeout": _READ_S}
+    return RequestsTransport(session=session, connection_verify=verify, **timeouts)
 
 
 class AzureUpload(RunUpload):
@@ -226,25 +292,36 @@ class AzureUpload(RunUpload):
 BLOCK_BYTES = 8 << 20
 """Size of a block, and of the largest file that is sent in one request."""
 
+_OPEN = UploadStep("open the storage")
+
 
 class BlobFolder:
     """A container of a storage account, or a folder in it, to which artifacts are uploaded.
 
     `container` is the container's address. It includes a shared access signature if `credential` is None. Otherwise
     `credential` is a SignIn, or a dict with `account_name` and `account_key`.
+
+    Raises:
+        UploadError: the address is wrong.
     """
 
     def __init__(self, service: AzureService, container: str, credential: Any = None, prefix: str = "") -> None:  # noqa: ANN401 - duck-typed
         """Create the client for the container or for the folder `prefix` in it. This sends no request."""
         self._service = service
         self._prefix = prefix
-        self._container = ContainerClient.from_container_url(
-            container,
-            credential=credential,
-            transport=service.transport(),
-            max_single_put_size=BLOCK_BYTES,
-            max_block_size=BLOCK_BYTES,
-            user_agent=service.user_agent,
+        if not _HTTPS.match(container):
+            raise UploadError(_OPEN, "the service names no https address for files")
+        self._container = service.attempt(
+            _OPEN,
+            lambda: ContainerClient.from_container_url(
+                container,
+                credential=credential,
+                transport=transport(),
+                max_single_put_size=BLOCK_BYTES,
+                max_block_size=BLOCK_BYTES,
+                user_agent=service.user_agent,
+                permit_redirects=False,
+            ),
         )
 
     def put(self, artifact: Artifact) -> None:

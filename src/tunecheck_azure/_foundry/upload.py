@@ -94,7 +94,7 @@ class FoundryUploader(Uploader):
         scope = f"{project.resource_manager}/.default" if isinstance(project, HubProject) else _SCOPE
         service = AzureService(credential, scope, user_agent=self._user_agent)
         if isinstance(project, HubProject):
-            return HubUpload(project, service, credential, record, contents)
+            return HubUpload(project, service, record, contents)
         kind = EvalsUpload if self._evals else FoundryUpload
         return kind(project, service, record, contents)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from tunecheck import DataError
-from tunecheck.plugins import JSON, raise_as
+from tunecheck.plugins import JSON, raise_as, read_regular
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
 
@@ -35,7 +35,7 @@ def parse_file(path: Path) -> ast.Module:
         DataError: the file cannot be read, or is not Python.
     """
     with raise_as(DataError, path):
-        source = path.read_bytes()
+        source = read_regular(path, links=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes

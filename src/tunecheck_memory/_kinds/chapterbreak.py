@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import raise_as, read_as
+from tunecheck.plugins import raise_as, read_as, read_regular
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_line, whole
@@ -133,7 +133,7 @@ def _read_book(file: Path) -> list[tuple[str, str]]:
         DataError: The file cannot be read or is not UTF-8.
     """
     with raise_as(DataError, file):
-        raw = file.read_bytes()
+        raw = read_regular(file, links=True)
     try:
         _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
