@@ -20,10 +20,10 @@ MOST_COLUMNS = 300
 _LEFT_OUT = ("_result", "_reason", "_status", "_properties", "_threshold", "_model", "_finish_reason")
 _SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_tokens", "_total_tokens")
 
-_SKIPPED, _NEITHER = 2, 3
-_WORDS = {"fail": 0, "pass": 1, "not_applicable": _SKIPPED, "not applicable": _SKIPPED}
-_AS_NUMBER = (0.0, 1.0, math.nan, math.nan)
-_AS_STATE = (State.SCORED, State.SCORED, State.NOT_APPLICABLE, State.SCORED)
+_NOT_APPLICABLE, _NO_VERDICT = 2, 3
+_CODES = {"fail": 0, "pass": 1, "not_applicable": _NOT_APPLICABLE, "not applicable": _NOT_APPLICABLE}
+_NUMBER_OF_CODE = (0.0, 1.0, math.nan, math.nan)
+_STATE_OF_CODE = (State.SCORED, State.SCORED, State.NOT_APPLICABLE, State.SCORED)
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 
 Cell: TypeAlias = "JSON | UnsetType"
@@ -34,13 +34,13 @@ Columns: TypeAlias = Mapping[str, Cells]
 MetricColumns: TypeAlias = dict[str, MetricColumn]
 """The columns of a table's metrics, by the metric's full name."""
 
-NameOf = Callable[[str], "tuple[str, str] | None"]
+KeySplitter = Callable[[str], "tuple[str, str] | None"]
 
 
-def key_splitter(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
-    """Return a function that splits `<evaluator>.<key>` into both parts, or returns None if it cannot.
+def key_splitter(declared: Mapping[str, EvaluatorEntry] | None) -> KeySplitter:
+    """Return a function that splits `<evaluator>.<key>` into both parts, or returns None if there is no evaluator.
 
-    It splits at the declared names, which may contain dots; if there are none, at the first dot.
+    The parts are split after a declared name, which may contain dots; if `declared` is None, at the first dot.
     """
     if declared is None:
         return _split_at_first_dot
@@ -83,94 +83,99 @@ class EvaluatorPart:
         )
         return cls(columns, declared, nulls_are_errors)
 
-    def learn(self, added: Sequence[str], columns: MetricColumns) -> None:
-        """Determine for each new key whether it holds a verdict, a number, or neither; make its column."""
-        start = f"outputs.{self.evaluator.name}."
-        self.keys += [start + key for key in added]
-        known = {key.removeprefix(start) for key in self.keys}
+    def add_keys(self, added: Sequence[str], columns: MetricColumns) -> None:
+        """Add new keys of the evaluator's outputs; make a column for each key with verdicts or numbers."""
+        prefix = f"outputs.{self.evaluator.name}."
+        self.keys += [prefix + key for key in added]
+        known = {key.removeprefix(prefix) for key in self.keys}
         for key in added:
             metric = key.removesuffix("_result")
             if metric and metric != key:
                 column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), columns)
                 if column is not None:
                     column.passes = column.name
-                    self.verdicts.append((start + key, f"{start}{metric}_reason", column))
-            elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _is_repeated(key, known):
-                means = self.declared.metric(key) or MetricEntry(key, "binary")
-                column = self._column(key, key, means, columns)
+                    self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
+            elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
+                entry = self.declared.metric(key) or MetricEntry(key, "binary")
+                column = self._column(key, key, entry, columns)
                 if column is not None:
-                    self.numbers.append((start + key, column))
+                    self.numbers.append((prefix + key, column))
 
-    def _column(self, key: str, metric: str, means: MetricEntry, columns: MetricColumns) -> MetricColumn | None:
-        """Return the column of a key, new if necessary; None if the evaluator already has 300 metrics."""
+    def _column(self, key: str, metric: str, entry: MetricEntry, columns: MetricColumns) -> MetricColumn | None:
+        """Return the column of a key; add it to `columns` if it is new.
+
+        Return None, and count the key as left out, if the evaluator already has 300 columns.
+        """
         evaluator = self.evaluator
         name = f"{evaluator.name}.{key}"
         if name not in columns and len(evaluator.columns) >= MOST_COLUMNS:
             evaluator.left_out += 1
             return None
         if name not in columns:
-            kind = _KINDS.get(means.kind, "score")
-            columns[name] = MetricColumn(name, evaluator.name, metric, kind, means.higher_is_better, means.bounds)
+            kind = _KINDS.get(entry.kind, "score")
+            columns[name] = MetricColumn(name, evaluator.name, metric, kind, entry.higher_is_better, entry.bounds)
             evaluator.columns.append(name)
         return columns[name]
 
-    def take(self, columns: Columns, count: int, start: int) -> bytearray:
-        """Append a block of `count` rows to the evaluator's columns; return the state of each row.
+    def add_block(self, columns: Columns, count: int, start: int) -> bytearray:
+        """Append the values of a block of `count` rows to the evaluator's columns; return the state of each row.
 
-        `start` is the number of rows read before.
+        `start` is the number of rows before the block.
         """
         absent: Cells = [UNSET] * count
         failed = [cell is not UNSET for cell in columns.get(f"error.{self.evaluator.name}", absent)]
         all_worked = not any(failed)
 
         def cells(key: str) -> Cells:
+            """Return the block's cells under a key, UNSET for rows on which the evaluator failed."""
             found = columns.get(key, absent)
             return found if all_worked else [UNSET if bad else cell for bad, cell in zip(failed, found, strict=True)]
 
-        words = [_take_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
-        numbers = [_take_numbers(cells(key), start, column) for key, column in self.numbers]
-        neither = [_NEITHER] * count
-        least = [*map(min, neither, *words)] if words else neither
-        states = bytearray(map(_AS_STATE.__getitem__, least))
-        if not all_worked or _NEITHER in least:
-            for at, word in enumerate(least):
-                if failed[at]:
-                    states[at] = State.ERROR
-                elif word == _NEITHER and all(math.isnan(values[at]) for values in numbers):
-                    states[at] = self._state(columns, at)
+        codes = [_append_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
+        numbers = [_append_numbers(cells(key), start, column) for key, column in self.numbers]
+        no_verdicts = [_NO_VERDICT] * count
+        lowest = [*map(min, no_verdicts, *codes)] if codes else no_verdicts
+        states = bytearray(map(_STATE_OF_CODE.__getitem__, lowest))
+        if not all_worked or _NO_VERDICT in lowest:
+            for place, code in enumerate(lowest):
+                if failed[place]:
+                    states[place] = State.ERROR
+                elif code == _NO_VERDICT and all(math.isnan(values[place]) for values in numbers):
+                    states[place] = self._state_without_value(columns, place)
         self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
         return states
 
-    def _state(self, columns: Columns, at: int) -> int:
-        """Return the state of the row at `at` in the block, which has neither a verdict nor a number."""
-        own = [columns[key][at] for key in self.keys if columns[key][at] is not UNSET]
+    def _state_without_value(self, columns: Columns, place: int) -> int:
+        """Return the state of the row at this place in the block, which has neither a verdict nor a number."""
+        own = [columns[key][place] for key in self.keys if columns[key][place] is not UNSET]
         if not own:
-            target_failed = "error.target" in columns and columns["error.target"][at] is not UNSET
+            target_failed = "error.target" in columns and columns["error.target"][place] is not UNSET
             return State.ERROR if target_failed else State.ABSENT
         all_null = all(value is None for value in own)
         return State.ERROR if self.nulls_are_errors and all_null else State.NOT_APPLICABLE
 
 
-def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricColumn) -> Sequence[int]:
+def _append_verdicts(results: Cells, reasons: Cells, start: int, column: MetricColumn) -> Sequence[int]:
     """Append verdicts as 1, 0 or NaN to a column; return for each row a code: 0 fail, 1 pass, 2 not applicable, 3 none.
 
-    A failed row's reason is kept as a hash. `start` is the number of rows before the block.
+    Append the hash of a failed row's reason, else 0. `start` is the number of rows before the block.
     """
     try:
-        words = [_WORDS.get(cell, _NEITHER) for cell in results]  # type: ignore[arg-type]
+        codes = [_CODES.get(cell, _NO_VERDICT) for cell in results]  # type: ignore[arg-type]
     except TypeError:  # a value is a list or an object, which cannot be hashed
-        words = [_WORDS.get(str(cell), _NEITHER) for cell in results]
-    column.has_results = column.has_results or min(words) != _NEITHER
+        codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]
+    column.has_results = column.has_results or min(codes) != _NO_VERDICT
     column.fill(start)
-    column.values.extend(map(_AS_NUMBER.__getitem__, words))
-    column.reasons.extend([0 if word else _hash(reason) for word, reason in zip(words, reasons, strict=True)])
-    return words
+    column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))
+    column.reasons.extend([0 if code else _reason_hash(reason) for code, reason in zip(codes, reasons, strict=True)])
+    return codes
 
 
-def _take_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[float]:
-    """Append the numbers to a column (NaN where there is none) and return them.
+def _append_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[float]:
+    """Append each cell's number to a column, NaN for a cell without one; return the numbers.
 
-    A column that counts as binary becomes a score once a number is neither 0 nor 1.
+    A binary column becomes a score at the first number other than 0 and 1. `start` is the number of rows before the
+    block.
     """
     values = [cell if type(cell) is float else number_of(cell) for cell in cells]
     column.fill(start)
@@ -188,13 +193,13 @@ def number_of(value: Cell) -> float:
         return math.nan
 
 
-def _hash(reason: Cell) -> int:
-    """Return a hash of a reason, by which equal reasons are found; never 0, which means no reason."""
+def _reason_hash(reason: Cell) -> int:
+    """Return a hash by which reasons are compared; never 0, which means no reason."""
     return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
 
 
-def _is_repeated(key: str, known: set[str]) -> bool:
-    """Return True if a column repeats another one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
+def _repeats_another(key: str, known: set[str]) -> bool:
+    """Return True if a key repeats a known one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
     if key.endswith("_score"):
         return key.removesuffix("_score") in known
     return key.endswith("_passed") and f"{key.removesuffix('_passed')}_result" in known
@@ -222,24 +227,24 @@ def choose_main_metric(evaluator: EvaluatorColumns, columns: MetricColumns, decl
         columns[primary.name] = primary
     for verdict in verdicts:
         _link_score_to_verdict(verdict, evaluator, columns, declared)
-    evaluator.main = _main(evaluator, columns, primary, declared)
+    evaluator.main = _main_column(evaluator, columns, primary, declared)
 
 
 def _link_score_to_verdict(
     verdict: MetricColumn, evaluator: EvaluatorColumns, columns: MetricColumns, declared: EvaluatorEntry
 ) -> None:
-    """Link a metric's score column to its pass/fail column, and note whether it only repeats the verdicts."""
+    """Link a metric's score column, if any, to its column of verdicts; record whether it only repeats the verdicts."""
     name = evaluator.name
     number = columns.get(f"{name}.{verdict.metric}") or columns.get(f"{name}.{verdict.metric}_score")
     if number is None or number is verdict:
         return
-    known = declared.metric(verdict.metric)
-    same = number.values.tobytes() == verdict.values.tobytes()
-    number.repeats = known.kind == "binary" if known is not None else same
+    entry = declared.metric(verdict.metric)
+    has_same_values = number.values.tobytes() == verdict.values.tobytes()
+    number.repeats = has_same_values if entry is None else entry.kind == "binary"
     number.passes, number.metric = verdict.name, verdict.metric
 
 
-def _main(
+def _main_column(
     evaluator: EvaluatorColumns, columns: MetricColumns, primary: MetricColumn | None, declared: EvaluatorEntry
 ) -> str | None:
     """Return the name of the evaluator's main column: its pass rate, declared primary, or own name; else its first.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NONE = "none"
 """The name of a cluster column that treats all rows as independent."""
 
-_FIRST = "conversation_id"
+_PREFERRED = "conversation_id"
 _LEAST_VALUES, _MOST_ROWS = 10, 20
 """A column is taken for clusters if it has at least this many values, and on average at most this many rows per value.
 
@@ -52,7 +52,7 @@ class Clusters:
     @property
     def count(self) -> int:
         """The number of clusters."""
-        return _values(self.labels) + self.labels.count(None)
+        return _count_values(self.labels) + self.labels.count(None)
 
     def __str__(self) -> str:
         why = {"named": "", "declared": ", as the data says", "found": ", whose values repeat"}[self.how]
@@ -66,32 +66,35 @@ def may_cluster(column: str) -> bool:
 
 
 def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
-    """Return the clusters by the named column, else by the declared column, else by a column that is found.
+    """Return the clusters by the named column, else by the declared one, else by a column whose values repeat.
 
-    A column is found if its values repeat: `conversation_id`, else the `…_id` column with the fewest values. None if a
-    named column has no labels, or no column is found.
+    The last is `conversation_id`, else the `…_id` column with the fewest values. Return None if the named column has no
+    labels, or no column qualifies.
     """
     if named is not None:
         return Clusters(named, "named", labels[named]) if named in labels else None
     if declared is not None and declared in labels:
         return Clusters(declared, "declared", labels[declared])
-    found = {name: _values(each) for name, each in labels.items() if may_cluster(name) and _groups(name, each)}
+    found = {name: _count_values(each) for name, each in labels.items() if _are_clusters(name, each)}
     if not found:
         return None
-    name = _FIRST if _FIRST in found else min(found, key=found.__getitem__)
+    name = _PREFERRED if _PREFERRED in found else min(found, key=found.__getitem__)
     return Clusters(name, "found", labels[name])
 
 
-def _values(labels: Labels) -> int:
+def _count_values(labels: Labels) -> int:
     """Return the number of different labels, not counting None."""
     return len(set(labels) - {None})
 
 
-def _groups(name: str, labels: Labels) -> bool:
-    """Return True if the values of a column repeat as those of clusters do, not as those of categories."""
-    values, rows = _values(labels), len(labels) - labels.count(None)
-    least, most = (2, rows) if name == _FIRST else (_LEAST_VALUES, _MOST_ROWS)
-    return least <= values < rows <= most * values
+def _are_clusters(name: str, labels: Labels) -> bool:
+    """Return True if an `…_id` column has at least 10 values that repeat, in at most 20 rows per value on average.
+
+    For `conversation_id`, two values that repeat are enough.
+    """
+    values, rows = _count_values(labels), len(labels) - labels.count(None)
+    least_values, most_rows = (2, rows) if name == _PREFERRED else (_LEAST_VALUES, _MOST_ROWS)
+    return may_cluster(name) and least_values <= values < rows <= most_rows * values
 
 
 _BLOCK, _BLOCK_ROWS = 1 << 20, 256
@@ -128,10 +131,10 @@ class ResultsFile:
     def blocks(self) -> Iterator[tuple[int, Sequence[bytes]]]:
         """Yield the lines in blocks, each with the number of its first line, counted from 0."""
         with raise_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
-            left, first = lines(file), 0
-            while block := [*islice(left, _BLOCK_ROWS)]:
-                yield first, block
-                first += len(block)
+            remaining, first_number = lines(file), 0
+            while block := [*islice(remaining, _BLOCK_ROWS)]:
+                yield first_number, block
+                first_number += len(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +154,9 @@ class AzureFile:
         try:
             value = loads(content)
         except ValueError as error:
-            what = " ".join(str(error).split())
+            problem = " ".join(str(error).split())
             raise DataError(
-                f"{self.path}: not JSON ({what}): the file is half-written, or holds no results; write it again"
+                f"{self.path}: not JSON ({problem}): the file is half-written, or holds no results; write it again"
             ) from None
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):
