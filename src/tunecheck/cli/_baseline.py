@@ -62,54 +62,54 @@ class Base:
     def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
         """Compare a finished run with the base; return an outcome for each metric, and notes.
 
-        If the runs cannot be compared, an outcome says so instead of an error, because the run is already finished.
+        If the runs cannot be compared, return one outcome with the reason, because the run is already finished.
         """
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
         except NothingPairsError as error:  # its advice is an option of `compare`
-            return [self._impossible(error.why)], []
+            return [self._incomparable(error.why)], []
         except ConfigurationError as error:
-            return [self._impossible(str(error))], []
-        outcomes = [self._outcome(metric, comparison) for metric in comparison.against[-1].tested]
+            return [self._incomparable(str(error))], []
+        outcomes = [self._metric_outcome(metric, comparison) for metric in comparison.against[-1].tested]
         notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
         return [*outcomes, *self._objection_outcomes(comparison)], notes
 
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield an outcome that is not met if something speaks against the decision; nothing without objections."""
-        effective = [each for each in comparison.decision.objections if each.effect != "none"]
+        """Yield one outcome that is not met if objections change the decision; otherwise nothing."""
+        effective = [objection for objection in comparison.decision.objections if objection.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
             yield GateOutcome(
                 f"no objection to replacing {self.id}",
                 found=None,
                 met=False,
-                remark="; ".join(each.text for each in effective),
+                remark="; ".join(objection.text for objection in effective),
                 undecided=effective[0].effect == "undecided",
-                said=plural(len(effective), "objection"),
+                found_as=plural(len(effective), "objection"),
                 decision=comparison.decision.as_json(),
             )
 
-    def _impossible(self, why: str) -> GateOutcome:
-        """Return the outcome of a gate if the runs cannot be compared: not met, with the reason."""
+    def _incomparable(self, reason: str) -> GateOutcome:
+        """Return the outcome for runs that cannot be compared: not met, with the reason."""
         gate = self._requirement(f"{self.margin:g}")
-        return GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {why}")
+        return GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {reason}")
 
     def _requirement(self, margin: str) -> str:
-        """Return in words what the gate requires of the new run."""
-        how = "better" if self.better else f"at most {margin} worse"
-        return f"shown to be {how} than {self.id}"
+        """Return the gate's requirement in words, such as `shown to be at most 2 points worse than base-…`."""
+        relation = "better" if self.better else f"at most {margin} worse"
+        return f"shown to be {relation} than {self.id}"
 
-    def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
-        """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows needed."""
+    def _metric_outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
+        """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows to decide it."""
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
-        tested, stopped = metric.non_inferiority, comparison.new.stopped
-        met = tested is not None and tested.shown is True
+        test, stopped = metric.non_inferiority, comparison.new.stopped
+        met = test is not None and test.shown is True
         is_refuted = (
             margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better) == "refuted"
         )
         undecided = not met and not is_refuted and metric.difference.n > 0 and metric.judge != "different"
-        remark = _figures_text(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
+        remark = _figures_text(metric, is_prediction=met and stopped is not None and stopped.outcome == "not_worse")
         rows: int | None = None
-        if undecided and tested is not None and tested.shown is not None:
+        if undecided and test is not None and test.shown is not None:
             rows = rows_needed(metric, self.margin)
             effect = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {effect} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
@@ -120,7 +120,7 @@ class Base:
             "base_value": metric.base.value,
             "new_value": metric.new.value,
             "difference": metric.difference.as_json(),
-            "bound": None if tested is None else tested.bound,
+            "bound": None if test is None else test.bound,
             "higher_is_better": metric.higher_is_better,
             "pairs": metric.difference.n,
             "pairs_to_decide": rows,
@@ -134,22 +134,22 @@ class Base:
             remark=remark,
             comparison=figures,
             undecided=undecided,
-            said=difference_text(metric.kind, metric.difference.value),
+            found_as=difference_text(metric.kind, metric.difference.value),
         )
 
 
-def _figures_text(metric: MetricComparison, *, promised: bool) -> str:
-    """Return the figures of a compared metric in words, or why there are none.
+def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
+    """Return the figures of a compared metric in words, or the reason why there are none.
 
-    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `promised`: the run stopped early because a
-    complete one would meet the gate; the text says so.
+    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `is_prediction`: the run stopped early because a
+    complete run would meet the gate; the text says so.
     """
-    tested = metric.non_inferiority
-    if tested is None or tested.shown is None:
-        why = "too little data" if tested is None else tested.remark or "too little data"
-        parts = [f"cannot be compared: {why}" + (f"; {metric.why}" if metric.judge == "different" else "")]
+    test = metric.non_inferiority
+    if test is None or test.shown is None:
+        reason = "too little data" if test is None else test.remark or "too little data"
+        parts = [f"cannot be compared: {reason}" + (f"; {metric.why}" if metric.judge == "different" else "")]
     else:
-        parts = list(_interval_texts(metric, promised=promised))
+        parts = list(_interval_texts(metric, is_prediction=is_prediction))
     if judge := judge_text(metric):
         parts.append(judge)
     if metric.difference.n:
@@ -159,8 +159,8 @@ def _figures_text(metric: MetricComparison, *, promised: bool) -> str:
     return ", ".join(parts)
 
 
-def _interval_texts(metric: MetricComparison, *, promised: bool) -> Iterator[str]:
-    """Yield both sides' values, then the interval of their difference with its unit and when it is valid."""
+def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterator[str]:
+    """Yield two texts: the values of both runs, and the interval of their difference; `is_prediction`: as above."""
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     yield f"{base} → {new}"
     interval = interval_text(metric.kind, metric.difference)
@@ -168,7 +168,7 @@ def _interval_texts(metric: MetricComparison, *, promised: bool) -> Iterator[str
     text = f"{100 * metric.difference.confidence:.3g}% interval {interval}{unit}"
     if metric.difference.method == ANY_STOPPING:
         text += " whenever one stops"
-        if promised:
+        if is_prediction:
             text += "; a complete run would show it"
     yield text
 
@@ -182,8 +182,8 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     if undecided not in (None, "fail", "pass"):
         raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
-    for flag, given in (("--undecided", undecided), ("--until-decided", until_decided or None)):
-        if given is not None and options.against is None:
+    for flag, is_given in (("--undecided", undecided is not None), ("--until-decided", until_decided)):
+        if is_given and options.against is None:
             needed = "--no-worse-than RUN or --better-than RUN"
             raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
     if base is not None and options.better_than is not None:
@@ -202,15 +202,15 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
     """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator's name.
 
-    A figure that is not among the `columns` of rows, such as a count, is replaced by its evaluator.
+    If a figure is not among the `columns` of rows, such as a count, the evaluator's name replaces it.
     """
     gated: dict[str, str] = {}
     for gate in gates:
         owners = [name for name in evaluators if gate.metric == name or gate.metric.startswith(f"{name}.")]
         if owners:
-            owner = max(owners, key=len)
-            alike = (gate.metric, gate.metric.removesuffix("_score"))
-            name = next((name for name in alike if name in columns), owner)
+            owner = max(owners, key=len)  # an evaluator's name may begin with another one's
+            candidates = (gate.metric, gate.metric.removesuffix("_score"))
+            name = next((name for name in candidates if name in columns), owner)
             gated[name if gate.group is None else f"{name}[{gate.group}]"] = owner
     return gated
 
@@ -227,8 +227,8 @@ def read_base(
 ) -> Base:
     """Read the base run of a gate and pair it with these rows, before any call.
 
-    `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the resumed run, which
-    cannot be its own base.
+    `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the run that is resumed,
+    which cannot be its own base; None for a new run.
 
     Raises:
         ConfigurationError: the base cannot be compared with these rows; the text names the option.
@@ -252,11 +252,11 @@ def read_base(
     try:
         pair = RunPair(base, new, settings)
     except NothingPairsError as error:
-        raise _about(flag, error.why) from None
+        raise _error(flag, error.why) from None
     rates = pass_rates(pair)
     if margin > 1 and rates:
         points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
-        raise _about(
+        raise _error(
             flag, f"{next(iter(rates))} lies between 0 and 1, so every run is within a margin of {margin:g}{points}"
         )
     power = powers(pair, rates, margin, max(repeat, new.info.trials))
@@ -272,17 +272,17 @@ def _check_base_run(
         ConfigurationError: its answers are simulated, it is the resumed run itself, or it lacks an evaluator.
     """
     if base.info.simulated and not options.allow_simulated:
-        raise _about(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
+        raise _error(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
     if resumed is not None and Path(base.info.place).resolve() == Path(resumed).resolve():
-        raise _about(flag, "a run cannot be compared with itself; name another run")
+        raise _error(flag, "a run cannot be compared with itself; name another run")
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            raise _about(flag, f"this run lacks evaluator {name!r}{hint}; `tunecheck score` adds it")
+            raise _error(flag, f"this run lacks evaluator {name!r}{hint}; `tunecheck score` adds it")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
-    """Return a name that still finds the base once this run has started, unlike `last`: its id, or its folder."""
+    """Return a name that finds the base after this run has started, unlike `last`: the base's id or folder."""
     if base.info.source != "run":
         return name
     place = Path(base.info.place)
@@ -290,10 +290,10 @@ def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """Check that an early stop can decide each gate: a metric that needs all rows cannot be followed.
+    """Check that the rows so far can decide each gate, so that the run may stop early.
 
     Raises:
-        ConfigurationError: a gate is on a metric such as a weighted mean.
+        ConfigurationError: a gate's metric needs all rows, such as a weighted mean.
     """
     decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
@@ -305,8 +305,9 @@ def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collecti
             )
 
 
-def _about(flag: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"{flag}: {what}")
+def _error(flag: str, problem: str) -> ConfigurationError:
+    """Return the error for a problem with the base run that an option names."""
+    return ConfigurationError(f"{flag}: {problem}")
 
 
 # -- the power of a gate, computed before the endpoint is called
@@ -321,10 +322,11 @@ ENOUGH = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Power(Result):
-    """The chance that an identical model meets the gate on one pass rate, and the rows or margin needed.
+    """The chance that an identical model meets the gate on one pass rate.
 
-    `change` is the share of rows that change from run to run; `change_is_measured` if the base has trials. `margin` is
-    0 if the gate requires an improvement, which an identical model does not show.
+    `pairs_needed` and `margin_needed` would raise a low chance to 80%; each is None if it is not needed or no value
+    suffices. `change` is the share of rows that change from run to run, measured if the base has trials. `margin` is 0
+    if the gate requires an improvement, which an identical model does not show.
     """
 
     metric: str
@@ -357,26 +359,26 @@ class Power(Result):
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
-    """Return the pass rates among the gated metrics and slices, with the base's values on the paired rows."""
-    chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
-    sides = {each.name: pair.sides(each.key) for each in chosen if each.tested}
-    return {name: each.base for name, each in sides.items() if each.metric.passes == each.metric.name}
+    """Return the pass rates among the gated metrics and slices by name: the base's value on each paired row."""
+    metrics, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
+    values = {metric.name: pair.sides(metric.key) for metric in metrics if metric.tested}
+    return {name: sides.base for name, sides in values.items() if sides.metric.passes == sides.metric.name}
 
 
 def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: int) -> tuple[Power, ...]:
-    """Return the chance that an identical model meets the gate, for each pass rate; empty for a margin of 1 or more.
+    """Return the gate's power on each pass rate, if each paired row is judged `repeat` times.
 
-    Other metrics have none, because the variance of their values is unknown. The paired rows will be judged `repeat`
-    times each.
+    The result is empty for a margin of 1 or more. Other metrics have no power, because the variance of their values is
+    unknown.
     """
     trials = pair.base.info.trials
-    return tuple(_power(name, each, trials, margin, repeat) for name, each in rates.items()) if margin < 1 else ()
+    return tuple(_power_on(name, rate, trials, margin, repeat) for name, rate in rates.items()) if margin < 1 else ()
 
 
-def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
-    """Return the power on one pass rate: the chance that an identical model meets the gate, and what it would need.
+def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
+    """Return the gate's power on one pass rate.
 
-    `passing` has the base's verdict on each row, averaged over its `trials`; NaN without one.
+    `passing` has the share of the base's `trials` that passed on each row; NaN without a verdict.
     """
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)

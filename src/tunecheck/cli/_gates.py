@@ -43,7 +43,7 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 class GateOutcome:
     """The outcome of a gate; `found` is None if there was nothing to count.
 
-    `said` is the text of `found` if it is not a plain number. For a comparison with another run, `found` is the
+    `found_as` is the text of `found` if it is not a plain number. For a comparison with another run, `found` is the
     difference, and `comparison` has its figures. `decision` is set if objections fail the gate. An `undecided` gate is
     not met either: the rows neither show what it requires nor rule it out.
     """
@@ -54,12 +54,12 @@ class GateOutcome:
     remark: str = ""
     comparison: Mapping[str, JSON] | None = None
     undecided: bool = False
-    said: str = ""
+    found_as: str = ""
     decision: Mapping[str, JSON] | None = None
 
     @property
     def found_text(self) -> str:
-        return self.said or ("nothing" if self.found is None else f"{self.found:.6g}")
+        return self.found_as or ("nothing" if self.found is None else f"{self.found:.6g}")
 
     @property
     def told(self) -> str:
@@ -277,4 +277,4 @@ def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
     said = f"{failed:,} of {plural(rows, 'row')} ({rate:.1%})" if failed else ""
-    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, said=said)
+    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, found_as=said)

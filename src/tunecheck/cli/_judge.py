@@ -80,7 +80,7 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)
-    _report(calibration, options)
+    _write_and_print(calibration, options)
     if calibration.compared == 0:
         print("error: no row with a label got a verdict, so there is nothing to compare", file=sys.stderr)
         return FAILED
@@ -95,19 +95,19 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     """
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, mapping_layers
     from tunecheck.cli._evaluate.job import chosen_evaluators
-    from tunecheck.evaluation._calibration import calibrate as run
+    from tunecheck.evaluation._calibration import calibrate as run_calibration
 
-    made = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
-    if options.judge is not None and not asks_models(made):
+    evaluator = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
+    if options.judge is not None and not asks_models(evaluator):
         raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
             "--mapping target.…: this command calls no target; map the labelled rows' columns with ${data.…}"
         )
-    return run(
+    return run_calibration(
         labels=labels,
-        evaluator=made,
+        evaluator=evaluator,
         name=name,
         label_column=options.label_column or "label",
         label_kind=cast("LabelKind | None", options.label_kind),
@@ -121,13 +121,13 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     )
 
 
-def _report(calibration: Calibration, options: CalibrateOptions) -> None:
-    """Write and print a calibration as its options say: as a file, as JSON, as its folder, or as a page."""
-    whole = calibration.as_json()
+def _write_and_print(calibration: Calibration, options: CalibrateOptions) -> None:
+    """Write the calibration to `--out` if given; print it as JSON, as its folder (`--quiet`), or as a page."""
+    report = calibration.as_json()
     if options.out is not None:
-        write_output(options.out, dumps_readably(whole))
+        write_output(options.out, dumps_readably(report))
     if options.json:
-        print_json(whole)
+        print_json(report)
     elif options.quiet:
         print_path(calibration.run_dir)
         if calibration.simulated:
@@ -138,97 +138,107 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
 
 _SIMULATED = "SIMULATED verdicts: no model judged"
 
-_MOST_ROWS = 3
+_MOST_DIFFERENCES = 3
 _NOTHING = "–"
 
 
 def _view(calibration: Calibration, out: str | None) -> View:
-    """Return the page of a calibration: sentences, figures, disagreements; `out` is the file that has all of them."""
+    """Return the page of a calibration: sentences, figures, and the first disagreements.
+
+    `out` is the file with all disagreements; None if none is written.
+    """
     parts: list[Part] = [Text([*_sentences(calibration)]), _figures(calibration)]
     parts += [_confusion(calibration)] if calibration.compared else []
     parts += [_differences(calibration, out)] if calibration.differences else []
-    spent = [cost_text(each) for each in calibration.usage.values() if isinstance(each, dict)]
-    cost = "".join(f" · {each}" for each in spent if each)
-    kept = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
-    parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{kept}"]))
+    costs = [cost_text(usage) for usage in calibration.usage.values() if isinstance(usage, dict)]
+    cost = "".join(f" · {text}" for text in costs if text)
+    saved = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
+    parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{saved}"]))
     return View(f"{calibration.evaluator} against labels", parts, [clean(each) for each in calibration.notes])
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
-    """Yield the agreement with people; the errors, else the main disagreement with advice; and the next command."""
-    share, run, errors = calibration.accuracy, calibration.run_dir.name, calibration.errors
+    """Yield sentences: the agreement with people, then errors or the main disagreement, then the next command."""
+    share, errors = calibration.accuracy, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
-    agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_share(share)}{kappa})"
+    agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_percent(share)}{kappa})"
     simulated = f"{_SIMULATED}. " if calibration.simulated else ""
     yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
-    kinds = Counter((each.label_class, each.verdict) for each in calibration.differences)
+    classes = Counter((row.label_class, row.verdict) for row in calibration.differences)
     if errors:
         yield f"{plural(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
-    elif kinds:
-        (kind, count) = kinds.most_common(1)[0]
-        example = next(each.row_id for each in calibration.differences if (each.label_class, each.verdict) == kind)
-        words = f"label {clean(kind[0], 30)} but verdict {clean(kind[1], 30)}"
-        of = f"{count:,} of {plural(kinds.total(), 'disagreement')}, e.g. {clean(example, 60)}"
-        yield f"Main disagreement: {words}, {of}. Say in the prompt how to judge such rows, or change the threshold."
+    elif classes:
+        ((label, verdict), count) = classes.most_common(1)[0]
+        main = (row.row_id for row in calibration.differences if (row.label_class, row.verdict) == (label, verdict))
+        words = f"label {clean(label, 30)} but verdict {clean(verdict, 30)}"
+        rows = f"{count:,} of {plural(classes.total(), 'disagreement')}, e.g. {clean(next(main), 60)}"
+        yield f"Main disagreement: {words}, {rows}. Say in the prompt how to judge such rows, or change the threshold."
     else:
         yield "No row differs."
-    arguments, aim = f"report {run}", "look at every row"
-    if errors:
-        arguments, aim = f"judge calibrate --resume {run}", "judge the rows with an error again"
-    elif calibration.saved is None and calibration.usage:  # only a judge uses a model, and only a judge can be saved
-        arguments, aim = f"judge calibrate --resume {run} --save", "correct this judge's pass rates by these labels"
-    yield f"Next, {aim}:  {command_line(['tunecheck', *arguments.split(' ')])}"
+    aim, arguments = _next_step(calibration)
+    yield f"Next, {aim}:  {command_line(['tunecheck', *arguments])}"
+
+
+def _next_step(calibration: Calibration) -> tuple[str, list[str]]:
+    """Return the aim of the user's next command, and the command's words after `tunecheck`."""
+    resume = ["judge", "calibrate", "--resume", calibration.run_dir.name]
+    if calibration.errors:
+        return "judge the rows with an error again", resume
+    if calibration.saved is None and calibration.usage:  # only a judge uses a model, and only a judge can be saved
+        return "correct this judge's pass rates by these labels", [*resume, "--save"]
+    return "look at every row", ["report", calibration.run_dir.name]
 
 
 def _figures(calibration: Calibration) -> Table:
-    """Return the table of figures: rows compared, accuracy, kappa, precision and recall of the verdict fail, scores."""
+    """Return the table of figures: compared rows, accuracy, kappa, precision and recall of fail, figures of scores."""
     counts = (
         (calibration.unlabelled, "without a label"),
         (calibration.not_applicable, "not applicable"),
         (calibration.errors, "with an error"),
     )
-    left = [f"{count:,} {words}" for count, words in counts if count]
-    of = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
-    of += f"; {calibration.confidence:.0%} intervals"
+    left_out = [f"{count:,} {words}" for count, words in counts if count]
+    remark = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {', '.join(left_out)}" if left_out else "")
+    remark += f"; {calibration.confidence:.0%} intervals"
     rows: list[tuple[Cell, ...]] = [
-        ("compared", f"{calibration.compared:,}", of),
-        (Words("accuracy", "strong"), _share(calibration.accuracy), _interval(calibration.accuracy)),
-        (Words("Cohen's kappa", "strong"), *_decimal(calibration.kappa)),
-        ("precision of fail", _share(calibration.precision), _interval(calibration.precision)),
-        ("recall of fail", _share(calibration.recall), _interval(calibration.recall)),
+        ("compared", f"{calibration.compared:,}", remark),
+        (Words("accuracy", "strong"), _percent(calibration.accuracy), _interval_text(calibration.accuracy)),
+        (Words("Cohen's kappa", "strong"), *_value_and_interval(calibration.kappa)),
+        ("precision of fail", _percent(calibration.precision), _interval_text(calibration.precision)),
+        ("recall of fail", _percent(calibration.recall), _interval_text(calibration.recall)),
         *_score_figures(calibration),
     ]
     return Table(("", "", ""), rows, "lrl")
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """Yield rows of the table: how well scores agree with numeric labels, and the best threshold; each if known."""
-    scores, fitted = calibration.scores, calibration.threshold
+    """Yield the table's rows, if there are any, on scores against numeric labels and on the best threshold."""
+    scores, best = calibration.scores, calibration.threshold
     if scores is not None:
-        yield "weighted kappa", *_decimal(scores.weighted_kappa)
-        yield "correlation", *_decimal(scores.correlation)
-        value, remarks = _decimal(scores.mean_error)
+        yield "weighted kappa", *_value_and_interval(scores.weighted_kappa)
+        yield "correlation", *_value_and_interval(scores.correlation)
+        value, remarks = _value_and_interval(scores.mean_error)
         size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} absolute"
         yield "mean error", value, f"{remarks}, score minus label{size}"
-    if fitted is not None:
-        reached = f"{_share(fitted.accuracy)} of held-out rows"
-        yield "best threshold", f"{fitted.threshold:g}", f"right on {reached}, {_interval(fitted.accuracy)}"
+    if best is not None:
+        rows = f"{_percent(best.accuracy)} of held-out rows"
+        yield "best threshold", f"{best.threshold:g}", f"right on {rows}, {_interval_text(best.accuracy)}"
 
 
-def _decimal(figure: Kappa | Estimate) -> tuple[str, str]:
-    """Return a value as text, and its interval with a remark as text; a dash if there is no value."""
+def _value_and_interval(figure: Kappa | Estimate) -> tuple[str, str]:
+    """Return a figure's value as text, a dash without one; then its interval and remark as text, "" without both."""
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
     value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
 
 
-def _share(share: Proportion) -> str:
+def _percent(share: Proportion) -> str:
+    """Return a share as percent, such as `93.3%`; a dash without a value."""
     return _NOTHING if share.value is None else f"{share.value:.1%}"
 
 
-def _interval(share: Proportion) -> str:
-    """Return a share's interval and its counts as text; "no such row" if it has none."""
+def _interval_text(share: Proportion) -> str:
+    """Return a share's interval and counts, such as `82.1% to 97.7%; 42 of 45`; "no such row" without an interval."""
     if share.low is None or share.high is None:
         return "no such row"
     return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
@@ -244,23 +254,23 @@ def _confusion(calibration: Calibration) -> Table:
 
 
 def _differences(calibration: Calibration, out: str | None) -> Table:
-    """Return a table of the first rows with another verdict than label; `out` is the file that has all."""
+    """Return a table of the first rows whose verdict differs from the label; `out` is the file with all, if any."""
     rows = [
         (
-            Words(clean(each.row_id, 40), foreign=True),
-            _with(each.label_class, each.label),
-            _with(each.verdict, each.score),
-            Words(clean(each.reason or "", 200), "dim", foreign=True),
+            Words(clean(row.row_id, 40), foreign=True),
+            _class_text(row.label_class, row.label),
+            _class_text(row.verdict, row.score),
+            Words(clean(row.reason or "", 200), "dim", foreign=True),
         )
-        for each in calibration.differences[:_MOST_ROWS]
+        for row in calibration.differences[:_MOST_DIFFERENCES]
     ]
-    more = len(calibration.differences) - _MOST_ROWS
+    more = len(calibration.differences) - _MOST_DIFFERENCES
     where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
     below = f"and {plural(more, 'row')} more, {where}" if more > 0 else ""
     return Table(("row", "label", "verdict", "reason"), rows, "l", below=below)
 
 
-def _with(name: str, value: JSON) -> str:
-    """Return a class with its number, such as `fail (0.4)`; the number only if it differs from the class."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
-    return f"{clean(name, 30)} ({value:g})" if number else clean(name, 30)
+def _class_text(name: str, value: JSON) -> str:
+    """Return a class with its number, such as `fail (0.4)`; without the number if the class is that number."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
+    return f"{clean(name, 30)} ({value:g})" if is_number else clean(name, 30)

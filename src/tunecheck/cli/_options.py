@@ -154,7 +154,7 @@ class OptionField:
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
-        """Return the option's value from the words on the command line, as click read them.
+        """Return the option's value, given its words as click read them: a list of names, a dict, or click's value.
 
         Raises:
             ConfigurationError: a list of names or assignments is wrong.
@@ -171,29 +171,30 @@ class OptionField:
         return get_origin(self.kind) in (list, dict) and not self.description.names
 
     def parameter(self) -> click.Parameter:
-        """Return click's option or argument; its default stays in the dataclass."""
-        said, kind = self.description, self._type()
-        if said.positional:
-            many = -1 if self.takes_many else 1
-            return click.Argument([self.name], type=kind, nargs=many, required=self.is_required, metavar=said.metavar)
-        names = [self.name, *(said.flags or (self.flag,))]
+        """Return click's option or argument, without a default: the dataclass has it."""
+        about = self.description
+        details: dict[str, Any] = {"type": self._click_type(), "required": self.is_required, "metavar": about.metavar}
+        if about.positional:
+            return click.Argument([self.name], nargs=-1 if self.takes_many else 1, **details)
+        names = [self.name, *(about.flags or (self.flag,))]
         if self.kind is bool:
             return click.Option(names, is_flag=True)
-        bare: dict[str, Any] = {} if said.bare is None else {"is_flag": False, "flag_value": said.bare}
-        many = self.takes_many
-        return click.Option(names, type=kind, multiple=many, required=self.is_required, metavar=said.metavar, **bare)
+        if about.bare is not None:
+            details |= {"is_flag": False, "flag_value": about.bare}
+        return click.Option(names, multiple=self.takes_many, **details)
 
     @property
     def is_required(self) -> bool:
+        """Return True if the option has no default."""
         return self.default is MISSING
 
-    def _type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
-        """Return click's type for the option's words, with its range."""
-        said = self.description
+    def _click_type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
+        """Return click's type for one word of the option, with the range of a number."""
+        least, most = self.description.least, self.description.most
         if self.kind is int:
-            return _WholeNumber(said.least, said.most)  # type: ignore[arg-type]  # limits of an int are ints
+            return _WholeNumber(least, most)  # type: ignore[arg-type]  # limits of an int are ints
         if self.kind is float:
-            return _Number(said.least, said.most)
+            return _Number(least, most)
         return click.Path(path_type=Path) if self.kind is Path else click.STRING
 
     def help_row(self, *, notes: bool) -> tuple[str, str]:
@@ -201,10 +202,10 @@ class OptionField:
         about = self.description
         names = about.metavar if about.positional else ", ".join(about.flags or (self.flag,))
         value = "" if about.positional or self.kind is bool or about.metavar is None else f" {about.metavar}"
-        return f"{names}{value}", " ".join([about.help, *(self._notes() if notes else ())])
+        return f"{names}{value}", " ".join([about.help, *(self._help_notes() if notes else ())])
 
-    def _notes(self) -> Iterator[str]:
-        """Yield the remarks that the help adds: range, required, default."""
+    def _help_notes(self) -> Iterator[str]:
+        """Yield remarks for the help, such as `[1 to 5]`, `[required]` and `[default: 10]`."""
         least, most = self.description.least, self.description.most
         if least is not None:
             yield f"[at least {least}]" if most is None else f"[{least} to {most}]"
@@ -254,11 +255,12 @@ class CommandOptions:
         return {name: value for name, value in self.given().items() if described[name].description.recorded}
 
     def over(self, lower: Self) -> Self:
-        """Return these options, completed from `lower` ones; `name=value` options are merged by name."""
+        """Return these options, and options of `lower` that are not given here; merge dicts of `name=value` options."""
         merged = lower.given()
         for name, value in self.given().items():
-            below = merged.get(name)
-            merged[name] = {**below, **value} if isinstance(value, dict) and isinstance(below, dict) else value
+            lower_value = merged.get(name)
+            are_dicts = isinstance(value, dict) and isinstance(lower_value, dict)
+            merged[name] = lower_value | value if are_dicts else value
         return type(self)(**merged)
 
 
@@ -270,14 +272,16 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
         hint = hints[each.name]
         kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         described[each.name] = OptionField(each.name, kind, each.default, each.metadata["description"])
+    # A class's own options come before those of its bases, contrary to dataclasses.fields.
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
 
-    def place(each: OptionField) -> tuple[bool, int]:
+    def position(each: OptionField) -> tuple[bool, int]:
+        """Return a sort key: arguments first, then options by panel; a command's own panels have the number -1."""
         panel = each.description.panel
         return not each.description.positional, _PANELS.index(panel) if panel in _PANELS else -1
 
-    return {each.name: each for each in sorted(ordered, key=place)}
+    return {each.name: each for each in sorted(ordered, key=position)}
 
 
 def is_given(value: object) -> bool:
@@ -312,51 +316,53 @@ class Command(Generic[T]):
 
         @click.pass_context
         def run(context: click.Context, /, **parameters: object) -> int:
+            """Run the command with click's parameters; return the exit code."""
             options = self.options.of_command_line(parameters)
             with options.around():
                 return self.run(options, context.obj)
 
         shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
         parameters = [each.parameter() for each in shown]
-        made = _PanelledCommand(name, params=parameters, callback=run, help=_wrappable(self.run.__doc__ or ""))
-        made.described, made.core = shown, self.options.core
-        if made.core:  # the help shows only these options; --help-all shows all
-            more = click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_help_all)
-            made.params.append(more)
-        return made
+        text = _with_line_breaks(self.run.__doc__ or "")
+        panelled = _PanelledCommand(name, params=parameters, callback=run, help=text)
+        panelled.options, panelled.core = shown, self.options.core
+        if panelled.core:  # `is_eager`: the help is printed before click misses a required option
+            flag = click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_print_help)
+            panelled.params.append(flag)
+        return panelled
 
 
 class _PanelledCommand(click.Command):
-    """A command whose help groups options in panels."""
+    """A command whose help groups `options` in panels; it lists only the `core` ones, or all if `core` is empty."""
 
-    described: Sequence[OptionField] = ()
+    options: Sequence[OptionField] = ()
     core: Sequence[str] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then each panel's options."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for each in self.described:
+        for each in self.options:
             if not self.core or each.name in self.core:
                 title = "Arguments" if each.description.positional else each.description.panel or "Options"
                 panels.setdefault(title, []).append(each.help_row(notes=not self.core))
         panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
         if self.core:
-            panels[SHOWING].append(("--help-all", f"Show all {len(self.described)} options."))
+            panels[SHOWING].append(("--help-all", f"Show all {len(self.options)} options."))
         for title, rows in panels.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
 
 
-def _help_all(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    """Print the help with all options, and end the command."""
-    if given and isinstance(context.command, _PanelledCommand):
+def _print_help(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    """Print the help with all options and end the command, if the flag is given."""
+    if is_given and isinstance(context.command, _PanelledCommand):
         context.command.core = ()
         click.echo(context.get_help())
         context.exit()
 
 
-def _wrappable(text: str) -> str:
-    """Return a docstring for click, which rewraps paragraphs; paragraphs with exit codes keep their lines."""
+def _with_line_breaks(text: str) -> str:
+    """Return a docstring for click, with marks that keep click from joining the lines of a list of exit codes."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
 
@@ -366,7 +372,7 @@ def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Comm
     return lambda run: Command(options, run)
 
 
-_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers accept these as numbers; here they are text
+_NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")  # `loads` reads these as numbers; in options they are text
 
 
 def parse_names(text: str, option: str) -> list[str]:
@@ -385,7 +391,7 @@ def parse_names(text: str, option: str) -> list[str]:
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
-    """Return the values by name of `name=value` texts; `option` names the option in errors.
+    """Return the values in `name=value` texts by name; `option` names the option in errors.
 
     A value that is valid JSON is decoded, any other value is text.
 
@@ -401,7 +407,7 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
         if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice: give it once")
         assignments[name] = value
-        if value.strip() not in _NO_NUMBERS:
+        if value.strip() not in _NOT_NUMBERS:
             with contextlib.suppress(ValueError):
                 assignments[name] = loads(value)
     return assignments

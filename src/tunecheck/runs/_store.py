@@ -44,19 +44,19 @@ Manifest = dict[str, JSON]
 RESULTS_DIR = "eval_results"
 """Default folder of run folders."""
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that a file system may refuse in the name of a run's folder."""
 
-_RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
+_DEVICE_NAME = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
 """The beginning of file names that Windows treats as devices."""
 
 _TIME_AND_DIGITS = re.compile(r"-(?P<second>\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
 """The end of a run's id, after the run's name."""
 
 _SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
-"""The values that resume, reuse and score depend on."""
+"""The keys of `run.json` that resume, reuse and score depend on."""
 
-_MOST_LOOKED_AT = 100
+_MOST_RUNS_CHECKED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Run:
         return self.folder / "run.json"
 
     def manifest(self) -> RunFile:
-        """Return the content of `run.json`, without parts that cannot be understood.
+        """Return the content of `run.json`, without parts of a wrong type.
 
         Raises:
             ConfigurationError: The file is missing or damaged, or a later version wrote it.
@@ -109,17 +109,17 @@ class Run:
         return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
-        """Return the content of `run.json`, unchecked; refuse a folder that is unsafe or too new to read.
+        """Return the content of `run.json` with unchecked types; refuse a folder that is unsafe or too new to read.
 
-        Every command calls this first. So it also refuses links that lead out of the folder, and any file of the run
-        that a later version wrote, before the command uses or replaces anything.
+        Every command calls this first, so it checks the whole folder before the command uses or replaces a file.
 
         Raises:
-            ConfigurationError: The file is missing or damaged, or a file of the run is refused.
+            ConfigurationError: `run.json` is missing or damaged, a link leads out of the folder, or a later version
+                wrote a file of the run.
         """
-        odd = odd_file(self.folder) if self.folder.is_dir() else None
-        if odd is not None:
-            raise ConfigurationError(f"run {self.id} cannot be used: {odd}; replace it with a copy of the file")
+        problem = odd_file(self.folder) if self.folder.is_dir() else None
+        if problem is not None:
+            raise ConfigurationError(f"run {self.id} cannot be used: {problem}; replace it with a copy of the file")
         manifest = read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
         check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
@@ -144,13 +144,12 @@ class Run:
         """
         from tunecheck.pipeline._finished_rows import RowsView  # slow to import, and listing runs needs no rows
 
-        is_finished = False
         try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
             is_finished = self.status() == "finished"
         except NewerFileError:
             raise
         except ConfigurationError:
-            pass
+            is_finished = False
         if not self.results.is_file():
             if is_finished:
                 missing = f"run {self.id} is finished, but {self.results.name} is missing"
@@ -219,19 +218,19 @@ def utc_now() -> datetime.datetime:
 def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     """Create the folder of a new run; return the run and its creation time in nanoseconds.
 
-    The folder is named after the run, without characters that file systems refuse. The time is later than those of all
-    runs in `results_dir`, even if the clock was set back.
+    The folder has the run's name, without characters that file systems refuse. Even if the clock was set back, the time
+    is later than the times of all runs in `results_dir`.
 
     Raises:
         ConfigurationError: The folder cannot be created.
     """
-    safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
-    if _RESERVED.match(safe):
-        safe = safe.replace(".", "-", 1)
-    known = _folders_by_second(results_dir)
-    second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *known])
-    created_ns = max([time.time_ns(), *(_creation_time(run)[0] + 1 for run in known.get(second, ()))])
-    folder = results_dir / f"{safe}-{second}-{secrets.token_hex(3)}"
+    safe_name = _UNSAFE_CHARACTERS.sub("-", name).strip("-.")[:60] or "evaluation"
+    if _DEVICE_NAME.match(safe_name):
+        safe_name = safe_name.replace(".", "-", 1)
+    folders = _folders_by_second(results_dir)
+    second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *folders])
+    created_ns = max([time.time_ns(), *(_creation_key(run)[0] + 1 for run in folders.get(second, ()))])
+    folder = results_dir / f"{safe_name}-{second}-{secrets.token_hex(3)}"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
@@ -243,11 +242,14 @@ def list_runs(results_dir: Path) -> Iterator[Run]:
     """Yield all runs in a folder, the oldest first."""
     for _, folders in sorted(_folders_by_second(results_dir).items()):
         runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
-        yield from map(Run, sorted(runs, key=_creation_time) if len(runs) > 1 else runs)
+        yield from map(Run, sorted(runs, key=_creation_key) if len(runs) > 1 else runs)
 
 
 def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
-    """Return the folders of runs by the second in their names; the key is `""` for names without a time."""
+    """Return all folders by the creation second at the end of their names; the key `""` has those without a second.
+
+    Other files are included, too. Without a folder `results_dir`, the result is empty.
+    """
     try:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
@@ -259,8 +261,8 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
     return folders
 
 
-def _creation_time(folder: Path) -> tuple[int, str]:
-    """Return the creation time (0 if unknown) and the name of a run's folder, to sort runs of the same second."""
+def _creation_key(folder: Path) -> tuple[int, str]:
+    """Return a run's creation time in nanoseconds (0 if unknown) and its folder's name, to sort runs of one second."""
     try:
         created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
@@ -277,15 +279,15 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
         ConfigurationError: No run matches, or several do.
         RunError: The remote storage cannot be read.
     """
-    found = _find(run, results_dir)
+    found = _find_local(run, results_dir)
     mirror = mirror_at(found.folder.parent)
     if mirror is not None:
         mirror.complete(found.id)
     return found
 
 
-def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
-    """Return the local run that a folder, id, name, beginning of an id, or `last` means.
+def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
+    """Find a run as `find_run` does, without downloading files.
 
     Raises:
         ConfigurationError: no run matches, or the beginning of an id matches several.
@@ -296,20 +298,20 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
     if os.path.lexists(path / "run.json"):
         return Run(path)
-    runs = {known.id: known for known in list_runs(results_dir)}
+    runs = {listed.id: listed for listed in list_runs(results_dir)}
     if name == "last" and runs:
         return [*runs.values()][-1]
     if name in runs:
         return runs[name]
-    same_name = [known for known in runs.values() if given_name(known.id) == name]
+    same_name = [listed for listed in runs.values() if given_name(listed.id) == name]
     if same_name:
         return same_name[-1]
     matching = [run_id for run_id in runs if run_id.startswith(name)]
     if len(matching) == 1:
         return runs[matching[0]]
     if matching:
-        listed = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
-        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
+        examples = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
+        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {examples}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
     is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
@@ -322,10 +324,10 @@ def given_name(run_id: str) -> str:
     return _TIME_AND_DIGITS.sub("", run_id)
 
 
-def damage_error(run: Run, what: str) -> RunError:
+def damage_error(run: Run, damage: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {what}; restore its files (`tunecheck runs {run.id} --verify` checks them), or "
+        f"run {run.id} is damaged: {damage}; restore its files (`tunecheck runs {run.id} --verify` checks them), or "
         "continue despite the damage with --accept-damage (accept_damage=True)"
     )
 
@@ -348,7 +350,7 @@ def endpoint_of(manifest: RunFile) -> str | None:
 
 
 def recorded_values(command: dict[str, JSON]) -> JSON:
-    """Return the options that a manifest's `command` records, by name."""
+    """Return the options by name in a manifest's `command`; some commands keep them under a key of `COMMAND_KEYS`."""
     key = COMMAND_KEYS.get(command_of(command) or "")
     return command if key is None else command[key]
 
@@ -388,25 +390,25 @@ def _outcome_text(decision: EarlyStop) -> str:
 
 def sign_manifest(manifest: RunFile) -> RunFile:
     """Return the manifest with this user's signature; without a signature if no key can be stored."""
-    return replace(manifest, signature=signature(_content(manifest)))
+    return replace(manifest, signature=signature(_signed_content(manifest)))
 
 
 def began_here(manifest: RunFile) -> bool:
     """Return True if this user began the run in the current working folder, to which the run's paths are relative."""
-    return is_signed(_content(manifest), manifest.signature)
+    return is_signed(_signed_content(manifest), manifest.signature)
 
 
 def holds_own_run(results_dir: Path) -> bool:
     """Return True if this user began one of the newest 100 runs in a folder."""
-    for run in islice(reversed([*list_runs(results_dir)]), _MOST_LOOKED_AT):
+    for run in islice(reversed([*list_runs(results_dir)]), _MOST_RUNS_CHECKED):
         with contextlib.suppress(ConfigurationError):
             if began_here(run.manifest()):
                 return True
     return False
 
 
-def _content(manifest: RunFile) -> JSON:
-    """Return the signed content: the working folder and the signed values."""
+def _signed_content(manifest: RunFile) -> JSON:
+    """Return the values that the signature covers: the current working folder, and the `_SIGNED` keys of `run.json`."""
     return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]
 
 
@@ -441,12 +443,12 @@ def open_mirror(address: str) -> MirrorLike:
 def mirror_folder(address: str, *account: str) -> Path:
     """Return the folder in the user's cache that mirrors an address; each account has its own."""
     digest = hashlib.sha256("\n".join([address.rstrip("/"), *account]).encode())
-    return _mirrors() / digest.hexdigest()[:16]
+    return _mirrors_folder() / digest.hexdigest()[:16]
 
 
 def mirror_at(folder: Path) -> MirrorLike | None:
-    """Return the mirror of remote storage in a folder; None if the folder is none."""
-    if folder.parent != _mirrors():
+    """Return the mirror of remote storage in a folder; None if the folder is no mirror."""
+    if folder.parent != _mirrors_folder():
         return None
     try:
         address = read_object(folder / MIRROR_STATE).get("address")
@@ -455,7 +457,8 @@ def mirror_at(folder: Path) -> MirrorLike | None:
     return open_mirror(address) if isinstance(address, str) else None
 
 
-def _mirrors() -> Path:
+def _mirrors_folder() -> Path:
+    """Return the folder that contains all mirrors."""
     return cache_folder() / "results"
 
 
@@ -465,7 +468,7 @@ _JUDGE = re.compile(r"[0-9a-f]{16}")
 
 
 def calibration_file(results_dir: Path, judge: str) -> Path:
-    """Return the path at which a judge's calibration is kept; the file may not exist."""
+    """Return the path of the calibration of the judge with this hash; the file may not exist."""
     return results_dir / "judges" / f"{judge}.json"
 
 
@@ -490,7 +493,7 @@ def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
 
 
 def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
-    """Return the calibration of the judge with this hash; None if it is no judge or has no calibration.
+    """Return the calibration of the judge with this hash; None if the hash is invalid or there is no calibration.
 
     Raises:
         ConfigurationError: The file cannot be read, or a later version wrote it.
