@@ -36,11 +36,11 @@ class Changes:
 
 
 def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
-    """Sort a metric's pairs into the lists of `LISTS`, at most `most` in each, those that changed most first.
+    """Return a metric's changed pairs in the lists of `LISTS`: in each at most `most`, the most changed ones first.
 
     A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
-    other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both runs
-    for different reasons.
+    other. A pair is flaky if its trials disagree in a run. All other pairs are changed if their number changed, or if
+    they fail in both runs for different reasons.
     """
     metric = sides.metric
     regressed = fixed = flaky = numpy.zeros(len(sides.base), dtype=bool)
@@ -49,14 +49,14 @@ def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
         base, new = _pass_shares(metric.passes, sides, runs)
         flaky = ((base > 0) & (base < 1)) | ((new > 0) & (new < 1))
         regressed, fixed = (base == 1) & (new == 0), (base == 0) & (new == 1)
-        changed = (changed | _other_reason(metric.passes, runs)) & ~(regressed | fixed | flaky)
-    size = numpy.abs(numpy.nan_to_num(sides.new - sides.base))
+        changed = (changed | _fails_for_other_reason(metric.passes, runs)) & ~(regressed | fixed | flaky)
+    sizes = numpy.abs(numpy.nan_to_num(sides.new - sides.base))
     totals, pairs = {}, {}
     for name, mask in zip(LISTS, (regressed, fixed, flaky, changed), strict=True):
         positions = numpy.flatnonzero(mask & sides.both)
         totals[name] = len(positions)
         # A stable sort: rows that changed as much stay in the order of the data.
-        pairs[name] = positions[numpy.argsort(-size[positions], kind="stable")][:most].tolist()
+        pairs[name] = positions[numpy.argsort(-sizes[positions], kind="stable")][:most].tolist()
     return Changes(sides, VerdictReader(metric.evaluator, metric.metric), totals, pairs)
 
 
@@ -67,19 +67,19 @@ def _pass_shares(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Float
     return item_values(runs.base, passes)[runs.pairing.base], item_values(runs.new, passes)[runs.pairing.new]
 
 
-def _other_reason(passes: str, runs: RunPair) -> Mask:
-    """Return which pairs fail in both runs for different reasons; none if rows have several trials."""
-    columns = [table.columns.get(passes) for table in (runs.base, runs.new)]
-    if columns[0] is None or columns[1] is None or runs.base.items.of_row or runs.new.items.of_row:
+def _fails_for_other_reason(passes: str, runs: RunPair) -> Mask:
+    """Return a mask of the pairs that fail in both runs for different reasons; none if rows have several trials."""
+    base, new = runs.base.columns.get(passes), runs.new.columns.get(passes)
+    if base is None or new is None or runs.base.items.of_row or runs.new.items.of_row:
         return numpy.zeros(len(runs.pairing.base), dtype=bool)
-    before = numpy.array(columns[0].reasons, dtype=numpy.int64)[runs.pairing.base]
-    after = numpy.array(columns[1].reasons, dtype=numpy.int64)[runs.pairing.new]
-    other: Mask = (before != 0) & (after != 0) & (before != after)
-    return other
+    base_reasons = numpy.array(base.reasons, dtype=numpy.int64)[runs.pairing.base]
+    new_reasons = numpy.array(new.reasons, dtype=numpy.int64)[runs.pairing.new]
+    differs: Mask = (base_reasons != 0) & (new_reasons != 0) & (base_reasons != new_reasons)  # 0: the row did not fail
+    return differs
 
 
 def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) -> dict[str, MetricComparison]:
-    """Add the lists of changed rows to the tested metrics; both runs are read again for the reasons."""
+    """Return all metrics, the tested ones with their lists of changed rows; read both runs again for the reasons."""
     tested = {name: metric for name, metric in metrics.items() if metric.tested}
     changes = {name: changes_of(runs.sides(metric.key), runs, runs.settings.rows) for name, metric in tested.items()}
     base = _read_verdicts(runs.base, runs.pairing.base, changes)
@@ -93,12 +93,15 @@ VerdictsByPair = dict[int, tuple[Verdict, Sequence[str]]]
 
 
 def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, Changes]) -> dict[str, VerdictsByPair]:
-    """Return one run's verdicts on the changed pairs, by metric; its rows are read in one pass."""
-    wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)  # metric and pair by number of the row
+    """Return one run's verdicts on the listed pairs, by metric; `items` has the run's item of each pair.
+
+    The run's rows are read in one pass.
+    """
+    wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)  # metrics and pairs by the row's number
     for name, change in changes.items():
-        rows = _rows_by_item(table, change.sides.metric.passes)
+        row_of = _row_of_item(table, change.sides.metric.passes)
         for pair in chain(*change.pairs.values()):
-            wanted[rows.get(items[pair], items[pair])].append((name, pair))
+            wanted[row_of.get(items[pair], items[pair])].append((name, pair))
     numbers, source = sorted(wanted), table.opened.rows
     if isinstance(source, ResultsFile):
         records = source.records(numbers, {key for change in changes.values() for key in change.reader.keys})
@@ -113,16 +116,16 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
     return verdicts
 
 
-def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
-    """Return the row to show for each item with several trials: its first failed trial, else its first."""
+def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
+    """Return for each item with several trials the row to show: the first failed trial, else the first trial."""
     column = table.columns.get(passes or "")
-    rows: dict[int, int] = {}
-    failed: dict[int, int] = {}
+    first: dict[int, int] = {}
+    first_failed: dict[int, int] = {}
     for row, item in enumerate(table.items.of_row or ()):
-        rows.setdefault(item, row)
+        first.setdefault(item, row)
         if column is not None and column.values[row] == 0:
-            failed.setdefault(item, row)
-    return rows | failed
+            first_failed.setdefault(item, row)
+    return first | first_failed
 
 
 def _with_rows(
@@ -132,10 +135,10 @@ def _with_rows(
     base_verdicts: VerdictsByPair,
     new_verdicts: VerdictsByPair,
 ) -> MetricComparison:
-    """Return the metric with its four lists of rows, given the verdicts of both runs."""
+    """Return the metric with its four lists of rows; the arguments have both runs' verdicts on the listed pairs."""
 
     def row_change(pair: int) -> RowChange:
-        """Return how one pair changed, with the faults that only one run has."""
+        """Return one pair's numbers, reasons, faults and causes in both runs."""
         base_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
         base_id, new_id = runs.base.items.ids[base_item], runs.new.items.ids[new_item]
         (base, base_faults), (new, new_faults) = base_verdicts[pair], new_verdicts[pair]
@@ -146,8 +149,8 @@ def _with_rows(
             new=float(changes.sides.new[pair]),
             base_reason=base.reason[:_LONGEST_REASON] or None,
             new_reason=new.reason[:_LONGEST_REASON] or None,
-            gone=tuple(words for words in base_faults if words not in new_faults),
-            come=tuple(words for words in new_faults if words not in base_faults),
+            gone=tuple(line for line in base_faults if line not in new_faults),
+            come=tuple(line for line in new_faults if line not in base_faults),
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
             base_causes=tuple(sorted((runs.base.causes or {}).get(base_item, ()))),

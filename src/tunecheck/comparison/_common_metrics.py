@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._measuring import Chosen
+from tunecheck.comparison._measuring import MetricRef
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, RunTable
 
@@ -12,8 +12,8 @@ MOST_SHOWN = 40
 """The most metrics shown without a test."""
 
 
-def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -> tuple[list[Chosen], list[str]]:
-    """Return the metrics to compare, and notes on metrics left out.
+def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -> tuple[list[MetricRef], list[str]]:
+    """Return the metrics to compare, the tested ones first, and at most one note on metrics left out.
 
     By default each evaluator's main metric and the data's primary metric are tested. If metrics are named, only these
     are tested: an evaluator, `<evaluator>.<key>`, or a slice of either. An evaluator's name stands for its pass rate if
@@ -25,23 +25,22 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} in the first, "
-            f"{_name_list(new)} in the second; add them with `tunecheck score RUN --evaluators NAME`"
+            f"{base.info.id} and {new.info.id} have no evaluator in common: {_evaluator_list(base)} in the first, "
+            f"{_evaluator_list(new)} in the second; add them with `tunecheck score RUN --evaluators NAME`"
         )
-    mains = {name: _main_key(name, base, new) for name in shared}
-    mains = {name: key for name, key in mains.items() if key}
+    mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:
-        text = f"neither {base.info.id} nor {new.info.id} has a row with a score"
-        raise ConfigurationError(f"{text}: score them with `tunecheck score RUN`")
-    tested = dict(_look_up(_default_names(mains, base, new) if named is None else named, mains, base, new))
-    chosen = [_choose(name, key, base, new, tested=True) for name, key in tested.items()]
+        problem = f"neither {base.info.id} nor {new.info.id} has a row with a score"
+        raise ConfigurationError(f"{problem}: score them with `tunecheck score RUN`")
+    tested = dict(_find_keys(_default_names(mains, base, new) if named is None else named, mains, base, new))
+    chosen = [_choice(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]
     for key in others[:MOST_SHOWN]:
         evaluator = (base.columns.get(key) or new.columns[key]).evaluator
         name = evaluator if mains.get(evaluator) == key else key
-        chosen.append(_choose(name, key, base, new, tested=False))
-    more = [f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"]
-    return chosen, more if len(others) > MOST_SHOWN else []
+        chosen.append(_choice(name, key, base, new, tested=False))
+    note = f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"
+    return chosen, [note] if len(others) > MOST_SHOWN else []
 
 
 def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> Iterator[str]:
@@ -63,17 +62,17 @@ def _default_names(mains: dict[str, str], base: RunTable, new: RunTable) -> list
     return [*mains]
 
 
-def _name_list(table: RunTable) -> str:
-    """Return the first five evaluators of a run as text."""
+def _evaluator_list(table: RunTable) -> str:
+    """Return the names of a run's first five evaluators as text; `none` without evaluators."""
     names = list(table.evaluators)
     more = " …" if len(names) > 5 else ""
     return f"{', '.join(names[:5])}{more}" or "none"
 
 
-def _choose(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
-    """Return a metric to compare, with the evaluator that its column belongs to."""
+def _choice(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> MetricRef:
+    """Return a metric to compare, with the evaluator of its column."""
     column, _ = split_slice(key)
-    return Chosen(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
+    return MetricRef(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
 
 
 def split_slice(name: str) -> tuple[str, str | None]:
@@ -82,8 +81,10 @@ def split_slice(name: str) -> tuple[str, str | None]:
     return (metric, where[:-1]) if bracket and where.endswith("]") else (name, None)
 
 
-def _slice_text(where: str | None, base: RunTable, new: RunTable) -> str:
-    """Return a slice as `[column=value]`, "" for None; for a value alone, find the only column that has it.
+def _slice_suffix(where: str | None, base: RunTable, new: RunTable) -> str:
+    """Return a slice as `[column=value]`; "" for None.
+
+    A slice given as a value alone is of the only column that has this value.
 
     Raises:
         ConfigurationError: no column has this value, several have it, or there are no slices by this column.
@@ -107,14 +108,18 @@ def _slice_text(where: str | None, base: RunTable, new: RunTable) -> str:
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:
-    """Return the key of an evaluator's main metric, or ""; prefer one that both runs have and that a run declares."""
-    sides = sorted((table.evaluators[name] for table in (new, base)), key=lambda side: not side.declared)
-    keys = [side.main for side in sides if side.main]
+    """Return the key of an evaluator's main metric, or "" if neither run has one.
+
+    If the runs' main metrics differ, prefer a key that both runs have, then that of a run that declares its metrics,
+    then that of the new run.
+    """
+    evaluators = sorted((table.evaluators[name] for table in (new, base)), key=lambda each: not each.declared)
+    keys = [each.main for each in evaluators if each.main]
     shared = [key for key in keys if key in base.columns and key in new.columns]
     return next(iter(shared or keys), "")
 
 
-def _look_up(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
+def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
     """Yield the name and the key of each metric that the user names; a slice stays in both.
 
     An evaluator's main metric gets the evaluator's name, other metrics their key.
@@ -123,21 +128,21 @@ def _look_up(names: Sequence[str], mains: dict[str, str], base: RunTable, new: R
         ConfigurationError: the runs have no such metric or slice in common.
     """
     evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
-    for given in names:
-        name, where = (given, None) if _shared_key(given, base, new) else split_slice(given)
-        key, slice_text = mains.get(name) or _shared_key(name, base, new), _slice_text(where, base, new)
+    for full_name in names:
+        name, where = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)
+        key, suffix = mains.get(name) or _shared_key(name, base, new), _slice_suffix(where, base, new)
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
-            having = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
-            only = f" in both runs, only in {having[0]}" if len(having) == 1 else ""
-            raise ConfigurationError(f"there is no metric {name!r}{only}{did_you_mean(name, known)}")
-        yield evaluator_of.get(key, key) + slice_text, key + slice_text
+            ids = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
+            where = f" in both runs, only in {ids[0]}" if len(ids) == 1 else ""
+            raise ConfigurationError(f"there is no metric {name!r}{where}{did_you_mean(name, known)}")
+        yield evaluator_of.get(key, key) + suffix, key + suffix
 
 
 def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return the key of a column that both runs have for a metric: its own, else a pass rate with the same verdicts.
+    """Return the key of a metric's column that both runs have; None without one.
 
-    Return None unless both runs have one of these.
+    It is the metric's own column, else its evaluator's pass rate if that has the metric's verdicts.
     """
     for key in (name, name.removesuffix("_score")):
         if key in base.columns and key in new.columns:
@@ -151,7 +156,7 @@ def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
     return None
 
 
-def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
+def primary_of(chosen: Iterable[MetricRef], base: RunTable, new: RunTable, named: Sequence[str] | None) -> MetricRef:
     """Return the metric that decides: the first that the user names, else the data's primary, else the default."""
     tested = [metric for metric in chosen if metric.tested]
     if named:
@@ -162,7 +167,7 @@ def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: S
 
 
 def default_primary(names: Sequence[str], *tables: RunTable) -> str:
-    """Return `match` if it is among the names and rows have calls, or their kinds are unknown; else the first name."""
-    known = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
-    kinds: set[str | None] | None = set().union(*known) if known else None
+    """Return `match` if it is among the names and the tables may have rows with calls; else the first name."""
+    labels = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
+    kinds: set[str | None] | None = set().union(*labels) if labels else None  # None: unknown
     return order_evaluators(names, None, kinds)[0]

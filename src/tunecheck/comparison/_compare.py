@@ -28,12 +28,12 @@ from tunecheck.comparison._comparison import (
     Selection,
 )
 from tunecheck.comparison._measuring import (
-    Chosen,
     ComparisonSettings,
+    MetricRef,
+    add_verdict,
     correct_by_holm,
     corrected_by_family,
     decided_metric,
-    judge,
 )
 from tunecheck.comparison._objections import decide_pair
 from tunecheck.comparison._pairing import PAIR_BY
@@ -55,26 +55,28 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:
         return ()
-    gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    pairs = zip(runs.pairing.base, runs.pairing.new, strict=True)
-    alike = Counter((base.get(old, _NOTHING), new.get(other, _NOTHING)) for old, other in pairs)
-    for (had, has), count in alike.items():
-        for counter, causes in ((before, had), (after, has), (gone, had - has), (come, has - had)):
+    in_base, in_new, only_base, only_new = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    items = zip(runs.pairing.base, runs.pairing.new, strict=True)
+    # Few pairs of sets of causes differ, so each is looked at once.
+    pairs = Counter((base.get(base_item, _NOTHING), new.get(new_item, _NOTHING)) for base_item, new_item in items)
+    for (before, after), count in pairs.items():
+        gone, come = before - after, after - before
+        for counter, causes in ((in_base, before), (in_new, after), (only_base, gone), (only_new, come)):
             counter.update(dict.fromkeys(causes, count))
-    codes = order_causes(before.keys() | after.keys())
-    p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
-    moved = [gone[code] + come[code] > 0 for code in codes]
+    codes = order_causes(in_base.keys() | in_new.keys())
+    p_values = [mcnemar(only_base[code], only_new[code])[1] for code in codes]
+    moved = [only_base[code] + only_new[code] > 0 for code in codes]
     adjusted = correct_by_holm([*zip(p_values, moved, strict=True)])
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
-        cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])
+        cause, counts = cause_named(code), (in_base[code], in_new[code], only_base[code], only_new[code])
         changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_adjusted or p_value))
     return tuple(sorted(changes, key=lambda change: change.base - change.new))
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison, and the pair of tables of each run and the base."""
+class ComparisonAndPairs:
+    """A comparison, and for each run the pair of its table with the base's."""
 
     comparison: Comparison
     runs: Sequence[RunPair]
@@ -134,7 +136,7 @@ def compare(
     return compare_runs([base, *new], Path(results_dir), settings).comparison
 
 
-def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Compared:
+def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> ComparisonAndPairs:
     """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
         raise ConfigurationError("compare needs a base and at least one run to compare with it")
@@ -143,14 +145,14 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Compariso
 
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
     """Check the settings and return the tables of the runs; raises the errors of `compare`."""
-    _check(settings)
+    _check_settings(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:
         _refuse_simulated(tables)
     return tables
 
 
-def _check(settings: ComparisonSettings) -> None:
+def _check_settings(settings: ComparisonSettings) -> None:
     """Raise ConfigurationError if a setting is out of range."""
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
@@ -232,9 +234,9 @@ def select(
 
 
 def _place_of_base(tables: list[RunTable]) -> int:
-    """Return the place of the base, which is the last table.
+    """Return the place of the base among the tables; at first, the base is the last table.
 
-    If it is one of the other runs, its second table is removed; otherwise it is moved to the front.
+    If the base is one of the other runs, remove its second table; otherwise move its table to the front.
     """
     base = tables.pop()
     for place, table in enumerate(tables):
@@ -244,11 +246,11 @@ def _place_of_base(tables: list[RunTable]) -> int:
     return 0
 
 
-def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
+def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> ComparisonAndPairs:
     """Compare the tables of runs with the first table."""
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
-    best = _best(runs, against) if len(against) > 1 else None
+    best = _selection_if_possible(runs, against) if len(against) > 1 else None
     found = Comparison(
         base=tables[0].info,
         decision=choose(against) if best is None else best.decision,
@@ -264,45 +266,45 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     for place, pair in enumerate(pairs):
         if settings.lists_of_all or against[place] is decided:
             against[place] = replace(against[place], metrics=with_changed_rows(against[place].metrics, pair))
-    return Compared(replace(found, against=against), pairs)
+    return ComparisonAndPairs(replace(found, against=against), pairs)
 
 
 def _against_base(runs: Runs) -> list[RunComparison]:
-    """Compare every run with the base, with corrected p-values and without lists of changed rows."""
+    """Return the comparison of every other run with the base, with corrected p-values, without changed rows."""
     pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
     chosen = [choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
-    measured = [_measured(pair, metrics) for pair, (metrics, _) in zip(pairs, chosen, strict=True)]
-    adjusted = iter(corrected_by_family([metric for each in measured for metric in each if metric.tested]))
-    found = []
+    measured = [_measure_metrics(pair, metrics) for pair, (metrics, _) in zip(pairs, chosen, strict=True)]
+    adjusted = iter(corrected_by_family([metric for metrics in measured for metric in metrics if metric.tested]))
+    comparisons = []
     for pair, metrics, (_, notes) in zip(pairs, measured, chosen, strict=True):
-        judged = {
-            each.name: judge(each, next(adjusted), pair.sides(each.key).bounds) if each.tested else each
+        with_verdicts = {
+            each.name: add_verdict(each, next(adjusted), pair.sides(each.key)) if each.tested else each
             for each in metrics
         }
-        found.append(_compared(pair, judged, [*_notes(pair, metrics), *notes], names))
-    return found
+        comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, metrics), *notes], names))
+    return comparisons
 
 
-def _measured(pair: RunPair, chosen: Sequence[Chosen]) -> list[MetricComparison]:
-    """Return the chosen metrics without verdicts, which need the corrected p-values of all runs."""
+def _measure_metrics(pair: RunPair, chosen: Sequence[MetricRef]) -> list[MetricComparison]:
+    """Return the chosen metrics' figures, and mark the primary one; verdicts need the p-values of all runs."""
     primary = primary_of(chosen, pair.base, pair.new, pair.settings.named)
     return [replace(pair.measured(each), primary=each.key == primary.key) for each in chosen]
 
 
-def _compared(
-    pair: RunPair, judged: Mapping[str, MetricComparison], notes: Sequence[str], names: Mapping[str, str]
+def _run_comparison(
+    pair: RunPair, metrics: Mapping[str, MetricComparison], notes: Sequence[str], names: Mapping[str, str]
 ) -> RunComparison:
-    """Return the comparison of a run with the base, given its metrics with their verdicts.
+    """Return the comparison of a run with the base, without lists of changed rows.
 
-    `names` are the runs' names in sentences. The rows that changed are not listed yet.
+    `metrics` have their verdicts. `names` are the runs' names in sentences.
     """
-    primary = next(each for each in judged.values() if each.primary)
+    primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
     return RunComparison(
         new=pair.new.info,
         pairs=_pairs(pair),
-        metrics=judged,
+        metrics=metrics,
         decision=decide_pair(pair, primary, parts, causes, names),
         notes=tuple(dict.fromkeys(notes)),
         causes=causes,
@@ -314,15 +316,15 @@ def _compared(
 
 
 def _pairs(pair: RunPair) -> Pairs:
-    """Summarize how the rows of two runs were paired."""
+    """Return the counts and ids that describe how the rows of two runs were paired."""
     pairing, clusters = pair.pairing, pair.clusters
-    base, new = pair.base.items.ids, pair.new.items.ids
+    base_ids, new_ids = pair.base.items.ids, pair.new.items.ids
     return Pairs(
         paired=len(pairing.base),
         by_content=pairing.by_content,
         by_id_alone=pairing.by_id_alone,
-        only_in_base=tuple(base[item] for item in pairing.only_base),
-        only_in_new=tuple(new[item] for item in pairing.only_new),
+        only_in_base=tuple(base_ids[item] for item in pairing.only_base),
+        only_in_new=tuple(new_ids[item] for item in pairing.only_new),
         other_content=tuple(pairing.changed),
         clusters=None if clusters is None else clusters.count,
         cluster=None if clusters is None else clusters.by,
@@ -343,26 +345,26 @@ def _notes(pair: RunPair, metrics: Sequence[MetricComparison]) -> Iterator[str]:
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Yield notes on early stopping: which figures account for it, and which are too certain."""
+    """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain."""
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
-        of_parts = "those of slices and causes only for complete runs"
-        yield f"{new.info.id} stopped early: the tested intervals and p-values are valid at any stop, {of_parts}"
+        others = "those of slices and causes only for complete runs"
+        yield f"{new.info.id} stopped early: the tested intervals and p-values are valid at any stop, {others}"
     elif stopped:
-        but = f", except for {', '.join(valid)}" if valid else ""
-        yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{but}"
+        exception = f", except for {', '.join(valid)}" if valid else ""
+        yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"
 
 
 def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
-    """Return the history of each metric tested in all runs, over the rows with a number in every run."""
+    """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
     if len(against) == 1:
         return [History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
     return [history(each, runs) for each in against[0].tested if all(each.name in other.metrics for other in against)]
 
 
-def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
+def _selection_if_possible(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
     """Return the selection among the same runs; None if they cannot be ranked, as without a row in all of them."""
     try:
         return selection_of(runs, against)

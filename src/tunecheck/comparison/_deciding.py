@@ -134,16 +134,16 @@ class EarlyStopping:
 
 
 def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | None = None) -> str:
-    """Return the metric to decide by: the declared `primary`, else the default among the common evaluators.
+    """Return the evaluator to decide by: `primary` if the base and the new run have it, else their default one.
 
     Raises:
         ConfigurationError: there is no common evaluator.
     """
-    names = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
-    if not names:
+    common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
+    if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
         raise _refusal(base, f"it has none of the evaluators {wanted}, only {own}; `tunecheck score` adds them")
-    return primary if primary in names else default_primary(names, base)
+    return primary if primary in common else default_primary(common, base)
 
 
 def _tests(question: Question, base: RunTable, evaluators: Collection[str], primary: str | None) -> list[_MetricTest]:
@@ -175,6 +175,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
 
 
 def _refusal(base: RunTable, problem: str) -> ConfigurationError:
+    """Return the error for a problem with the base run."""
     return ConfigurationError(f"the base {base.info.id}: {problem}")
 
 

@@ -37,7 +37,7 @@ _ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Correction(Result):
-    """A judge's raw pass rate and the rate corrected for its errors, None if the judge is uncalibrated.
+    """A judge's raw pass rate, and the rate corrected for the judge's errors; None if it cannot be corrected.
 
     `labels` is the number of labels used. `remark` is the reason why a calibration cannot correct the rate.
     """
@@ -64,42 +64,49 @@ def corrections(run: Run) -> dict[str, Correction]:
         ConfigurationError, DataError: the run, or a calibration, cannot be read.
     """
     judges = {name: entry for name, entry in run.manifest().evaluators.items() if entry.judge is not None}
-    kept = {name: find_calibration(run.folder.parent, entry.judge) for name, entry in judges.items()}
-    if not any(kept.values()):
-        return dict.fromkeys(kept, Correction())
+    calibrations = {name: find_calibration(run.folder.parent, entry.judge) for name, entry in judges.items()}
+    if not any(calibrations.values()):
+        return dict.fromkeys(calibrations, Correction())
     table = read_run(run, run.folder.parent)
     found = {}
-    for name, calibration in kept.items():
+    for name, calibration in calibrations.items():
         raw = rate_of(table, f"{name}.{PASS_RATE}")
         found[name] = Correction(raw)
         if calibration is not None and raw is not None and raw.value is not None:
-            own_labels = LabelCounts.of(_labelled(run, name, judges[name].primary or name, calibration).values())
-            found[name] = _correction(raw, raw.value, _counts(calibration), own_labels)
+            own_labels = LabelCounts.of(_labelled_rows(run, name, judges[name].primary or name, calibration).values())
+            found[name] = _choose_correction(raw, raw.value, _label_counts(calibration), own_labels)
     return found
 
 
-def _correction(raw: Estimate, rate: float, labels: LabelCounts, own: LabelCounts) -> Correction:
-    """Return a rate's correction: by 30 or more labels of the run's `own` rows, else by all `labels` of the judge."""
+def _choose_correction(raw: Estimate, rate: float, labels: LabelCounts, own: LabelCounts) -> Correction:
+    """Return a rate's correction by the labels of the run's `own` rows if there are 30, else by all `labels`.
+
+    `rate` is the value of `raw`.
+    """
     if own.total >= _FEWEST_OF_THE_RUN:
-        worth = _worth(raw) / raw.n
+        weight = _effective_rows(raw) / raw.n
         unlabelled, passed = raw.n - own.total, rate * raw.n - own.pass_pass - own.fail_pass
-        corrected = prediction_powered(passed * worth, unlabelled * worth, own, raw.confidence)
+        corrected = prediction_powered(passed * weight, unlabelled * weight, own, raw.confidence)
         return Correction(raw, corrected, own.total)
     if labels.problem is not None:
         return Correction(raw, None, labels.total, labels.problem)
     return Correction(raw, corrected_rate(raw, labels), labels.total)
 
 
-def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
-    """Return the human label and the judge's verdict of this run's labelled rows, by the hash of the judge's inputs."""
-    verdicts = recorded_verdicts(run.journal, name).values()
-    said = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in verdicts}
+def _labelled_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
+    """Return human label and judge's verdict of a run's labelled rows, by the hash of the judge's inputs.
+
+    Rows whose verdict is neither pass nor fail are left out.
+    """
+    recorded = recorded_verdicts(run.journal, name).values()
+    verdicts = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in recorded}
     labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
-    pairs = ((inputs, label, said.get(inputs)) for inputs, label in labels.items())
-    return {inputs: (label, word) for inputs, label, word in pairs if word in ("pass", "fail")}
+    rows = ((inputs, label, verdicts.get(inputs)) for inputs, label in labels.items())
+    return {inputs: (label, verdict) for inputs, label, verdict in rows if verdict in ("pass", "fail")}
 
 
-def _counts(calibration: JudgeCalibration) -> LabelCounts:
+def _label_counts(calibration: JudgeCalibration) -> LabelCounts:
+    """Return the counts of all labels of a calibration by label and verdict."""
     return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
 
 
@@ -111,99 +118,99 @@ def rate_of(
     if column is None:
         return None
     numbers = column.values
-    # Rows with a number: NaN alone differs from itself.
-    there = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]
-    values = [numbers[row] for row in there]
+    # NaN, a missing number, differs from itself.
+    with_number = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]
+    values = [numbers[row] for row in with_number]
     of_row = table.items.of_row
-    trials = None if of_row is None else [of_row[row] for row in there]
+    items = None if of_row is None else [of_row[row] for row in with_number]  # trials of an item are dependent
     if column.passes == column.name:
-        return estimate_proportion(values, trials)
-    return estimate_mean(values, trials, bounds=column.bounds, resamples=resamples or RESAMPLES)
+        return estimate_proportion(values, items)
+    return estimate_mean(values, items, bounds=column.bounds, resamples=resamples or RESAMPLES)
 
 
-def _worth(rate: Estimate) -> float:
-    """Return how many independent rows the rate is worth: fewer than it has if they come in clusters."""
+def _effective_rows(rate: Estimate) -> float:
+    """Return the number of independent rows that would give the same standard error; `n` without clusters."""
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
         return rate.n
-    plain = math.sqrt(rate.value * (1 - rate.value) / rate.n)
-    return effective_rows(rate.n, rate.clusters, plain, rate.standard_error)
+    independent_error = math.sqrt(rate.value * (1 - rate.value) / rate.n)
+    return effective_rows(rate.n, rate.clusters, independent_error, rate.standard_error)
 
 
 # -- two runs
 
 
 def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Correct a metric for its judge's known errors.
+    """Return a metric corrected for its judge's known errors; unchanged without a judge.
 
     A metric of an uncalibrated judge is only marked as `uncalibrated`. A mean, or a slice, of a calibrated judge is
-    marked as `scores`, because labels of all rows do not correct it. If the runs have different judges, the difference
-    is dropped.
+    marked as `scores`, because labels of all rows do not correct it. If the runs have different judges, the result has
+    no difference.
     """
-    before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
-    if before is None or after is None:
+    base_judge, new_judge = (table.evaluators[metric.evaluator].judge for table in (base, new))
+    if base_judge is None or new_judge is None:
         return metric
-    if before != after:
-        return _refuse(metric, base, new)
+    if base_judge != new_judge:
+        return _without_difference(metric, base, new)
     labels = labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
     _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
     is_corrected = metric.kind == "binary" and where is None
-    return _correct(metric, labels) if is_corrected else replace(metric, judge="scores")
+    return _corrected(metric, labels) if is_corrected else replace(metric, judge="scores")
 
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:
     """Return the label counts that correct the judge of both runs; None if it has no usable calibration."""
     calibration = _shared_calibration(evaluator, base, new)
-    labels = None if calibration is None else _counts(calibration)
+    labels = None if calibration is None else _label_counts(calibration)
     return None if labels is None or labels.problem is not None else labels
 
 
 def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tuple[str, bool]:
     """Return a sentence on the assumption of a corrected difference, and whether labels refute the assumption.
 
-    The assumption is that the judge errs as often on either run. Labels of judge inputs that are equal in both runs are
-    left out, because they cannot show a difference.
+    The assumption is that the judge errs as often on either run. Only labels of judge inputs that one run has test it,
+    because the judge's errors are the same on inputs that both runs have.
     """
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
     calibration = _shared_calibration(name, base, new)
     runs = [Run(Path(table.info.place)) for table in (base, new)]
-    before = after = LabelCounts.of(())
+    base_counts = new_counts = LabelCounts.of(())
     if calibration is not None and all(run.journal.is_file() for run in runs):
         primaries = (run.manifest().evaluators[name].primary or name for run in runs)
-        one, two = (_labelled(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True))
-        before = LabelCounts.of(pair for inputs, pair in one.items() if inputs not in two)
-        after = LabelCounts.of(pair for inputs, pair in two.items() if inputs not in one)
-    p_value = errors_alike(before, after)
+        labelled = [_labelled_rows(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True)]
+        base_counts = LabelCounts.of(pair for inputs, pair in labelled[0].items() if inputs not in labelled[1])
+        new_counts = LabelCounts.of(pair for inputs, pair in labelled[1].items() if inputs not in labelled[0])
+    p_value = errors_alike(base_counts, new_counts)
     if p_value is None:
         return f"{start}; to test this, label answers of each run that the other run did not give", False
-    against = p_value < _ALPHA
-    shown = "show that this is false" if against else "show no difference"
-    labels = f"{plural(before.total, 'labelled answer')} of the base and {after.total:,} of the new run"
-    return f"{start}; {labels} {shown} (p {p_text(p_value)})", against
+    is_refuted = p_value < _ALPHA
+    finding = "show that this is false" if is_refuted else "show no difference"
+    labels = f"{plural(base_counts.total, 'labelled answer')} of the base and {new_counts.total:,} of the new run"
+    return f"{start}; {labels} {finding} (p {p_text(p_value)})", is_refuted
 
 
 def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
-    """Return the saved calibration of the judge of both runs, or None."""
+    """Return the calibration of the judge of both runs, from either run's results folder; None without one."""
     judge = new.evaluators[evaluator].judge
     return _calibration(new, judge) or _calibration(base, judge)
 
 
 def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
-    """Return the judge's calibration in the run's results folder, or None."""
+    """Return the calibration of the judge with this hash from the run's results folder; None without one."""
     return find_calibration(Path(table.info.place).parent, judge) if table.info.source == "run" else None
 
 
-def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
-    """Correct both rates and their difference by the judge's error rates on labelled rows.
+def _corrected(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
+    """Return a metric with both rates and their difference corrected by the judge's error rates on labelled rows.
 
-    The test of no difference needs no correction and stays.
+    The test of no difference needs no correction.
     """
     difference = corrected_difference(metric.difference, labels)
-    held, smallest, up = metric.non_inferiority, metric.smallest_difference, metric.higher_is_better
-    if held is not None:
-        held = non_inferiority(difference, held.margin, higher_is_better=up)
+    test, smallest = metric.non_inferiority, metric.smallest_difference
+    if test is not None:
+        test = non_inferiority(difference, test.margin, higher_is_better=metric.higher_is_better)
     if smallest is not None and smallest.value is not None:
         smallest = replace(smallest, value=min(1.0, smallest.value / labels.gain))
     return replace(
@@ -211,7 +218,7 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
         base=corrected_rate(metric.base, labels),
         new=corrected_rate(metric.new, labels),
         difference=difference,
-        non_inferiority=held,
+        non_inferiority=test,
         smallest_difference=smallest,
         judge="corrected",
         raw=RawFigures(metric.base, metric.new, metric.difference),
@@ -220,41 +227,42 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
 def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
     """Return the pass rate corrected for the judge's errors, as measured on other rows."""
-    rows = _worth(rate)
+    rows = _effective_rows(rate)
     found = rogan_gladen((rate.value or 0.0) * rows, rows, labels, rate.confidence)
     return replace(found, n=rate.n, clusters=rate.clusters)
 
 
-def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
+def _without_difference(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
     """Return the metric with both rates but no difference, because the runs have different judges."""
-    held, none = metric.non_inferiority, metric.difference
-    why = "each run has a judge of its own"
+    test, n, confidence = metric.non_inferiority, metric.difference.n, metric.difference.confidence
+    reason, clusters = "each run has a judge of its own", metric.difference.clusters
     return replace(
         metric,
         judge="different",
-        difference=Estimate(None, None, None, none.n, none.confidence, "none", clusters=none.clusters, remark=why),
+        difference=Estimate(None, None, None, n, confidence, "none", clusters=clusters, remark=reason),
         p_value=None,
         p_exact=None,
         p_mid=None,
         smallest_difference=None,
-        non_inferiority=None if held is None else NonInferiority(None, None, held.margin, held.alpha, why),
+        non_inferiority=None if test is None else NonInferiority(None, None, test.margin, test.alpha, reason),
         verdict="judges differ" if metric.tested else None,
-        why=_how_they_differ(metric.evaluator, base, new) if metric.tested else "",
+        why=_agreement_text(metric.evaluator, base, new) if metric.tested else "",
     )
 
 
-def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
-    """Say how often two runs' judges agree on labelled rows, or how to find out."""
-    kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
+def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
+    """Return in words how often two runs' judges agree on rows with labels for both, or how to measure it."""
+    base_labels, new_labels = (_calibration(table, table.evaluators[evaluator].judge) for table in (base, new))
     remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
-    if kept[0] is None or kept[1] is None:
+    if base_labels is None or new_labels is None:
         return f"{remedy}; `judge calibrate --save` of both on the same labels shows how the judges differ"
-    said = [{each.row_fingerprint: each.verdict for each in one.labels} for one in kept if one is not None]
-    both = Agreement.of((said[0][row], said[1][row]) for row in said[0] if row in said[1])
-    if not both.total:
+    base_verdicts = {each.row_fingerprint: each.verdict for each in base_labels.labels}
+    new_verdicts = {each.row_fingerprint: each.verdict for each in new_labels.labels}
+    agreement = Agreement.of((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
+    if not agreement.total:
         return f"{remedy}; they have been calibrated on different labels"
-    kappa = both.kappa()
+    kappa = agreement.kappa()
     interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
     value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"
-    share = f"{both.agreed / both.total:.1%}"
-    return f"the judges agree on {share} of {plural(both.total, 'labelled row')} (kappa {value}); {remedy}"
+    share = f"{agreement.agreed / agreement.total:.1%}"
+    return f"the judges agree on {share} of {plural(agreement.total, 'labelled row')} (kappa {value}); {remedy}"

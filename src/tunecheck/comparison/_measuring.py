@@ -1,7 +1,7 @@
 """One metric of two runs: its paired numbers, their statistics, and the verdict.
 
 `_pairs` calls `sides_of` and `measure` for each metric of two runs; `_compare` corrects the p-values of all metrics
-together and calls `judge`, which adds the verdict.
+together and calls `add_verdict`, which adds the verdict.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class MetricRef:
     """A metric to compare: its name, the key of its column, its evaluator, and whether it is tested."""
 
     name: str
@@ -97,13 +97,13 @@ class PairedValues:
         mask: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return mask
 
-    def labels_of(self, both: Mask) -> Codes | None:
-        """Return the cluster numbers of the pairs in a mask."""
-        return None if self.labels is None else self.labels[both]
+    def labels_of(self, mask: Mask) -> Codes | None:
+        """Return the cluster numbers of the pairs in a mask; None if all pairs are independent."""
+        return None if self.labels is None else self.labels[mask]
 
 
 def item_values(table: RunTable, name: str) -> Floats:
-    """Return a column's number of each item: the mean over several trials, or NaN without a number."""
+    """Return a column's number of each item: the mean over its trials that have a number, NaN if none has."""
     column = table.columns.get(name)
     if column is None:
         return numpy.full(len(table.items.ids), numpy.nan)
@@ -120,36 +120,36 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
-    """Return a metric's numbers by pair, with its kind and range, which must hold for both runs."""
+    """Return a metric's numbers by pair, with its kind and range from a run that declares it, else from the new run."""
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
-    metric = next((column for column in columns if _is_declared(column, base, new)), columns[0])
+    metric = next((column for column in columns if _has_declared_metrics(column, base, new)), columns[0])
     kind, bounds = metric.kind, metric.bounds
-    # Passes and fails in one run only: both runs are compared by score.
+    # If only one run has verdicts, both runs are compared by score.
     if kind == "binary" and any(column.kind != "binary" for column in columns):
         kind = "score"
-    before, after = item_values(base, key)[pairing.base], item_values(new, key)[pairing.new]
+    base_values, new_values = item_values(base, key)[pairing.base], item_values(new, key)[pairing.new]
     averaged = False
     if kind == "binary":
         bounds = (0.0, 1.0)
-        averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (before, after))
-    return PairedValues(before, after, labels, kind, metric.higher_is_better, bounds, metric, averaged)
+        averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (base_values, new_values))
+    return PairedValues(base_values, new_values, labels, kind, metric.higher_is_better, bounds, metric, averaged)
 
 
-def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
-    """Return whether the column is that of a run whose evaluator declares its metrics."""
+def _has_declared_metrics(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
+    """Return True if the column comes from a run in which its evaluator declares its metrics."""
     tables = [table for table in (base, new) if table.columns.get(column.name) is column]
     return any(column.evaluator in table.evaluators and table.evaluators[column.evaluator].declared for table in tables)
 
 
 def measure(
-    chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
+    chosen: MetricRef, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
-    """Compute a metric's figures and its test; `judge` adds the verdict when all metrics are tested."""
+    """Return a metric's figures and its test, without a verdict, which needs the tests of all metrics."""
     both = sides.both
     paired = compare_pairs(sides, both, settings, tested=chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
     if decided is not None:
-        paired = _as_decided(paired, decided)
+        paired = _with_early_decision(paired, decided)
     binary = paired if isinstance(paired, PairedBinary) else None
     result = MetricComparison(
         name=chosen.name,
@@ -174,7 +174,7 @@ def measure(
     if settings.margin is not None:
         within_margin = non_inferiority(paired.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
-            # The early decision predicts the complete run, which has a narrower interval.
+            # The early decision predicts the complete run, whose interval is narrower than this one.
             within_margin = replace(within_margin, shown=decided.outcome == "not_worse")
     return replace(
         result,
@@ -187,19 +187,19 @@ def measure(
     )
 
 
-def _count_alone(side: Floats, both: Mask) -> int:
-    """Return how many pairs have a number on this side only."""
-    return int(numpy.count_nonzero(~numpy.isnan(side) & ~both))
+def _count_alone(values: Floats, both: Mask) -> int:
+    """Return how many pairs have a number in this run only; `both` masks the pairs with a number in both runs."""
+    return int(numpy.count_nonzero(~numpy.isnan(values) & ~both))
 
 
 def compare_pairs(
-    sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
+    sides: PairedValues, mask: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
-    """Return the statistics of the pairs in a mask.
+    """Return the statistics of the pairs in a mask, which all have a number in both runs.
 
     Metrics that are not `tested` get fewer draws; `most_draws` sets the numbers of bootstrap samples and sign flips.
     """
-    before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
+    before, after, labels = sides.base[mask], sides.new[mask], sides.labels_of(mask)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
     resamples, flips = (RESAMPLES, FLIPS) if tested else (_FEW_RESAMPLES, 1)
@@ -223,8 +223,8 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
     return next((metric for metric in stopped.metrics if metric.key == key), None)
 
 
-def _as_decided(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
-    """Replace the interval, the p-value and the test by those of an early stop, valid at any stopping time."""
+def _with_early_decision(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
+    """Return the statistics with the interval, p-value and test of an early decision, valid at any stopping time."""
     difference = replace(
         paired.difference, value=decided.difference, low=decided.low, high=decided.high, method=ANY_STOPPING
     )
@@ -235,7 +235,7 @@ def _as_decided(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     """Return how many rows would show whether a difference of this size is within the margin; None if no number would.
 
-    A judge's counts of changed rows are not used if its figures are corrected for its errors.
+    Counts of changed rows are not used if the figures are corrected for a judge's errors.
     """
     discordant = None
     if metric.b is not None and metric.c is not None and metric.raw is None:
@@ -255,8 +255,8 @@ def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | Non
     return math.ceil(max(1, difference.n) * factor)
 
 
-def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:
-    """Return the metric with Holm's p-value and the verdict, unless it already has a verdict."""
+def add_verdict(metric: MetricComparison, p_adjusted: float | None, sides: PairedValues) -> MetricComparison:
+    """Return the metric with Holm's p-value and the verdict; unchanged if it already has a verdict."""
     if metric.verdict is not None:
         return metric
     verdict, why = decide(
@@ -265,14 +265,17 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
         p_adjusted,
         metric.smallest_difference,
         verdicts=metric.b is not None,
-        bounds=bounds,
+        bounds=sides.bounds,
         higher_is_better=metric.higher_is_better,
     )
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
 def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
-    """Return one run's figure over these rows."""
+    """Return one run's figure over these rows: a pass rate if rows pass or fail, else a mean.
+
+    `labels` has each row's cluster.
+    """
     if sides.verdicts:
         return estimate_proportion(values, labels, confidence=settings.confidence)
     return estimate_mean(values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_FEW_RESAMPLES)
@@ -311,7 +314,7 @@ For a metric without a range the limit is 0.8 standard deviations of its differe
 AT_THE_EDGE = "the interval excludes 0, but the test does not reach significance"
 """The remark if the interval of a difference excludes 0 but the test is not significant."""
 
-_LARGE = 0.8
+_LARGE_EFFECT = 0.8
 
 
 def decide(
@@ -341,8 +344,8 @@ def decide(
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
     if _units(difference) < FEWEST:
         return "too little data", units
-    if _too_coarse(verdicts, difference, smallest, bounds):
-        too_few = f"with {units}, {_detectable(smallest, verdicts=verdicts)}"
+    if _detects_only_large(verdicts, difference, smallest, bounds):
+        too_few = f"with {units}, {_detectable_text(smallest, verdicts=verdicts)}"
         return "too little data", f"{too_few}; {edge}" if edge else too_few
     return "no difference shown", edge
 
@@ -353,11 +356,12 @@ def _units(difference: Estimate) -> int:
 
 
 def _alpha(difference: Estimate) -> float:
+    """Return the level of significance, such as 0.05, without the rounding error of 1 - 0.95."""
     return round(1 - difference.confidence, 12)
 
 
 def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_better: bool) -> Verdict | None:
-    """Return better or worse if the corrected p-value and the interval show it, else None."""
+    """Return `better` or `worse` if the corrected p-value and the interval show a difference, else None."""
     if difference.value is None or p_adjusted is None or p_adjusted >= _alpha(difference):
         return None
     # Without an interval (all differences are equal, so there is no spread), the test alone decides.
@@ -366,8 +370,8 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
     return "better" if (difference.value > 0) == higher_is_better else "worse"
 
 
-def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
-    """Say which differences these rows can show: in points for `verdicts` (pass or fail), else in the metric's unit."""
+def _detectable_text(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
+    """Return in words which differences these rows can show: in points for `verdicts`, else in the metric's unit."""
     detectable = None if smallest is None else smallest.value
     if detectable is None:
         return "not even a change of all rows is detectable"
@@ -375,10 +379,10 @@ def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
     return f"only differences above {size} are detectable"
 
 
-def _too_coarse(
+def _detects_only_large(
     verdicts: bool, difference: Estimate, smallest: SmallestDifference | None, bounds: tuple[float, float] | None
 ) -> bool:
-    """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations.
+    """Return True if these rows can show only differences above 20% of the range, or 0.8 standard deviations.
 
     `verdicts`: rows pass or fail. `bounds` is the range of a score, None if no range is known.
     """
@@ -386,9 +390,9 @@ def _too_coarse(
     if verdicts:
         return detectable is None or detectable > COARSE
     if detectable is None:
-        return False  # all differences are equal: there is no spread that could hide one
+        return False  # all differences are equal, so there is no spread that could hide a difference
     if bounds is not None:
         return detectable > COARSE * (bounds[1] - bounds[0])
     # The standard error times the root of the number of units is the standard deviation of the differences.
-    large: float = _LARGE * (difference.standard_error or 0.0) * _units(difference) ** 0.5
+    large: float = _LARGE_EFFECT * (difference.standard_error or 0.0) * _units(difference) ** 0.5
     return detectable > large

@@ -23,8 +23,8 @@ from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effe
 from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._measuring import (
     FEWEST,
-    Chosen,
     Mask,
+    MetricRef,
     PairedValues,
     compare_pairs,
     correct_by_holm,
@@ -55,7 +55,7 @@ EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")
 _IRRELEVANT = 0.02
 """Differences within this share of the metric's range (2 points of a pass rate) are irrelevant."""
 
-_MORE = 1.1
+_GROWTH = 1.1
 """Cost and latency are objections if they grew by more than a tenth."""
 
 _DRAWS = 2_000
@@ -79,7 +79,7 @@ def decide_pair(
     objections = sorted(evidence.objections(), key=lambda objection: EFFECTS.index(objection.effect))
     strongest = objections[0].effect if objections else "none"
     choice: Choice = evidence.choice if strongest == "none" else strongest
-    if choice == "invalid":  # runs that do not measure the same thing cannot be called better or worse
+    if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
         because = [f"{clean(metric.name, 60)}: {change_text(metric)}"]
     else:
         because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
@@ -102,7 +102,10 @@ def decide_pair(
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A pair of runs with the data for and against the new run."""
+    """A pair of runs, with the choice by the primary `metric` and the objections to the new run.
+
+    Masks are over the pairs of rows.
+    """
 
     pair: RunPair
     metric: MetricComparison
@@ -111,15 +114,18 @@ class _Evidence:
     names: Mapping[str, str]
 
     @property
-    def _base(self) -> str:
+    def _base_name(self) -> str:
+        """The base's name in sentences."""
         return self.names[self.pair.base.info.id]
 
     @property
-    def _new(self) -> str:
+    def _new_name(self) -> str:
+        """The new run's name in sentences."""
         return self.names[self.pair.new.info.id]
 
     @cached_property
     def _sides(self) -> PairedValues:
+        """The primary metric's numbers by pair."""
         return self.pair.sides(self.metric.key)
 
     @cached_property
@@ -128,11 +134,14 @@ class _Evidence:
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
-        """Return the choice for a difference: by the margin if there is one, else by verdict and relevance."""
-        margin, up = self.pair.settings.margin, self.metric.higher_is_better
+        """Return the choice for a difference: by the margin if there is one, else by the verdict.
+
+        Without either, keep the base if the interval shows that the difference is irrelevant.
+        """
+        margin, higher_is_better = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
-            return _BY_MARGIN[margin_result(difference, margin, higher_is_better=up)]
-        verdict = shown_verdict(difference, p_adjusted, higher_is_better=up)
+            return _BY_MARGIN[margin_result(difference, margin, higher_is_better=higher_is_better)]
+        verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
         if verdict is not None:
             return "ship" if verdict == "better" else "keep"
         relevant = self.relevant
@@ -141,7 +150,7 @@ class _Evidence:
         return "keep" if -relevant < difference.low and difference.high < relevant else "undecided"
 
     @property
-    def _correction(self) -> float:
+    def _correction_factor(self) -> float:
         """The factor by which the correction for several runs multiplied the p-value."""
         metric = self.metric
         return metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
@@ -156,57 +165,57 @@ class _Evidence:
         """Yield all objections to the new run."""
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
-        yield from self._changed_evaluators()
-        yield from self._judges()
-        yield from self._call_reading()
-        yield from self._losses()
-        yield from self._guards()
-        yield from self._unknown_verdicts()
-        yield from self._serving_problems()
-        yield from self._data()
-        yield from self._cost_and_latency()
+        yield from self._evaluator_objections()
+        yield from self._judge_objections()
+        yield from self._call_objections()
+        yield from self._loss_objections()
+        yield from self._guard_objections()
+        yield from self._missing_verdict_objections()
+        yield from self._serving_objections()
+        yield from self._row_objections()
+        yield from self._cost_objections()
 
     # -- evaluators and judges
 
-    def _changed_evaluators(self) -> Iterator[Objection]:
+    def _evaluator_objections(self) -> Iterator[Objection]:
         """Yield objections to evaluators and judges that differ between the runs."""
-        base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
+        base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
-        own_change = changes.pop(own)
-        if own_change is not None:
-            yield self._change_objection(own_change)
-        elif None in (base[own].fingerprint, new[own].fingerprint):
-            yield Objection("evaluator_unknown", f"{clean(own, 60)}: a run does not record its evaluator")
+        primary_change = changes.pop(primary)
+        if primary_change is not None:
+            yield self._change_objection(primary_change)
+        elif None in (base[primary].fingerprint, new[primary].fingerprint):
+            yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run does not record its evaluator")
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
         if others:
             text = f"other evaluators are not the same in both runs: {', '.join(others)}"
             yield Objection("evaluator_changed", text)
 
-    def _judges(self) -> Iterator[Objection]:
+    def _judge_objections(self) -> Iterator[Objection]:
         """Yield objections to an uncalibrated judge, and to a judge that errs more often on one of the runs."""
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
-        text, is_refuted = self._assumption
+        text, is_refuted = self._judge_assumption
         if is_refuted:
             yield Objection("judge_errors_differ", text)
 
     @property
     def assumed(self) -> str:
-        """The assumption of a corrected figure about its judge; empty if labels refute it, which is an objection."""
-        text, is_refuted = self._assumption
+        """A sentence on the assumption of a corrected figure about its judge; empty if labels refute the assumption."""
+        text, is_refuted = self._judge_assumption
         return "" if is_refuted else text
 
     @cached_property
-    def _assumption(self) -> tuple[str, bool]:
-        """What a corrected figure assumes about its judge ("" if not corrected), and whether labels refute it."""
+    def _judge_assumption(self) -> tuple[str, bool]:
+        """A sentence on a corrected figure's assumption about its judge ("" without), and whether labels refute it."""
         if self.metric.judge != "corrected":
             return "", False
         return assumption_of(self.metric, self.pair.base, self.pair.new)
 
-    def _call_reading(self) -> Iterator[Objection]:
-        """Yield objections to answers with calls that the server did not parse, or that only one run counts."""
+    def _call_objections(self) -> Iterator[Objection]:
+        """Yield objections to calls that a server left in the text, and to runs of which only one counts such calls."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
-        for name, calls in ((self._base, base), (self._new, new)):
+        for name, calls in ((self._base_name, base), (self._new_name, new)):
             if calls is not None:
                 yield Objection("calls_unparsed", f"{name}: {next(calls.sentences())}")
         if base is not None and new is not None and base.reading != new.reading:
@@ -218,16 +227,19 @@ class _Evidence:
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
             effect = "none"
-        own = clean(self.metric.evaluator, 60)
-        text = f"{own} is not the same in both runs ({clean(change.text, 300)}): its verdicts are not comparable"
+        name = clean(self.metric.evaluator, 60)
+        text = f"{name} is not the same in both runs ({clean(change.text, 300)}): its verdicts are not comparable"
         return Objection(change.code, text, effect)
 
     # -- metrics, slices and causes that got worse
 
-    def _losses(self) -> Iterator[Objection]:
-        """Yield objections to other metrics and slices that got worse (corrected together), and to causes that grew."""
+    def _loss_objections(self) -> Iterator[Objection]:
+        """Yield objections to other metrics and slices that got worse, and to causes that grew.
+
+        Holm's correction is over these metrics and slices together.
+        """
         pair, metric = self.pair, self.metric
-        others = [pair.measured(chosen) for chosen in self._secondary()]
+        others = [pair.measured(secondary) for secondary in self._secondary_metrics()]
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
         tested: list[MetricComparison | Part] = [*others, *slices]
         adjusted = iter(correct_by_holm([(test.p_value, test.moved) for test in tested]))
@@ -246,10 +258,10 @@ class _Evidence:
             if cause.new > cause.base and cause.p_adjusted < alpha:
                 yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
-    def _secondary(self) -> list[Chosen]:
+    def _secondary_metrics(self) -> list[MetricRef]:
         """Return all other tested metrics: each evaluator's main metric, and those that are named."""
         pair = self.pair
-        by_key: dict[str, Chosen] = {}
+        by_key: dict[str, MetricRef] = {}
         for names in (None, pair.settings.named):
             metrics, _ = choose_metrics(pair.base, pair.new, names)
             by_key |= {metric.key: metric for metric in metrics if metric.tested}
@@ -257,14 +269,14 @@ class _Evidence:
         return [*by_key.values()]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
-        """Return whether a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
+        """Return True if a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
         margin = self.pair.settings.margin or 0.0
         is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
         return is_shown and refutes(difference, margin, higher_is_better=up)
 
-    def _guards(self) -> Iterator[Objection]:
+    def _guard_objections(self) -> Iterator[Objection]:
         """Yield objections to guards that are violated, or that these rows do not decide."""
-        for name, (metric, result) in self._guarded.items():
+        for name, (metric, result) in self._guards.items():
             size = size_text(metric.kind, self.pair.settings.guards[name])
             if result == "refuted":
                 yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
@@ -274,69 +286,69 @@ class _Evidence:
                 yield Objection("guard_open", text, "undecided")
 
     @cached_property
-    def _guarded(self) -> Mapping[str, tuple[MetricComparison, str]]:
-        """Each guard's metric, and whether the guard is shown to hold, refuted or open."""
+    def _guards(self) -> Mapping[str, tuple[MetricComparison, str]]:
+        """Each guard's metric and result by name: `shown` to hold, `refuted` or `open`."""
         results = {}
         for name, margin in self.pair.settings.guards.items():
             metric = self.pair.measured(choose_metrics(self.pair.base, self.pair.new, [name])[0][0])
-            up = metric.higher_is_better
-            results[name] = metric, margin_result(metric.difference, margin, higher_is_better=up)
+            result = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
+            results[name] = metric, result
         return results
 
     # -- rows with an unknown verdict
 
-    def _unknown_verdicts(self) -> Iterator[Objection]:
+    def _missing_verdict_objections(self) -> Iterator[Objection]:
         """Yield objections to rows without a verdict in one run, and to rows that failed in both."""
-        no_base, no_new = self._without_number
-        lost, gained = int((no_new & ~no_base).sum()), int((no_base & ~no_new).sum())
-        base, new = self._unknown
+        missing_in_base, missing_in_new = self._missing_masks
+        only_new, only_base = (missing_in_base & ~missing_in_new).sum(), (missing_in_new & ~missing_in_base).sum()
+        base, new = self._unknown_masks
         failed_in_both = int((base & new).sum())
-        effect = self._effect_of(base, new)
-        if lost or gained:
-            where = f"in one run only: {gained:,} in {self._new}, {lost:,} in {self._base}"
-            text = f"rows with a verdict on {clean(self.metric.name, 60)} {where}; {self._range_text(base, new)}"
+        effect = self._effect_of_unknown(base, new)
+        if only_new or only_base:
+            counts = f"in one run only: {only_new:,} in {self._new_name}, {only_base:,} in {self._base_name}"
+            text = f"rows with a verdict on {clean(self.metric.name, 60)} {counts}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
         if failed_in_both:
             yield Objection("errors", f"{plural(failed_in_both, 'row')} failed in both runs", effect)
 
-    def _serving_problems(self) -> Iterator[Objection]:
-        """Yield an objection if rows failed because of serving in one run only: their verdicts count as unknown."""
-        faults = self._serving_faults()
-        if faults is None:
+    def _serving_objections(self) -> Iterator[Objection]:
+        """Yield an objection if rows failed because of serving in one run only; their verdicts count as unknown."""
+        masks = self._serving_masks()
+        if masks is None:
             return
         _, best = self._worst_and_best
-        # A row that got the best score all the same did not fail.
-        base, new = faults[0] & (self._sides.base != best), faults[1] & (self._sides.new != best)
+        # A row with the best score did not fail, whatever causes it has.
+        base, new = masks[0] & (self._sides.base != best), masks[1] & (self._sides.new != best)
         if ((base ^ new) & self._sides.both).any():
-            unknown_base, unknown_new = self._unknown
-            effect = self._effect_of(unknown_base | base & ~new, unknown_new | new & ~base)
-            counts = f"{new.sum():,} in {self._new}, {base.sum():,} in {self._base}"
+            unknown_base, unknown_new = self._unknown_masks
+            effect = self._effect_of_unknown(unknown_base | base & ~new, unknown_new | new & ~base)
+            counts = f"{new.sum():,} in {self._new_name}, {base.sum():,} in {self._base_name}"
             yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
     @cached_property
-    def _without_number(self) -> tuple[Mask, Mask]:
-        """For the base and for the new run, a mask of the pairs in which the run has no number."""
+    def _missing_masks(self) -> tuple[Mask, Mask]:
+        """For the base and for the new run, a mask of the pairs in which that run has no number."""
         inside = self.pair.inside(self.metric.key)
         return numpy.isnan(self._sides.base) & inside, numpy.isnan(self._sides.new) & inside
 
     @cached_property
-    def _unknown(self) -> tuple[Mask, Mask]:
-        """A mask of the pairs with an unknown verdict, for each run.
+    def _unknown_masks(self) -> tuple[Mask, Mask]:
+        """For the base and for the new run, a mask of the pairs in which that run's verdict is unknown.
 
-        Without a number in either run, a row counts only if its evaluator failed; otherwise it does not apply.
+        If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
         """
-        base, new = self._without_number
-        base_failed, new_failed = (self._errors(table, items) for table, items in self._items)
+        base, new = self._missing_masks
+        base_failed, new_failed = (self._failed_items(table, items) for table, items in self._paired_items)
         return base & (~new | base_failed), new & (~base | new_failed)
 
     @property
-    def _items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
+    def _paired_items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
         """Each run with its items in the order of the pairs."""
         pairing = self.pair.pairing
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
-    def _errors(self, table: RunTable, items: array[int]) -> Mask:
-        """Return a mask of these items: True where the primary metric's evaluator failed on a trial."""
+    def _failed_items(self, table: RunTable, items: array[int]) -> Mask:
+        """Return a mask over these items: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         failed: Mask = states == State.ERROR
         if table.items.of_row is not None:
@@ -344,17 +356,17 @@ class _Evidence:
             failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
         return failed[items]
 
-    def _serving_faults(self) -> tuple[Mask, Mask] | None:
-        """Return a mask of the pairs that failed because of serving, for each run; None if a run has no causes."""
+    def _serving_masks(self) -> tuple[Mask, Mask] | None:
+        """Return a mask of the pairs with a cause of serving for each run; None if a run records no causes."""
         masks = []
-        for table, items in self._items:
+        for table, items in self._paired_items:
             causes = table.causes
             if causes is None:
                 return None
-            codes = {code for own in {*causes.values()} for code in own if cause_named(code).side == "serving"}
-            serving = numpy.zeros(len(table.items.ids), dtype=bool)
-            serving[[item for item, own in causes.items() if not codes.isdisjoint(own)]] = True
-            masks.append(serving[items])
+            serving = {code for codes in {*causes.values()} for code in codes if cause_named(code).side == "serving"}
+            mask = numpy.zeros(len(table.items.ids), dtype=bool)
+            mask[[item for item, codes in causes.items() if not serving.isdisjoint(codes)]] = True
+            masks.append(mask[items])
         return masks[0], masks[1]
 
     @cached_property
@@ -364,8 +376,11 @@ class _Evidence:
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
 
-    def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
-        """Return the metric with the best or worst value on the masked pairs, in the new run's favour or against it."""
+    def _filled(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
+        """Return the metric's numbers with extreme values on each run's masked pairs.
+
+        With `favours_new`, the base gets the worst value and the new run the best; otherwise the other way round.
+        """
         worst, best = self._worst_and_best
         base_value, new_value = (worst, best) if favours_new else (best, worst)
         sides = self._sides
@@ -373,41 +388,41 @@ class _Evidence:
             sides, base=numpy.where(base, base_value, sides.base), new=numpy.where(new, new_value, sides.new)
         )
 
-    def _effect_of(self, base: Mask, new: Mask) -> Effect:
-        """Return `undecided` if the best or worst possible verdicts on the masked rows change the choice, else `none`.
+    def _effect_of_unknown(self, base: Mask, new: Mask) -> Effect:
+        """Return `undecided` if extreme values on the masked pairs would change the choice, else `none`.
 
-        `base` and `new` mask the rows with an unknown verdict in each run.
+        `base` and `new` mask the pairs with an unknown verdict in that run.
         """
         if not (base | new).any():
             return "none"
         metric = self.metric
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
-            sides = self._fill(base, new, favours_new=favours_new)
+            sides = self._filled(base, new, favours_new=favours_new)
             filled = compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
-            p_adjusted = None if filled.p_value is None else min(1.0, self._correction * filled.p_value)
+            p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
                 return "undecided"
         return "none"
 
     def _range_text(self, base: Mask, new: Mask) -> str:
-        """Say between which values the new run's figure lies, whatever the verdicts of the rows in the masks."""
-        filled = [self._fill(base, new, favours_new=favours_new) for favours_new in (False, True)]
-        ends = sorted(float(sides.new[sides.both].mean()) for sides in filled)
+        """Return in words the lowest and the highest possible figure of the new run, given verdicts on masked pairs."""
+        extremes = [self._filled(base, new, favours_new=favours_new) for favours_new in (False, True)]
+        ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
         low, high = (value_text(self.metric.kind, end) for end in ends)
-        return f"with all verdicts, {self._new} would be between {low} and {high}"
+        return f"with all verdicts, {self._new_name} would be between {low} and {high}"
 
     # -- data, cost and latency
 
-    def _data(self) -> Iterator[Objection]:
+    def _row_objections(self) -> Iterator[Objection]:
         """Yield objections to too few rows, repeated rows and simulated answers."""
         pair, difference = self.pair, self.metric.difference
-        units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
+        units, unit = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == "too little data":
             needed = rows_for_verdict(self.metric, self._sides.bounds)
             enough = f", which needs at least about {needed:,} rows" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
-            yield Objection("few_rows", f"{plural(units, what)} {verb} too few for a verdict{enough}", "undecided")
+            yield Objection("few_rows", f"{plural(units, unit)} {verb} too few for a verdict{enough}", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
@@ -415,15 +430,15 @@ class _Evidence:
         if pair.base.info.simulated or pair.new.info.simulated:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 
-    def _cost_and_latency(self) -> Iterator[Objection]:
+    def _cost_objections(self) -> Iterator[Objection]:
         """Yield objections to a cost per row or a median latency that grew by more than a tenth."""
         base, new = self.pair.base, self.pair.new
-        (before, unit), (after, other) = _cost(base), _cost(new)
-        if before and after and unit == other and after > _MORE * before:
-            yield Objection("cost", f"a row costs {after:.3g} {unit}, {before:.3g} in {self._base}")
-        slow, slower = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
-        if slow and slower > _MORE * slow:
-            yield Objection("latency", f"the median answer takes {slower:.3g} s, {slow:.3g} s in {self._base}")
+        (base_cost, currency), (new_cost, new_currency) = _cost(base), _cost(new)
+        if base_cost and new_cost and currency == new_currency and new_cost > _GROWTH * base_cost:
+            yield Objection("cost", f"a row costs {new_cost:.3g} {currency}, {base_cost:.3g} in {self._base_name}")
+        base_s, new_s = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
+        if base_s and new_s > _GROWTH * base_s:
+            yield Objection("latency", f"the median answer takes {new_s:.3g} s, {base_s:.3g} s in {self._base_name}")
 
     # -- the next step
 
@@ -431,7 +446,7 @@ class _Evidence:
         """Return the step that would settle an open decision; None if it is settled."""
         if choice not in ("undecided", "invalid"):
             return None
-        codes = {each.code for each in objections if each.effect == choice}
+        codes = {objection.code for objection in objections if objection.effect == choice}
         base, new = self.pair.base.info.id, self.pair.new.info.id
         if codes & _NOT_COMPARABLE:
             score = f"tunecheck score {base} --evaluators {self.metric.evaluator}"
@@ -441,11 +456,11 @@ class _Evidence:
                 runs = [table.opened.run for table in (self.pair.base, self.pair.new)]
                 names = [None if run is None else endpoint_of(run.manifest()) for run in runs]
                 checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
-                by = f" ({', '.join(checks)})" if checks else ""
-                return f"mend how the endpoints are served{by}, then evaluate again"
+                commands = f" ({', '.join(checks)})" if checks else ""
+                return f"mend how the endpoints are served{commands}, then evaluate again"
             return f"get a verdict for every row of {new}, then compare again"
         if codes == {"guard_open"}:
-            name, metric = next((name, metric) for name, (metric, result) in self._guarded.items() if result == "open")
+            name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
             rows = rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
@@ -468,7 +483,7 @@ class _Evidence:
         if rows is None or margin is not None:
             return rows
         # The correction for several runs makes the test stricter, so it needs more rows.
-        stricter = 1 - (1 - confidence) / self._correction
+        stricter = 1 - (1 - confidence) / self._correction_factor
         return math.ceil(rows * (normal_quantile(stricter) / normal_quantile(confidence)) ** 2)
 
     def _rows_to_show_irrelevance(self) -> int | None:
@@ -499,12 +514,12 @@ class _EvaluatorChange(NamedTuple):
 
 
 def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> _EvaluatorChange | None:
-    """Return how an evaluator differs between two runs: judge, settings or code.
+    """Return how an evaluator differs between two runs: its judge, its settings or its code.
 
-    Return None if the evaluators are equal, or a run does not record its evaluator.
+    Return None if the evaluators are equal, or if a run records no fingerprint of its evaluator.
     """
     settings = [*changed_settings(before.arguments, after.arguments)]
-    text = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
+    text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:
         return _EvaluatorChange("judge_changed", f"each run has a judge of its own; {text}" if text else "its judge")
     if None in (before.fingerprint, after.fingerprint):

@@ -48,96 +48,93 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     Raises:
         NothingPairsError: no item of one run is in the other.
     """
-    contents = _contents_known(base) and _contents_known(new) and pair_by == "content"
-    alone = pair_by == "content" and not contents
+    contents = _has_contents(base) and _has_contents(new) and pair_by == "content"
+    by_id_alone = pair_by == "content" and not contents
     ids = base.items.ids
     if ids and ids == new.items.ids and (not contents or base.items.contents == new.items.contents):
-        same = array("q", range(len(ids)))
-        return Pairing(same, same, [], [], [], by_id_alone=alone)
-    partners = dict(_matches(_keys(base, contents), _keys(new, contents)))
+        all_items = array("q", range(len(ids)))
+        return Pairing(all_items, all_items, [], [], [], by_id_alone=by_id_alone)
+    partners = dict(_matches(_items_with_keys(base, contents), _items_with_keys(new, contents)))
     if contents and not partners and base.info.source != new.info.source and base.named and new.named:
         # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells): contents cannot be compared.
-        partners = dict(_matches(_keys(base, contents=False), _keys(new, contents=False)))
-        alone = bool(partners)
+        partners = dict(_matches(_items_with_keys(base, contents=False), _items_with_keys(new, contents=False)))
+        by_id_alone = bool(partners)
     by_content = 0
     if contents:
-        rest = list(_matches(_rest(base.items.contents, partners), _rest(new.items.contents, partners.values())))
-        partners.update(rest)
-        by_content = len(rest)
+        unpaired = _unpaired(base.items.contents, partners), _unpaired(new.items.contents, partners.values())
+        matches = list(_matches(*unpaired))
+        partners.update(matches)
+        by_content = len(matches)
     if not partners:
-        raise _nothing(base, new, contents)
-    taken = set(partners.values())
-    only_base = [item for item in range(len(base.items.ids)) if item not in partners]
-    only_new = [item for item in range(len(new.items.ids)) if item not in taken]
-    elsewhere = {new.items.ids[item] for item in only_new}
-    changed = [base.items.ids[item] for item in only_base if base.items.ids[item] in elsewhere]
-    order = array("q", sorted(partners))
-    return Pairing(order, array("q", map(partners.__getitem__, order)), only_base, only_new, changed, by_content, alone)
+        raise _nothing_pairs(base, new, contents)
+    only_base = [item for item, _ in _unpaired(base.items.ids, partners)]
+    only_new = [item for item, _ in _unpaired(new.items.ids, partners.values())]
+    only_new_ids = {new.items.ids[item] for item in only_new}
+    changed = [ids[item] for item in only_base if ids[item] in only_new_ids]
+    base_items = array("q", sorted(partners))
+    new_items = array("q", map(partners.__getitem__, base_items))
+    return Pairing(base_items, new_items, only_base, only_new, changed, by_content, by_id_alone)
 
 
-def _contents_known(table: RunTable) -> bool:
-    """Return whether every item has a hash of its content."""
+def _has_contents(table: RunTable) -> bool:
+    """Return True if every item has a fingerprint of its content."""
     return all(table.items.contents)
 
 
-Keyed = Iterable[tuple[int, object]]
+ItemsWithKeys = Iterable[tuple[int, object]]
+"""The numbers of items, each with the key by which it is paired."""
 
 
-def _keys(table: RunTable, contents: bool) -> Keyed:
+def _items_with_keys(table: RunTable, contents: bool) -> ItemsWithKeys:
     """Return each item's number with its key: its id, or its id and content."""
     ids = table.items.ids
     return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
 
 
-def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
-    """Return the items that have no partner yet, with their contents as keys."""
-    taken = set(partners)
-    return [(item, content) for item, content in enumerate(contents) if item not in taken]
+def _unpaired(keys: Sequence[str], paired: Iterable[int]) -> ItemsWithKeys:
+    """Return the items that are not among the `paired` ones; `keys` has the key of each item."""
+    numbers = set(paired)
+    return [(item, key) for item, key in enumerate(keys) if item not in numbers]
 
 
-def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
-    """Yield the items of base and new with equal keys; items that share a key are paired in order."""
-    places: dict[tuple[object, int], int] = {}
-    seen: defaultdict[object, int] = defaultdict(int)
-    for item, key in new:
-        places[key, seen[key]] = item
-        seen[key] += 1
-    seen = defaultdict(int)
+def _matches(base: ItemsWithKeys, new: ItemsWithKeys) -> Iterator[tuple[int, int]]:
+    """Yield pairs of a base item and a new item with equal keys: the first of both, the second of both, and so on."""
+    waiting: defaultdict[object, list[int]] = defaultdict(list)
+    for item, key in reversed([*new]):
+        waiting[key].append(item)
     for item, key in base:
-        place = places.get((key, seen[key]))
-        seen[key] += 1
-        if place is not None:
-            yield item, place
+        if waiting.get(key):
+            yield item, waiting[key].pop()
 
 
-def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
-    """Return the error that explains why no rows pair; `contents` tells whether contents were compared."""
+def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
+    """Return the error that explains why no rows pair; `contents` is True if contents were compared."""
     for table in (base, new):
         if not table.items.ids:
             return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
     shared = set(base.items.ids) & set(new.items.ids)
     start = f"no row of {base.info.id} is in {new.info.id}"
     if shared and contents:
-        example = next(name for name in base.items.ids if name in shared)
-        differing = _differing(base, new, example)
-        differs = f"{', '.join(map(repr, differing[:3]))} {'differ' if len(differing) > 1 else 'differs'}"
-        what = f"in {example!r} {differs}" if differing else f"such as {example!r}"
+        row_id = next(name for name in base.items.ids if name in shared)
+        columns = _different_columns(base, new, row_id)
+        differ = f"{', '.join(map(repr, columns[:3]))} {'differ' if len(columns) > 1 else 'differs'}"
+        example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
         remedy = "--pair-by id compares them all the same" if base.named and new.named else ""
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
-        return NothingPairsError(f"{start}: {ids} in both, with other content ({what})", remedy)
-    first = base.items.ids[0][:100], new.items.ids[0][:100]
-    return NothingPairsError(f"{start}: their ids differ, such as {first[0]!r} and {first[1]!r}")
+        return NothingPairsError(f"{start}: {ids} in both, with other content ({example})", remedy)
+    base_id, new_id = base.items.ids[0][:100], new.items.ids[0][:100]
+    return NothingPairsError(f"{start}: their ids differ, such as {base_id!r} and {new_id!r}")
 
 
-def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
-    """Return the columns of the data in which a row differs between the runs."""
-    before, after = (_data(table, name) for table in (base, new))
-    asked = [column for column in {**before, **after} if column not in base.answers]
-    return [column for column in asked if before.get(column) != after.get(column)]
+def _different_columns(base: RunTable, new: RunTable, row_id: str) -> list[str]:
+    """Return the columns of the data, without answers, in which the row with this id differs between the runs."""
+    before, after = (_data_of_row(table, row_id) for table in (base, new))
+    content = [column for column in {**before, **after} if column not in base.answers]
+    return [column for column in content if before.get(column) != after.get(column)]
 
 
-def _data(table: RunTable, name: str) -> dict[str, JSON]:
-    """Return the data columns of the row with this id, by name."""
-    at = table.row_ids.index(name) if name in table.row_ids else 0
-    row = next(islice(table.opened.rows.records(), at, None), {})
+def _data_of_row(table: RunTable, row_id: str) -> dict[str, JSON]:
+    """Return the data columns of the row with this id, by name; of the first row if only an item has the id."""
+    number = table.row_ids.index(row_id) if row_id in table.row_ids else 0
+    row = next(islice(table.opened.rows.records(), number, None), {})
     return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}

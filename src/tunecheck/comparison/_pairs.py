@@ -14,7 +14,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import correct_judge_errors
-from tunecheck.comparison._measuring import Chosen, ComparisonSettings, Mask, PairedValues, measure, sides_of
+from tunecheck.comparison._measuring import ComparisonSettings, Mask, MetricRef, PairedValues, measure, sides_of
 from tunecheck.comparison._pairing import pair
 from tunecheck.results import NONE, Clusters, RunTable
 from tunecheck.statistics._samples import Codes, as_codes
@@ -36,7 +36,7 @@ class RunPair:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The clusters of dependent pairs, from the base's rows, else from the new run's; None if all are independent.
+        """The clusters of dependent pairs, by the base's rows, else by the new run's; None if all are independent.
 
         Raises:
             ConfigurationError: no run has the column named as the cluster.
@@ -54,11 +54,11 @@ class RunPair:
 
     @cached_property
     def codes(self) -> Codes | None:
-        """The number of each pair's cluster."""
+        """The number of each pair's cluster; None if all pairs are independent."""
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
-        """Return a metric's numbers by pair; a slice (`metric[column=value]`) has NaN for all other pairs. Cached."""
+        """Return a metric's numbers by pair, cached; for a slice (`metric[column=value]`), all other pairs have NaN."""
         if key not in self._sides:
             metric, _ = split_slice(key)
             sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
@@ -69,7 +69,7 @@ class RunPair:
         return self._sides[key]
 
     def inside(self, key: str) -> Mask:
-        """Return a mask of the pairs that belong to a metric's key: all pairs, or those of its slice.
+        """Return a mask of the pairs that a metric's key includes: all pairs, or those of its slice.
 
         Raises:
             ConfigurationError: no pair belongs to the slice.
@@ -78,13 +78,13 @@ class RunPair:
         if where is None:
             return numpy.ones(len(self.pairing.base), dtype=bool)
         column, _, value = where.partition("=")
-        found = self.rows_by_value(column).get(value)
-        if found is None:
+        mask = self.rows_by_value(column).get(value)
+        if mask is None:
             raise ConfigurationError(f"{key}: no row of {where} is in both runs")
-        return found
+        return mask
 
     def labels(self, column: str) -> Sequence[str | None]:
-        """Return each pair's value of a column, from the base, else from the new run; None if neither has it."""
+        """Return each pair's value of a column, from the base, else from the new run; all None if neither has it."""
         for table, items in ((self.base, self.pairing.base), (self.new, self.pairing.new)):
             labels = table.groups.get(column) or table.slices.get(column)
             if labels is not None:
@@ -92,23 +92,26 @@ class RunPair:
         return [None] * len(self.pairing.base)
 
     def rows_by_value(self, column: str) -> dict[str, Mask]:
-        """Return a mask of pairs for each value of a column, in the order in which the values appear."""
+        """Return a mask of the pairs with each value of a column, in the order of the values' first rows.
+
+        A pair whose value is a list of texts has each of the texts as a value.
+        """
         labels = self.labels(column)
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-        codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
-        labelled: dict[str, list[int]] = {}  # a row with a list of tags belongs to each of them
+        pair_numbers = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
+        numbers_by_value: dict[str, list[int]] = {}
         for label, number in numbers.items():
             for value in dict.fromkeys(_tags_of_label(label)):
-                labelled.setdefault(value, []).append(number)
-        return {value: numpy.isin(codes, own) for value, own in labelled.items()}
+                numbers_by_value.setdefault(value, []).append(number)
+        return {value: numpy.isin(pair_numbers, chosen) for value, chosen in numbers_by_value.items()}
 
-    def measured(self, chosen: Chosen) -> MetricComparison:
-        """Return a metric's figures and its test, corrected for its judge's errors, without a verdict. Cached."""
-        known = chosen.key, chosen.tested
-        if known not in self._measured:
-            figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
-            self._measured[known] = correct_judge_errors(figures, self.base, self.new)
-        return self._measured[known]
+    def measured(self, metric: MetricRef) -> MetricComparison:
+        """Return a metric's figures and test, cached: corrected for its judge's errors, without a verdict."""
+        cache_key = metric.key, metric.tested
+        if cache_key not in self._measured:
+            figures = measure(metric, self.sides(metric.key), self.base, self.new, self.settings)
+            self._measured[cache_key] = correct_judge_errors(figures, self.base, self.new)
+        return self._measured[cache_key]
 
 
 def tags_of(value: JSON) -> list[str]:
@@ -168,10 +171,10 @@ class Runs:
     @cached_property
     def clusters(self) -> Clusters | None:
         """The clusters of the base's items, from the first pair that has clusters; None if all rows are independent."""
-        for each in self.against_base.values():
-            if each.clusters is not None:
-                found = dict(zip(each.pairing.base, each.clusters.labels, strict=True))
-                own = None if self.base.clusters is None else self.base.clusters.labels
+        for other in self.against_base.values():
+            if other.clusters is not None:
+                paired_labels = dict(zip(other.pairing.base, other.clusters.labels, strict=True))
+                own_labels = None if self.base.clusters is None else self.base.clusters.labels
                 items = range(len(self.base.items.ids))
-                return replace(each.clusters, labels=own or [found.get(item) for item in items])
+                return replace(other.clusters, labels=own_labels or [paired_labels.get(item) for item in items])
         return None

@@ -24,10 +24,11 @@ _DRAWS = 2_000
 
 
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """Compare the metric on the rows of each value of each column, first of columns that the runs were grouped by.
+    """Compare the metric on the slices of the data: the rows of each value of each column.
 
-    If the metric is itself a slice, all other slices are compared, too. Columns that the runs were not grouped by give
-    slices only for values with enough rows.
+    Slices of columns that the runs were grouped by come first. Other columns give slices only for values with at least
+    20 rows, and not for the same rows as an earlier slice. If the metric is itself a slice, its whole metric is
+    compared.
     """
     if metric.judge == "different":
         return ()
@@ -38,18 +39,17 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     for column in dict.fromkeys([*named, *pair.base.slices, *pair.new.slices]):
         fewest, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
         masks = {value: mask & sides.both for value, mask in pair.rows_by_value(column).items()}
-        masks = {value: mask for value, mask in masks.items() if mask.any()}
-        if not 1 < len(masks) <= most:
+        if not 1 < sum(bool(mask.any()) for mask in masks.values()) <= most:
             continue
         masks = {value: mask for value, mask in masks.items() if mask.sum() >= fewest}
-        if column not in named:  # skip slices with the same rows as a slice of an earlier column
+        if column not in named:
             masks = {value: mask for value, mask in masks.items() if mask.tobytes() not in earlier_masks}
         earlier_masks |= {mask.tobytes() for mask in masks.values()}
-        of_column = []
+        slices = []
         for value, mask in masks.items():
-            paired = compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
-            of_column.append(part_of(column, value, paired, named=column in named))
-        parts += with_verdicts(of_column, metric.higher_is_better)
+            statistics = compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
+            slices.append(part_of(column, value, statistics, named=column in named))
+        parts += with_verdicts(slices, metric.higher_is_better)
     return tuple(parts)
 
 
@@ -59,24 +59,25 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
 
 
 def part_of(
-    column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
+    column: str, value: str, statistics: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
-    """Return a slice with its statistics.
+    """Return a slice with its statistics, without a verdict.
 
-    `title` is the heading of a plug-in's figures. `named`: the run was grouped by the column.
+    `title` is the heading of a plug-in's figures, "" for a slice. `named`: the run was grouped by the column.
     """
-    # A difference of 0 without spread: no row changed.
-    moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
-    smallest = None if title else smallest_difference(found)
-    figures = (found.base, found.new, found.difference, found.p_value)
+    difference = statistics.difference
+    # If no row changed, the difference is 0 and has no spread.
+    moved = (difference.standard_error or 0.0) > 0 or bool(difference.value)
+    smallest = None if title else smallest_difference(statistics)
+    figures = (statistics.base, statistics.new, difference, statistics.p_value)
     return Part(column, value, *figures, moved=moved, smallest_difference=smallest, title=title, named=named)
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
-    """Yield the slices of a column with corrected p-values and verdicts; `overall` is tested by itself."""
-    total = [part for part in parts if part.value == "overall"]
-    rest = [part for part in parts if part.value != "overall"]
-    for family in (total, rest):
+    """Yield a column's slices with corrected p-values and verdicts: first `overall`, which is tested by itself."""
+    overall = [part for part in parts if part.value == "overall"]
+    others = [part for part in parts if part.value != "overall"]
+    for family in (overall, others):
         adjusted = correct_by_holm([(part.p_value, part.moved) for part in family])
         for part, p_value in zip(family, adjusted, strict=True):
             verdict = shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)

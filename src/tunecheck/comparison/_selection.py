@@ -30,7 +30,7 @@ from tunecheck.comparison._comparison import (
     Selection,
 )
 from tunecheck.comparison._judged import corrected_rate, labels_of
-from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, estimate, item_values
+from tunecheck.comparison._measuring import ComparisonSettings, MetricRef, PairedValues, estimate, item_values
 from tunecheck.comparison._pairs import Runs
 from tunecheck.comparison._wording import size_text
 from tunecheck.runs._store import stopped_text
@@ -42,7 +42,10 @@ from tunecheck.statistics._samples import Codes, Floats, as_codes
 
 @dataclass(frozen=True, slots=True)
 class CommonRows:
-    """The base's items with a number in every run; `scores` has the shape (items, runs)."""
+    """The base's items with a number in every run; `scores` has the shape (items, runs).
+
+    `labels` has each item's cluster. `sides` describes the metric.
+    """
 
     items: NDArray[numpy.int64]
     scores: Floats
@@ -55,7 +58,7 @@ class CommonRows:
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
-    """Return a metric's numbers by the base's items and by run, NaN if a run has no number: shape (items, runs)."""
+    """Return a metric's number for each of the base's items in each run, shape (items, runs); NaN without a number."""
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
     scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
     for place, pair in runs.against_base.items():
@@ -64,19 +67,19 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
 
 
 def common_rows(key: str, runs: Runs) -> CommonRows:
-    """Return the rows on which runs are ranked by a metric; they may be empty."""
+    """Return the rows with a metric's number in every run, on which runs are ranked; there may be none."""
     scores = over_all_runs(key, runs)
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
     all_sides = [pair.sides(key) for pair in runs.against_base.values()]
-    # Pairs whose kinds differ are only comparable by score.
+    # If a metric's kind is not the same in all pairs, the runs are compared by score.
     kind = all_sides[0].kind if len({sides.kind for sides in all_sides}) == 1 else "score"
     sides = replace(all_sides[0], kind=kind, averaged=any(sides.averaged for sides in all_sides))
     codes = None if runs.clusters is None else as_codes([runs.clusters.labels[item] for item in items.tolist()])
     return CommonRows(items, scores[items], codes, sides)
 
 
-def judges_labels(chosen: Chosen, runs: Runs) -> LabelCounts | None:
-    """Return the label counts that correct a metric for its judge's errors in all runs; None if it is not corrected."""
+def judge_label_counts(chosen: MetricRef, runs: Runs) -> LabelCounts | None:
+    """Return the label counts that correct a metric in all runs; None if it is not corrected in all of them."""
     if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
         return labels_of(chosen.evaluator, runs.base, runs.tables[-1])
     return None
@@ -88,7 +91,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
     settings, sides = runs.settings, common.sides
-    # The same runs named in another order give the same intervals, although these come from random draws.
+    # The intervals come from random draws. In order of their ids, the same runs always get the same intervals.
     order = sorted(range(len(runs.tables)), key=lambda place: runs.tables[place].info.id)
     standings = multiple_comparisons_with_the_best(
         common.scores[:, order],
@@ -102,8 +105,8 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     for place, table in enumerate(runs.tables):
         standing = standings[order.index(place)]
         value = common.estimate(place, settings)
-        ends = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
-        difference = Estimate(standing.difference, *ends, clusters=value.clusters)
+        interval = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
+        difference = Estimate(standing.difference, *interval, clusters=value.clusters)
         if labels is not None:
             value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
         ranked.append(Ranked(table.info.id, value, difference, standing.may_be_best))
@@ -112,9 +115,9 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
 def history(metric: MetricComparison, runs: Runs) -> History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
-    common, chosen = common_rows(metric.key, runs), Chosen(metric.name, metric.key, metric.evaluator, tested=True)
+    common, chosen = common_rows(metric.key, runs), MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
-    labels = judges_labels(chosen, runs)
+    labels = judge_label_counts(chosen, runs)
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
     return History(metric.name, common.sides.kind, tuple(values))
@@ -132,13 +135,13 @@ class RowHistories:
 
 
 def row_histories(passed: Floats) -> RowHistories:
-    """Classify rows; `passed` is the share of each row's trials that passed in each run: shape (rows, runs).
+    """Return each row's outcome; `passed` is the share of a row's trials that passed in a run, shape (rows, runs).
 
     A row changes between two runs if all its trials passed in one and failed in the other. One change: fixed or broken,
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
     run, in some run while the others agree, or while it went back and forth.
     """
-    agrees = (passed == 0) | (passed == 1)
+    agrees = (passed == 0) | (passed == 1)  # all trials of the row have the same verdict in the run
     changes = numpy.zeros(len(passed), dtype=numpy.int64)
     since = numpy.full(len(passed), -1)
     # For each row, the share in the latest run so far in which all trials agreed; NaN if there is none yet.
@@ -166,7 +169,10 @@ def row_histories(passed: Floats) -> RowHistories:
 
 
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
-    """Return the history of rows with a verdict in every run, or None without verdicts; `passes` is their column."""
+    """Return the history of all rows with a verdict in every run; None if a run has no verdicts.
+
+    `passes` is the column of verdicts. At most `most` rows that are not always right are listed.
+    """
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
     _, where = split_slice(metric)
@@ -178,36 +184,36 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     counts = numpy.bincount(histories.outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(histories.since[histories.outcomes == OUTCOMES.index("broken")].tolist())
     order = numpy.argsort(-histories.outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
-    listed = [int(at) for at in order if histories.outcomes[at]][:most]  # rows that are always right have outcome 0
+    listed = [int(row) for row in order if histories.outcomes[row]][:most]  # outcome 0: always right
     return RowsOverRuns(
         metric,
         names,
         dict(zip(OUTCOMES, counts, strict=True)),
         {names[run]: broken[run] for run in sorted(broken)},
-        tuple(_row(at, runs.base.items.ids[items[at]], passed[at].tolist(), histories, names) for at in listed),
+        tuple(_row(row, runs.base.items.ids[items[row]], passed[row].tolist(), histories, names) for row in listed),
     )
 
 
-def _row(at: int, row_id: str, passed: Sequence[float], histories: RowHistories, names: Sequence[str]) -> RowOverRuns:
-    """Return the history of the row at this position; `since` is None unless a run fixed or broke it."""
-    since = int(histories.since[at])
-    return RowOverRuns(row_id, OUTCOMES[histories.outcomes[at]], tuple(passed), names[since] if since >= 0 else None)
+def _row(row: int, row_id: str, passed: Sequence[float], histories: RowHistories, names: Sequence[str]) -> RowOverRuns:
+    """Return the history of row number `row` of `histories`; `names` are the runs' ids."""
+    since = int(histories.since[row])
+    return RowOverRuns(row_id, OUTCOMES[histories.outcomes[row]], tuple(passed), names[since] if since >= 0 else None)
 
 
-_ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
+_BEST_FIRST: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
 
 
 def choose(against: Sequence[RunComparison]) -> Decision:
-    """Return the decision to act on: the best in the order ship, undecided, keep, invalid.
+    """Return the decision to act on: ship if there is one, else undecided, else keep, else invalid.
 
     Among equal decisions the candidate with the largest improvement wins, then the later one.
     """
 
     def rank(each: RunComparison) -> tuple[int, float]:
-        """Return the rank of a decision, then the improvement, so that the highest pair wins."""
+        """Return a sort key: higher for a better decision, then for a larger improvement."""
         metric, decision = each.metrics[each.part_metric], each.decision
         value = -math.inf if metric.difference.value is None else metric.difference.value
-        return -_ORDER.index(decision.decision), value if metric.higher_is_better else -value
+        return -_BEST_FIRST.index(decision.decision), value if metric.higher_is_better else -value
 
     return max(reversed(against), key=rank).decision
 
@@ -219,25 +225,25 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         ConfigurationError: the runs have no primary metric in common, no row has it in every run, or they have
             different judges.
     """
-    leading = [each.metrics[each.part_metric] for each in against]
-    metric, tables = leading[0], runs.tables
-    if any(each.key != metric.key for each in leading):
+    primaries = [comparison.metrics[comparison.part_metric] for comparison in against]
+    metric, tables = primaries[0], runs.tables
+    if any(primary.key != metric.key for primary in primaries):
         raise ConfigurationError("the runs have no metric in common; name one that all of them have with --metric")
-    if any(each.judge == "different" for each in leading):
+    if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(
             f"{metric.name} was scored by different judges in these runs: "
             "score them again with one judge (`tunecheck score RUN`)"
         )
-    chosen = Chosen(metric.name, metric.key, metric.evaluator, tested=True)
+    chosen = MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
         raise ConfigurationError(f"no row has {chosen.name} in every run: rank runs of the same rows")
-    ranking = rank_runs(common, runs, judges_labels(chosen, runs))
+    ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
     best = choose(against)
     decision, optimism = _with_optimism(best, common, len(tables))
     last = [*runs.against_base][-1]
     sign = 1 if common.sides.higher_is_better else -1
-    order = sorted(range(len(tables)), key=lambda at: (sign * (ranking[at].value.value or 0.0), at), reverse=True)
+    order = sorted(range(len(tables)), key=lambda run: (sign * (ranking[run].value.value or 0.0), run), reverse=True)
     return Selection(
         decision=decision,
         decisions=tuple(decision if each.decision is best else each.decision for each in against),
@@ -250,7 +256,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         cluster=None if runs.clusters is None else runs.clusters.by,
         confidence=runs.settings.confidence,
         base=runs.base.info.id,
-        ranking=tuple(ranking[at] for at in order),
+        ranking=tuple(ranking[run] for run in order),
         rows_over_runs=rows_over_runs(chosen.name, common.sides.metric.passes, runs, runs.settings.rows),
         optimism=optimism,
         notes=tuple(dict.fromkeys(_notes(runs, len(common.items), against))),
@@ -259,7 +265,10 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
 
 
 def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
-    """Return the decision with how much the best of three or more runs is overestimated, and that size or None."""
+    """Return the decision with a remark on the optimism for the best of several runs, and the optimism.
+
+    The optimism is how much chance makes the best run look better on average; None for two runs.
+    """
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
     if optimism is None:
         return decision, None

@@ -73,6 +73,7 @@ _MARKS = {1.0: "✓", 0.0: "✗"}
 
 
 def _name(text: str, style: Style = "") -> Words:
+    """Return a name from data or a run, safe to show: without control characters, at most 60 characters long."""
     return Words(clean(text, 60), style, foreign=True)
 
 
@@ -86,7 +87,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
     decided = comparison.decided
-    checks = [_check(against.decision, chosen=against is decided) for against in comparison.against]
+    checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
     if details:
         return View(title, [*_detailed_parts(comparison, rows)], notes, checks)
@@ -95,18 +96,18 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     return View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
 
 
-def _check(decision: Decision, *, chosen: bool) -> Check:
+def _decision_check(decision: Decision, *, chosen: bool) -> Check:
     """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
     text = "\n".join(line for line, _ in decision_lines(decision, chosen=chosen))
-    ended = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
-    return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, ended)  # type: ignore[arg-type]
+    problem = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
+    return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, problem)  # type: ignore[arg-type]
 
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
-    """Yield a page of about 30 lines: the decision, all runs, the causes that grew, and the first regressed rows."""
+    """Yield a page of about 30 lines: all runs, the decision, the causes that grew, and the first regressed rows."""
     decided = comparison.decided
     yield _runs_table(comparison)
-    yield Text([*_warnings(comparison), *_decision(comparison.decision, _BRIEF_OBJECTIONS)])
+    yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, _BRIEF_OBJECTIONS)])
     yield from _charts(decided, comparison)
     if decided.causes:  # those that grew come first, then those that shrank
         causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
@@ -128,9 +129,9 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
     decided, best = comparison.decided, comparison.best
     yield _runs_table(comparison)
-    yield Text([*_warnings(comparison), *_decision(comparison.decision)])
+    yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision)])
     yield from _charts(decided, comparison)
-    verdicts = [*_other_verdicts(decided)]
+    verdicts = [*_verdict_texts(decided)]
     if verdicts:
         yield Text(verdicts)
     yield _metrics_table(decided, comparison)
@@ -144,7 +145,7 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
 
 
 def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart]:
-    """Yield the table of all runs if there are several, the pair that all parts below are about, and its chart."""
+    """Yield the chart of the `decided` run's metrics; for several runs, first their table and the pair's names."""
     if comparison.best is not None:
         yield _iterations_table(comparison)
     if len(comparison.against) > 1:
@@ -155,11 +156,12 @@ def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart
 
 
 def _interval(label: str, estimate: Estimate) -> Interval:
+    """Return an estimate and its interval as a bar of a chart."""
     return Interval(label, estimate.value, estimate.low, estimate.high)
 
 
 def _runs_table(comparison: Comparison) -> Table:
-    """Return a table of the runs: label, id, and number of rows; a line below says why a run stopped early."""
+    """Return a table of the runs: label, id, and number of rows; the row below a run says why it stopped early."""
     labels = ["base", "new"]
     if len(comparison.runs) > 2:
         labels = [f"run {number + 1}" for number in range(len(comparison.runs))]
@@ -175,7 +177,7 @@ def _runs_table(comparison: Comparison) -> Table:
     return Table(("", "", ""), rows, "lll")
 
 
-def _warnings(comparison: Comparison) -> Iterator[Sentence]:
+def _warning_texts(comparison: Comparison) -> Iterator[Sentence]:
     """Yield warnings: rows that the runs do not share, and a regression since the best run."""
     for against in comparison.against:
         shared = shared_text(against, comparison.base)
@@ -188,14 +190,14 @@ def _warnings(comparison: Comparison) -> Iterator[Sentence]:
 _EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad", "undecided": "warn"}
 
 
-def _decision(decision: Decision, most: int | None = None) -> list[Sentence]:
-    """Return the lines of a decision, with at most `most` objections."""
+def _decision_texts(decision: Decision, most: int | None = None) -> list[Sentence]:
+    """Return the lines of a decision, with at most `most` objections; None: all of them."""
     lines = decision_lines(decision, most)
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
-def _other_verdicts(against: RunComparison) -> Iterator[Sentence]:
-    """Yield verdicts that the decision does not mention; metrics without a shown difference are only in the table."""
+def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
+    """Yield the verdicts on metrics other than the primary one that are better or worse, or have a remark."""
     others = [metric for metric in against.tested if not metric.primary]
     metrics = [metric for metric in others if metric.why or metric.verdict in ("worse", "better")]
     for metric in metrics:
@@ -206,7 +208,7 @@ def _other_verdicts(against: RunComparison) -> Iterator[Sentence]:
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     """Return a table of each metric's figures, the tested metrics first."""
     has_margin = comparison.margin is not None
-    heads = [*_heads(comparison), "min. detectable"]
+    heads = [*_table_heads(comparison), "min. detectable"]
     if has_margin:
         heads.append(f"worse by < {comparison.margin:g}")
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
@@ -219,58 +221,62 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     return Table(heads, rows)
 
 
-def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
+def _table_heads(comparison: Comparison, label: str = "") -> list[Cell]:
+    """Return the heads of a table of metrics or slices; `label` is that of the first column."""
     return [label, "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "adj. p"]
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
-    """Yield one metric's row of the table of metrics; untested metrics are dim, and indented below their evaluator."""
+    """Yield the cells of one metric in the table of metrics; an untested metric is dim and, unless main, indented."""
     style: Style = "" if metric.tested else "dim"
     if metric.tested or metric.name == metric.evaluator:
         yield _name(metric.name, style)
     else:
         key = metric.key.removeprefix(f"{metric.evaluator}.")
         yield Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
-    yield from (Words(text, style) for text in _figures(metric.kind, metric))
+    yield from (Words(text, style) for text in _figure_texts(metric.kind, metric))
     yield p_text(metric.p_value) if metric.tested else ""
     yield p_text(metric.p_adjusted) if metric.tested else ""
-    yield _detectable(metric.kind, metric.smallest_difference)
+    yield _detectable_text(metric.kind, metric.smallest_difference)
     if has_margin:
-        shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
-        yield shown[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
+        texts = {True: "shown", False: "NOT shown", None: "cannot be said"}
+        yield texts[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
 
 
-def _figures(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
-    """Return the number of pairs, both figures, and their difference, each as text."""
+def _figure_texts(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
+    """Return four texts: the number of pairs, the base's figure, the new run's figure, and their difference."""
     base, new = value_text(kind, compared.base.value), value_text(kind, compared.new.value)
     return f"{compared.difference.n:,}", base, new, shown_difference(kind, compared.difference, unit=False)
 
 
 def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
-    """Yield a table of slices for each column that the user named or that has a verdict, then the plug-ins' figures."""
+    """Yield tables of slices, then tables of the plug-ins' figures.
+
+    A column's slices are shown if the runs were grouped by it, or if a slice has a verdict.
+    """
     metric = against.metrics[against.part_metric]
-    judged = ", as the judge says" if metric.judge == "corrected" else ""
+    remark = ", as the judge says" if metric.judge == "corrected" else ""
     columns = {part.column for part in against.parts if part.named or part.verdict is not None}
     slices = [part for part in against.parts if part.column in columns]
     tables: dict[str, list[Part]] = {}
     for part in (*slices, *against.figures):
-        tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{judged}", []).append(part)
+        tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
         below = Words(f"{', '.join(alone)}: {ALONE}", "dim") if alone else ""
-        heads = [*_heads(comparison, title), "min. detectable"]
+        heads = [*_table_heads(comparison, title), "min. detectable"]
         yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
 
 
 def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
-    """Return the row of one slice in the table of slices."""
+    """Return the cells of one slice in the table of slices."""
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
-    tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable(metric.kind, part.smallest_difference))
-    return [name, *_figures(metric.kind, part), *tests]
+    tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable_text(metric.kind, part.smallest_difference))
+    return [name, *_figure_texts(metric.kind, part), *tests]
 
 
-def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
+def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
     """Format the smallest detectable difference; empty if it was not computed."""
     return "" if smallest is None else size_text(kind, smallest.value).removesuffix(" points")
 
@@ -297,16 +303,16 @@ def _causes_table(
 
 
 def _iterations_table(comparison: Comparison) -> Table:
-    """Return a table of each metric in each run, over the rows that all runs have."""
+    """Return a table with a row for each run and a column for each metric, over the rows that all runs have."""
     metrics = comparison.history
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
     for number in range(len(comparison.runs)):
-        rows.append([f"run {number + 1}", *(_iteration(comparison, metric, number) for metric in metrics)])
+        rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
     rows.append(["", *(Words(line_of(metric.values), "dim") for metric in metrics)])
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ ▼ better, worse than run 1")
 
 
-def _iteration(comparison: Comparison, history: History, number: int) -> Words:
+def _iteration_cell(comparison: Comparison, history: History, number: int) -> Words:
     """Return a metric's figure in a run (counted from 0), marked if it is better or worse than in the first run."""
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
@@ -318,7 +324,7 @@ def _iteration(comparison: Comparison, history: History, number: int) -> Words:
 
 
 def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
-    """Yield a line with the counts of changed rows, then the first `most` rows of each list."""
+    """Yield a line with the counts of changed rows, then a table for each list with its first `most` rows."""
     names = [name for name in _LISTS if name != "flaky" or metric.totals.get("flaky")]
     counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name in names)
     yield Text([(_name(metric.name, "strong"), Words(f": {counts}", "strong"))])
@@ -330,18 +336,19 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
 
 
 def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most_faults: int, longest: int) -> Table:
-    """Return a list of rows as a table, with their number and the most frequent reasons in the title.
+    """Return one of a metric's lists of rows as a table: the first `most` rows, each with its change.
 
-    A row's own reasons are cut to `longest` characters.
+    The title has the number of rows and the `most_faults` most frequent reasons. A row's change is cut to `longest`
+    characters.
     """
     changes: Sequence[RowChange] = getattr(metric, name)
     counts: Counter[str] = Counter()
     for change in changes:
-        base = _reasons(change.base_causes, change.base_faults, change.base_reason, by_cause=metric.primary)
-        new = _reasons(change.new_causes, change.new_faults, change.new_reason, by_cause=metric.primary)
-        # What a fixed row no longer does, and what any other row does newly.
-        before, after = (new, base) if name == "fixed" else (base, new)
-        counts.update(reason for reason in after if reason not in before)
+        base = _reason_titles(change.base_causes, change.base_faults, change.base_reason, by_cause=metric.primary)
+        new = _reason_titles(change.new_causes, change.new_faults, change.new_reason, by_cause=metric.primary)
+        # For a fixed row, the reasons that only the base has count; for all others, those that only the new run has.
+        counted, excluded = (base, new) if name == "fixed" else (new, base)
+        counts.update(reason for reason in counted if reason not in excluded)
     frequent = [f"{clean(reason, 60)} ({count:,})" for reason, count in counts.most_common(most_faults)]
     if len(counts) > most_faults:
         frequent.append(plural(len(counts) - most_faults, "more cause"))
@@ -355,11 +362,11 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     return Table(("", ""), rows, "ll", tuple(title), folded=True)
 
 
-def _reasons(causes: Sequence[str], faults: Sequence[Fault], reason: str | None, *, by_cause: bool) -> list[str]:
-    """Return why a row failed in one run, as titles: problems of serving, else the evaluator's faults.
+def _reason_titles(causes: Sequence[str], faults: Sequence[Fault], reason: str | None, *, by_cause: bool) -> list[str]:
+    """Return titles of the reasons why a row failed in one run: problems of serving, else the evaluator's faults.
 
-    With `by_cause`, the row's causes come first, so that lists and the table of causes use the same words. A row's
-    causes come from all its failing evaluators, so they count only if this metric has faults.
+    With `by_cause`, return the titles of the row's causes, as in the table of causes. A row's causes come from all its
+    failing evaluators, so they count only if this metric has faults.
     """
     titles = [cause_named(code).title for code in causes] if by_cause and faults else serving_titles(causes)
     groups = fault_groups(faults, reason or "")
@@ -367,7 +374,10 @@ def _reasons(causes: Sequence[str], faults: Sequence[Fault], reason: str | None,
 
 
 def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
-    """Return a table of the first rows of each outcome, with their verdicts in all runs and counts in the title."""
+    """Return a table of rows by outcome: the first `most` rows of each, with a mark for each run; counts in the title.
+
+    The marks are ✓ for passed, ✗ for failed, and ~ if trials disagree.
+    """
     counts = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
     for outcome in ("fixed", "broken", "back and forth", "flaky"):
         if found.counts[outcome] or outcome in ("fixed", "broken"):
@@ -397,7 +407,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """Yield notes on rows that are in no figure, and on the runs."""
     against = comparison.decided
     pairs = against.pairs
-    # A run that stopped early lacks most rows of its base: that says nothing.
+    # A run that stopped early lacks most rows of its base, which is no problem of the data.
     only_in_base = () if against.new.stopped is not None else pairs.only_in_base
     for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
@@ -414,18 +424,18 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _are_of_one_plugin(base: RunInfo, new: RunInfo) -> bool:
-    """Return whether one plug-in read both runs; the contents of such runs are never known."""
+    """Return True if one plug-in read both runs; the contents of such runs are never known."""
     return base.source == new.source and base.source not in OWN_SOURCES
 
 
 def _failure_notes(against: RunComparison) -> Iterator[str]:
     """Yield notes on errors of evaluators and on rows that have a figure in one run only."""
-    evaluators: set[str] = set()
+    noted: set[str] = set()  # evaluators
     for metric in against.tested:
         base, new = metric.base_rows.errors, metric.new_rows.errors
-        if metric.evaluator not in evaluators and (base or new):
+        if metric.evaluator not in noted and (base or new):
             yield f"{metric.evaluator}: errors in {plural(base, 'row')} of the base, {new:,} of the new run"
-        evaluators.add(metric.evaluator)
+        noted.add(metric.evaluator)
         counts = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
         excluded = [f"{plural(count, 'row')} with a figure only in {run}" for count, run in counts if count]
         if excluded:
@@ -454,7 +464,7 @@ def selection_view(selection: Selection, rows: int = 3, *, details: bool = False
 def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPart]:
     """Yield the page of a selection; `rows` limits the rows shown per outcome, None shows none."""
     lines: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
-    lines += _decision(selection.decision)
+    lines += _decision_texts(selection.decision)
     if selection.regressed_since not in (None, selection.base):  # if it is the base, the decisions say so
         last = selection.decisions[-1].candidate
         lines.append(Words(clean(regression_text(selection, last), 2_000), "bad"))
@@ -467,20 +477,20 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
     yield _ranking_table(selection)
     others = [decision for decision in selection.decisions if decision is not selection.decision]
     if others:
-        yield Text([clean(_with_objection(decision), 2_000) for decision in others])
+        yield Text([clean(_decision_in_one_line(decision), 2_000) for decision in others])
     if rows is not None and selection.rows_over_runs is not None:
         yield _rows_over_runs_table(selection.rows_over_runs, rows)
 
 
-def _with_objection(decision: Decision) -> str:
-    """Return a decision in one line, with its strongest objection if it has an effect."""
-    (answer, _), *_ = decision_lines(decision, chosen=False)
-    effective = [each for each in decision.objections if each.effect != "none"]
+def _decision_in_one_line(decision: Decision) -> str:
+    """Return the line of a decision that is not the one to act on, with its strongest objection if it has an effect."""
+    answer, _ = next(decision_lines(decision, chosen=False))
+    effective = [objection for objection in decision.objections if objection.effect != "none"]
     return f"{answer}; {effective[0].effect}: {effective[0].text}" if effective else answer
 
 
 def _ranking_table(selection: Selection) -> Table:
-    """Return a table of all runs, the best first; with three or more, also each run's distance from the best other."""
+    """Return a table of all runs, the best first; from three runs on, with each run's distance from the best other."""
     several = len(selection.ranking) > 2
     rows: list[list[Cell]] = []
     names = short_names([ranked.run for ranked in selection.ranking])

@@ -95,8 +95,8 @@ def p_text(value: float | None) -> str:
 
 def headline(metric: MetricComparison) -> str:
     """Summarize a metric after its name, as `worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
-    said = [str(metric.verdict or "not tested"), change_text(metric), judge_text(metric)]
-    return ", ".join(filter(None, said)) + (f"; {metric.why}" if metric.why else "")
+    texts = [str(metric.verdict or "not tested"), change_text(metric), judge_text(metric)]
+    return ", ".join(filter(None, texts)) + (f"; {metric.why}" if metric.why else "")
 
 
 def change_text(metric: MetricComparison) -> str:
@@ -118,22 +118,22 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
 
 def judge_text(metric: MetricComparison) -> str:
     """Say how the judge's errors were treated; empty if no model judges or the judges differ."""
-    said = OF_JUDGE[metric.judge]
+    remark = OF_JUDGE[metric.judge]
     if metric.raw is None:
-        return said
-    base, new = (value_text(metric.kind, side.value) for side in (metric.raw.base, metric.raw.new))
-    return f"{said} (its verdicts {base} → {new})"
+        return remark
+    base, new = (value_text(metric.kind, rate.value) for rate in (metric.raw.base, metric.raw.new))
+    return f"{remark} (its verdicts {base} → {new})"
 
 
 def margin_text(metric: MetricComparison) -> str:
     """Say whether the run is at most the margin worse; empty without a margin, or if it is better."""
-    tested = metric.non_inferiority
-    if tested is None or metric.verdict == "better":
+    test = metric.non_inferiority
+    if test is None or metric.verdict == "better":
         return ""
-    size = size_text(metric.kind, tested.margin)
-    if tested.shown is None:
+    size = size_text(metric.kind, test.margin)
+    if test.shown is None:
         return f"whether it is at most {size} worse cannot be said"
-    return f"shown to be at most {size} worse" if tested.shown else f"NOT shown to be at most {size} worse"
+    return f"shown to be at most {size} worse" if test.shown else f"NOT shown to be at most {size} worse"
 
 
 def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
@@ -153,7 +153,7 @@ def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
 
 
 def shared_text(against: RunComparison, base: RunInfo) -> str:
-    """Say how many rows the runs share; empty if they share all, or if one stopped early."""
+    """Say how many rows the runs share; empty if they share all rows, or if a run stopped early."""
     pairs, stopped = against.pairs, base.stopped or against.new.stopped
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
@@ -179,9 +179,9 @@ def decision_lines(
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
-    left = 0 if most is None else len(decision.objections) - most
-    if left > 0:
-        yield f"- and {plural(left, 'more objection')}", "none"
+    hidden = 0 if most is None else len(decision.objections) - most
+    if hidden > 0:
+        yield f"- and {plural(hidden, 'more objection')}", "none"
     if chosen and decision.decision == "ship" and not decision.objections:
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
     if decision.next is not None:
@@ -189,7 +189,7 @@ def decision_lines(
 
 
 def head_of(decision: Decision, *, chosen: bool = True) -> str:
-    """Say what to do, as `Keep a, not b`; of a decision that is not the `chosen` one, say what it found."""
+    """Say what to do, as `Keep a, not b`; if the decision is not the one to act on (`chosen`), say its result."""
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
     return heads[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
@@ -232,15 +232,18 @@ def regression_text(selection: Selection, last: str) -> str:
 
 
 def row_text(change: RowChange, kind: Kind) -> str:
-    """Describe how a row changed: problems of serving, else faults, that came and went, or both numbers."""
+    """Describe how a row changed, as `0.2 → 0.9, now: …, no more: …`: both numbers, then problems in one run only.
+
+    The problems are those of serving, else the faults. The numbers are left out if they are equal, or pass and fail.
+    """
     before, after = serving_titles(change.base_causes), serving_titles(change.new_causes)
-    come = [each for each in after if each not in before] or change.come
-    gone = [each for each in before if each not in after] or change.gone
-    said = [f"now: {'; '.join(come)}"] if come else []
-    said += [f"no more: {'; '.join(gone)}"] if gone else []
+    only_new = [title for title in after if title not in before] or change.come
+    only_base = [title for title in before if title not in after] or change.gone
+    texts = [f"now: {'; '.join(only_new)}"] if only_new else []
+    texts += [f"no more: {'; '.join(only_base)}"] if only_base else []
     if kind != "binary" and change.base != change.new:
-        said.insert(0, f"{value_text(kind, change.base)} → {value_text(kind, change.new)}")
-    return ", ".join(said)
+        texts.insert(0, f"{value_text(kind, change.base)} → {value_text(kind, change.new)}")
+    return ", ".join(texts)
 
 
 def serving_titles(causes: Sequence[str]) -> list[str]:

@@ -72,9 +72,8 @@ def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[J
     Raises:
         UnusableRowError: a ground truth has another form, or not as many `turns` as the row's main one.
     """
-    column = "alternative_ground_truths"
-    for index, value in enumerate(_list(row, column)):
-        name = f"{column}[{index}]"
+    for index, value in enumerate(_list(row, "alternative_ground_truths")):
+        name = f"alternative_ground_truths[{index}]"
         truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
         yield truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
 
