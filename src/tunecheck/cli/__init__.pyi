@@ -7,7 +7,7 @@ from ._check import (
     DataCheckOptions as DataCheckOptions,
     find_unusable_rows as find_unusable_rows,
 )
-from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
+from ._console import print_json as print_json, print_path as print_path
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (
     make_evaluators as make_evaluators,

@@ -180,9 +180,9 @@ class FileSource(Source):
             yield b"".join(unfinished)
 
 
-def excerpt(text: str, position: int, *, width: int = 40) -> str:
-    """Return the `width` characters of the text around a position, quoted, on one line and safe to print."""
-    return ascii(text[max(0, position - width // 2) : position + width // 2])
+def excerpt(text: str, position: int) -> str:
+    """Return the 40 characters of the text around a position, quoted, on one line and safe to print."""
+    return ascii(text[max(0, position - 20) : position + 20])
 
 
 # -- JSON

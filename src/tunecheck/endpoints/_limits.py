@@ -232,15 +232,6 @@ class AdaptiveGate:
         self._admit(self._waiting, self._returning)
 
 
-_NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that
-_PASSING = frozenset({408, 409, 425, 429})
-
-
-def is_passing(status: int) -> bool:
-    """Return whether a retry may succeed: status 408, 409, 425, 429, or 5xx except 501 and 505."""
-    return status in _PASSING or (500 <= status <= 599 and status not in _NEVER)
-
-
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.

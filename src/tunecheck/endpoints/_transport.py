@@ -30,7 +30,6 @@ from tunecheck._errors import (
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._base import Place, Usage
-from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, is_secret_query
 
 # -- which addresses may be called, and through which proxy
@@ -373,6 +372,9 @@ _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
 }
 """The error of a status, with advice."""
 
+_PASSING = frozenset({408, 409, 425, 429})
+_NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that
+
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
@@ -388,6 +390,11 @@ class CallFailure:
     overload: bool = False
     refused: bool = False
     usage: Usage | None = None
+
+
+def _is_passing(status: int) -> bool:
+    """Return whether a retry may succeed: status 408, 409, 425, 429, or 5xx except 501 and 505."""
+    return status in _PASSING or (500 <= status <= 599 and status not in _NEVER)
 
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
@@ -432,7 +439,7 @@ def error_failure(
     for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
     return CallFailure(
         error,
-        retry=not for_good and (status < 300 or is_passing(status)),
+        retry=not for_good and (status < 300 or _is_passing(status)),
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
         refused=kind is RefusedError or no_model,

@@ -71,7 +71,6 @@ from ._state_check import (
     missing_result as missing_result,
     no_call as no_call,
     results_of as results_of,
-    unscored_verdict as unscored_verdict,
     value_text as value_text,
     wrong_state as wrong_state,
 )
@@ -80,7 +79,6 @@ from ._states import (
     Change as Change,
     Path as Path,
     changes as changes,
-    copy_state as copy_state,
     deviations as deviations,
     leaves as leaves,
     path_text as path_text,

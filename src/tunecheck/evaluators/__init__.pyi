@@ -9,11 +9,7 @@ from ._judges.asking import (
     tokens_of as tokens_of,
 )
 from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_endpoint
-from ._judges.output import (
-    ResolvedOutput as ResolvedOutput,
-    judge_settings as judge_settings,
-    resolve_output as resolve_output,
-)
+from ._judges.output import ResolvedOutput as ResolvedOutput
 from ._judges.prompty import data_mark as data_mark, input_text as input_text, none_if_nan as none_if_nan
 from ._judges.shipped import KINDS as KINDS
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode

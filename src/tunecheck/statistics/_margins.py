@@ -90,18 +90,18 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
     return NormalDist().cdf(margin * room / math.sqrt(change))
 
 
-def rows_to_show(change: float, margin: float, chance: float, confidence: float = CONFIDENCE) -> int:
+def rows_to_show(change: float, margin: float, chance: float) -> int:
     """Return how many rows show an identical model to be within the margin with this chance."""
-    limit = normal_quantile(confidence) / _score_of_a_row(change, margin)
+    limit = normal_quantile(CONFIDENCE) / _score_of_a_row(change, margin)
     return math.floor((limit + NormalDist().inv_cdf(chance) * math.sqrt(change) / margin) ** 2) + 1
 
 
-def margin_to_show(rows: int, change: float, chance: float, confidence: float = CONFIDENCE) -> float | None:
+def margin_to_show(rows: int, change: float, chance: float) -> float | None:
     """Return the smallest margin within which this many rows show an identical model to be, with this chance.
 
     Return None if no margin under 1 does.
     """
-    _, found = turning_point(lambda margin: chance_to_show(rows, change, margin, confidence) >= chance, 0.0, 1.0)
+    _, found = turning_point(lambda margin: chance_to_show(rows, change, margin) >= chance, 0.0, 1.0)
     return found if found < 1 else None
 
 

@@ -35,7 +35,7 @@ in its folder; where it is empty, the state is the list of `writes` that were ma
 these."""
 
 
-def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S) -> bool:
+def write_recorded(server: str, path: Path) -> bool:
     """Write the simulator of an MCP server; return False and keep the file if it exists, as it may be edited.
 
     Raises:
@@ -44,7 +44,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     if path.exists():
         return False
     require_name(path)
-    with _as_configuration_error(), closing(McpSession(server, time_limit_s)) as session:
+    with _as_configuration_error(), closing(McpSession(server, _TIME_LIMIT_S)) as session:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools")
