@@ -29,7 +29,8 @@ def main() -> None:
         os.environ.update(COLUMNS=str(WIDTH), TERM="xterm-256color")
         printed: list[bytes] = []
         pty.spawn([*command, *evaluators], lambda descriptor: _keep(os.read(descriptor, 65536), printed))
-        shown = b"".join(printed).decode().replace("\r\n", "\n").replace(folder, "eval_results")
+        shown = b"".join(printed).decode().replace("\r\n", "\n")
+        shown = re.sub(rf"\s+--results-dir\s+{re.escape(folder)}", "", shown).replace(folder, "eval_results")
     # The progress bar was drawn over and taken away: what counts begins with the first sentence.
     shown = shown[shown.index("SIMULATED answers") :]
     console = Console(record=True, width=WIDTH, file=io.StringIO())

@@ -191,16 +191,16 @@ def _words(fault: Fault) -> str:
             return f"call out of order {_call(fault.call, fault.actual)}"
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
             return f"wrong function: {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
-        case "missing_argument":
+        case "missing_argument" | "wrong_argument.missing":
             return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected_text(fault)}"
-        case "unexpected_argument":
+        case "unexpected_argument" | "wrong_argument.unexpected":
             return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
             return f"{_name(fault)} is not among the tools"
         case "below_threshold.rouge_l" if _is_number(fault.actual) and _is_number(fault.expected):
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
     head, _, kind = fault.code.partition(".")
-    if head == "wrong_argument":
+    if head == "wrong_argument" and not (isinstance(fault.expected, _Unset) and isinstance(fault.actual, _Unset)):
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
             expected, actual = _around_difference(fault.expected, fault.actual)
         else:
@@ -233,7 +233,7 @@ def shown_value(value: JSON) -> str:
     try:
         return cut(dumps(value).decode("utf-8"), 2 * MOST_VALUE)
     except (TypeError, ValueError):  # nested too deeply, or an integer with more digits than Python converts
-        return f"a {type(value).__name__} too large to show"
+        return "a value too large to show"
 
 
 def cut(text: str, most: int) -> str:

@@ -10,7 +10,7 @@ from tests.matching_parts import nested
 from tests.tables import cases
 
 from tunecheck import Fault, MatchEvaluator, verdict
-from tunecheck.plugins import MAX_FAULTS, dumps, fault_titles, loads, read_faults, sentence, title, to_json
+from tunecheck.plugins import MAX_FAULTS, causes, dumps, fault_titles, loads, read_faults, sentence, title, to_json
 
 FAULT = Fault(code="wrong_argument.other", call="f", path="a.b[0]", expected=None, actual=[1, {"x": "é"}])
 
@@ -61,7 +61,7 @@ _ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats()
 
 
 @given(
-    st.sampled_from([*fault_titles(), "wrong_argument", "judged.date format", "mine.too"]),
+    st.sampled_from([*fault_titles(), *causes(), "wrong_argument", "judged.date format", "mine.too"]),
     st.none() | st.text(),
     st.none() | st.text(),
     _ANYTHING,
@@ -75,6 +75,7 @@ def test_any_fault_makes_one_line_and_a_title(
     for one in (fault, Fault(code=code, call=call, path=path, any_of=any_of)):
         line = sentence([one])
         assert line
+        assert "Unset" not in line
         assert len(line.splitlines()) == 1 or "\x85" not in line
         assert title(code).isprintable()
         assert len(read_faults({"faults": to_json([one])})) == 1
