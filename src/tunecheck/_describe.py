@@ -1,13 +1,13 @@
 """Read values from files and callers as typed objects; a value that does not fit raises a one-line error.
 
 Descriptions of files that people write (endpoint definitions, sidecars, configurations) are subclasses of `Written`.
-The error text is msgspec's, preceded by the line of a YAML file and followed by a similar known key:
+The error text has the line of a YAML file, the path of the value, and a similar known key:
 
     class Limits(Written, frozen=True, kw_only=True):
         concurrency: Annotated[int, msgspec.Meta(ge=1)] = 16
 
     limits = read_as(document.value, Limits, document.where)
-    # model.yaml, line 4: Expected `int`, got `str` - at `$.limits.concurrency`
+    # model.yaml, line 4: limits.concurrency: must be a whole number, not a text
 """
 
 import re
@@ -30,8 +30,17 @@ _PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 """Matches the end of msgspec's message: the path of the value, or of the mapping whose key is wrong."""
 
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`", re.DOTALL)
-_INVALID = re.compile(r"Invalid enum value '(.*?)'( - at|$)", re.DOTALL)
+_KEY = re.compile(r"Object (contains unknown|missing required) field `(.*?)`", re.DOTALL)
+_INVALID = re.compile(r"Invalid enum value '(.*?)'$", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(.*?)`(.*?)(?:, got `(.*)`)?", re.DOTALL)
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
 _MOST_SHOWN = 40
 _MOST_OF_A_WORD = 12
 
@@ -59,33 +68,40 @@ def read_as(
     text = problem if place is None else problem[: place.start()]
     inner = "" if place is None else place["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
-    unknown = _UNKNOWN.match(problem)
-    named = [] if unknown is None else [unknown[1]]
-    around = above.split(".") if above else []
-    path = "$" + "".join(f".{step}" for step in around) + inner
-    of_key = "" if place is None else place["of_key"] or ""
-    end = f" - at {of_key}`{path}`" if path != "$" else ""
-    begin = where if isinstance(where, str) else where(*around, *steps, *named)
-    raise error(f"{begin}: {_without_secret(text, path)}{end}{_hint(problem, kind, steps)}") from None
+    key = _KEY.match(text)
+    named = [] if key is None else [key[2]]
+    path = "".join([above, inner, *(f".{name}" for name in named)]).lstrip(".")
+    label = f"{'a key of ' if place and place['of_key'] else ''}{path}: " if path else ""
+    begin = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *named)
+    types = [*_below(msgspec.inspect.type_info(kind), steps)]
+    raise error(f"{begin}: {label}{_in_words(text, path, types)}") from None
 
 
-def _without_secret(text: str, path: str) -> str:
-    """Return msgspec's message without a long value; below `auth`, also without a short one, which may be a secret."""
-    invalid = _INVALID.match(text)
-    most = _MOST_OF_A_WORD if ".auth" in path else _MOST_SHOWN
-    if invalid is None or len(invalid[1]) <= most:
-        return text
-    return f"Invalid enum value of {len(invalid[1])} characters"
+def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> str:
+    """Return msgspec's message about a value of one of these types in plain words, with a similar known key or word.
 
-
-def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
-    """Return "; did you mean …?" or the known keys or words for an unknown one; an empty text for other problems."""
-    types = list(_below(msgspec.inspect.type_info(kind), steps))
-    if unknown := _UNKNOWN.match(problem):
-        return did_you_mean(unknown[1], [field.encode_name for each in types for field in getattr(each, "fields", ())])
-    if invalid := _INVALID.match(problem):
-        return did_you_mean(invalid[1], [str(word) for each in types for word in getattr(each, "values", ())])
-    return ""
+    A long value is left out, below `auth` also a short one, which may be a secret.
+    """
+    if key := _KEY.match(text):
+        known = [field.encode_name for each in types for field in getattr(each, "fields", ())]
+        return "is missing" if key[1] == "missing required" else f"unknown key{did_you_mean(key[2], known)}"
+    if invalid := _INVALID.match(text):
+        is_short = len(invalid[1]) <= (_MOST_OF_A_WORD if "auth" in path else _MOST_SHOWN)
+        known = [str(word) for each in types for word in getattr(each, "values", ())]
+        shown = f"{invalid[1]!r} is" if is_short else f"{len(invalid[1])} characters are"
+        return f"{shown} unknown{did_you_mean(invalid[1], known)}"
+    if expected := _EXPECTED.fullmatch(text):
+        wanted = " or ".join(_TYPES.get(name, name) for name in expected[1].split(" | ") if name != "null")
+        limit = (
+            expected[2]
+            .removesuffix(".0")
+            .replace(">=", "of at least")
+            .replace("<=", "of at most")
+            .replace(">", "above")
+        )
+        given = f", not {({**_TYPES, 'float': 'a decimal'}).get(expected[3], expected[3])}" if expected[3] else ""
+        return f"must be {wanted}{limit}{given}"
+    return text
 
 
 def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[msgspec.inspect.Type]:

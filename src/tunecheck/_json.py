@@ -285,9 +285,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError(
-            "a name or a value has half of a character (a lone surrogate): remove it"
-        ) from None
+        raise msgspec.ValidationError("a name or value has half a character (a lone surrogate): remove it") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:

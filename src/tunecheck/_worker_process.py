@@ -96,9 +96,7 @@ class WorkerProcess:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
-                    raise ValueError(
-                        "its data is not a reply: code in it must not write to file descriptors that it did not open"
-                    )
+                    raise ValueError("it sent no reply: its code may write only to file descriptors that it opened")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)

@@ -71,7 +71,7 @@ def test_a_field_is_a_key_of_a_configuration_file(tmp_path: Path) -> None:
     path.write_text("strength: 3\nmilk: true\nguests: [ada, eve]\nadd: {sugar: 2, note: hot}\ncup: x\nbean: arabica\n")
     assert read_config(BrewOptions, str(path)) == FULL
     path.write_text("strength: 9\n")
-    with pytest.raises(ConfigurationError, match=r"line 1: Expected `int` <= 5 - at `\$\.strength`"):
+    with pytest.raises(ConfigurationError, match=r"line 1: strength: must be a whole number of at most 5"):
         read_config(BrewOptions, str(path))
 
 
@@ -149,9 +149,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_record_of_another_version_is_refused_by_name() -> None:
-    with pytest.raises(
-        ConfigurationError, match="Object contains unknown field `jury`; known: allow_changed_evaluator, "
-    ):
+    with pytest.raises(ConfigurationError, match="jury: unknown key; known: allow_changed_evaluator, "):
         recorded_options(Options, "r", {"jury": "gpt"})
 
 

@@ -99,7 +99,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True, True]), passes(tmp_path, "b", [True, True])
     text = (new / "eval_results.jsonl").read_text()
     (new / "eval_results.jsonl").write_text(text[:-20])
-    with pytest.raises(DataError, match=r"eval_results.jsonl: line 2 is not a JSON object .* half-written"):
+    with pytest.raises(DataError, match=r"eval_results.jsonl: line 2 is damaged .*: restore the file"):
         compare(base, new)
 
 
@@ -108,7 +108,7 @@ def test_a_byte_that_is_no_character_is_found_in_any_row_and_column(tmp_path: Pa
     lines = (new / "eval_results.jsonl").read_bytes().splitlines()
     lines[550] = lines[550].replace(b"completed", b"comple\xffed")
     (new / "eval_results.jsonl").write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError, match=r"line 551 is not a JSON object \(not UTF-8"):
+    with pytest.raises(DataError, match=r"line 551 is damaged \(not UTF-8"):
         compare(base, new)
 
 

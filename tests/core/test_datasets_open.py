@@ -189,7 +189,7 @@ def test_without_a_sidecar_or_with_an_empty_one_there_are_no_defaults(tmp_path: 
 
 def test_an_unknown_key_is_refused_with_line_and_what_was_meant(tmp_path: Path) -> None:
     text = refused_sidecar(tmp_path, "evaluators: [bleu]\ncolum_mapping: {}\n")
-    assert text == ", line 2: Object contains unknown field `colum_mapping`; did you mean 'column_mapping'?"
+    assert text == ", line 2: colum_mapping: unknown key; did you mean 'column_mapping'?"
 
 
 @cases("datasets")

@@ -77,7 +77,7 @@ def test_settings_reprs_and_manifests_do_not_show_the_key(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("auth", ["sk-literal-secret", {"type": "sk-literal-secret"}])
 def test_a_secret_in_the_wrong_place_of_auth_is_not_shown(auth: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"at `\$\.auth") as refused:
+    with pytest.raises(ConfigurationError, match=r"^endpoint definition: auth") as refused:
         load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": auth})
     assert "sk-literal-secret" not in str(refused.value)
 

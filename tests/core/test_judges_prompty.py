@@ -353,15 +353,15 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"samples": 0}, r"Expected `int` >= 1 - at `\$\.samples`"),
-        ({"samples": True}, r"Expected `int \| null`, got `bool` - at `\$\.samples`"),
-        ({"combine": "median"}, r"Invalid enum value 'median' - at `\$\.combine`; did you mean 'mean'"),
-        ({"threshold": 9}, "the threshold 9 is outside of the scores, 1 to 5"),
-        ({"threshold": "high"}, r"Expected `float \| null`, got `str` - at `\$\.threshold`"),
+        ({"samples": 0}, r"samples: must be a whole number of at least 1"),
+        ({"samples": True}, r"samples: must be a whole number, not true or false"),
+        ({"combine": "median"}, r"combine: 'median' is unknown; did you mean 'mean'"),
+        ({"threshold": 9}, "the threshold 9 is outside the scores, 1 to 5"),
+        ({"threshold": "high"}, r"threshold: must be a number, not a text"),
         ({"parameters": [1]}, "parameters must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),
         ({"output": JudgeOutput(score="scroe")}, "outputs has no 'scroe'; did you mean 'score'"),
-        ({"output": JudgeOutput(kind="percent")}, r"Invalid enum value 'percent' - at `\$\.kind`"),  # type: ignore[arg-type]
+        ({"output": JudgeOutput(kind="percent")}, r"kind: 'percent' is unknown"),  # type: ignore[arg-type]
         ({"output": JudgeOutput(range=(5, 1))}, "two numbers, the lower one first"),
     ],
 )

@@ -204,7 +204,7 @@ async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_
 
 def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
-    with pytest.raises(ConfigurationError, match="Object missing required field `path`"):
+    with pytest.raises(ConfigurationError, match="path: is missing"):
         load_endpoint(tmp_path / "recorded.yaml")
 
 

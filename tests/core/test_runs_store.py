@@ -152,7 +152,7 @@ def test_a_damaged_row_names_its_file_and_line(tmp_path: Path, content: bytes) -
     rows = found.rows()
     assert rows[0] == {"row_id": "a"}
     for read in (lambda: list(rows), lambda: rows[1], lambda: rows[1:], lambda: list(rows.only([1]))):
-        with pytest.raises(DataError, match=r"eval_results\.jsonl: line 2 is not a JSON object \(.+\): damaged"):
+        with pytest.raises(DataError, match=r"eval_results\.jsonl: line 2 is damaged \(.+\): restore"):
             read()
 
 

@@ -172,9 +172,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             found[name] = math.nan
         if not name or not 0 <= found[name] < math.inf:
-            raise ConfigurationError(
-                f"--guard {each!r}: expected NAME:MARGIN with a margin of 0 or more, as match:0.02"
-            )
+            raise ConfigurationError(f"--guard {each!r}: write NAME:MARGIN with a margin of 0 or more, as match:0.02")
     return found
 
 

@@ -132,9 +132,7 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
     else:
         if isinstance(row, dict):
             return row
-    raise DataError(
-        f"{path}: line {number + 1} is not a JSON object ({what}): damaged or half-written; copy or write it again"
-    )
+    raise DataError(f"{path}: line {number + 1} is damaged ({what}): restore the file")
 
 
 def _line_starts(path: Path) -> array[int]:

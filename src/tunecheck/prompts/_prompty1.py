@@ -292,9 +292,7 @@ class _RoleLines:
         before = skeleton.filled(text[: headers[0].start] if headers else text).strip()
         if before:
             shown = " ".join(before.split())[:40]
-            raise ValueError(
-                f"the prompt must begin with a role, as `system:` on a line of its own, not with {shown!r}"
-            )
+            raise ValueError(f"the prompt must begin with a role (`system:` on a line of its own), not with {shown!r}")
         ends = [header.start for header in headers[1:]] + [len(text)]
         return [
             self._message(header.role, text[header.end : end], skeleton)

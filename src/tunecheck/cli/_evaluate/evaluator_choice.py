@@ -124,7 +124,7 @@ def _check_settings(
         hint = hints.get(key)
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if key in hints and all(hint_type in _PLAIN for hint_type in types):
-            read_as(value, hints[key], f"set {name}.{key}")
+            read_as(value, hints[key], f"--set {name}.{key}")
         if Profile in types and isinstance(value, str):  # loaded here, because `trust` is known here
             choose_profile(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]

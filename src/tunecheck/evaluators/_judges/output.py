@@ -100,9 +100,7 @@ def resolve_output(
     if threshold is None and bounds is not None:
         threshold = (bounds[0] + bounds[1]) / 2
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(
-            f"the threshold {threshold:g} is outside of the scores, {bounds[0]:g} to {bounds[1]:g}"
-        )
+        raise ConfigurationError(f"the threshold {threshold:g} is outside the scores, {bounds[0]:g} to {bounds[1]:g}")
     return ResolvedOutput(
         metric=metric,
         score=score,
