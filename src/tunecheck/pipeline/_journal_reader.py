@@ -19,16 +19,16 @@ from tunecheck._messages import plural
 from tunecheck._records import Damage, WholeRecords
 from tunecheck.pipeline._scoring import Output
 
-_CHUNKS_KEPT = 64
+_RECORDS_CACHED = 64
 _MOST_NAMES = 5
 
-_OF_ROW = re.compile(rb'"i":(?P<index>\d{1,15}),"id":"(?P<id>(?:[^"\\]|\\.)*)"')
+_ROW_IN_DAMAGE = re.compile(rb'"i":(?P<index>\d{1,15}),"id":"(?P<id>(?:[^"\\]|\\.)*)"')
 """Matches the index and id of a row in what remains of a damaged record."""
 
 _VERDICTS = b'{"k":"verdicts"'
-_NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
+_KINDS_WITHOUT_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
-_FARTHEST_AHEAD = 1 << 20
+_ALWAYS_IN_ARRAY = 1 << 20
 """Row indices up to this number are always stored in the array."""
 
 _INDICES_PER_RECORD = 4
@@ -36,6 +36,8 @@ _INDICES_PER_RECORD = 4
 
 
 class _Place(NamedTuple):
+    """The offset of a record in the journal, and the index of the row in it."""
+
     offset: int
     row: int
 
@@ -45,16 +47,16 @@ class _ByRow:
 
     def __init__(self) -> None:
         self._offsets = array("Q")
-        self._far: dict[int, int] = {}
+        self._far_offsets: dict[int, int] = {}
         self._added = 0
 
     def add(self, _: str | None, place: _Place) -> None:
-        """Note that this row's record is at this offset; a later record replaces an earlier one. No hash is needed."""
+        """Add the place of a row's record, which replaces that of an earlier record; the hash is ignored."""
         self._added += 1
-        if place.row > _FARTHEST_AHEAD + _INDICES_PER_RECORD * self._added:
-            # The index is far above the number of records: many rows before it failed, or the file is damaged. A list
-            # would grow with the index, this mapping grows with the records. Offsets are stored plus 1; 0 means none.
-            self._far[place.row] = place.offset + 1
+        if place.row > _ALWAYS_IN_ARRAY + _INDICES_PER_RECORD * self._added:
+            # The index is far above the number of records: many rows before it failed, or the file is damaged. The
+            # array grows with the index, this dict with the number of records. Both keep offsets plus 1; 0 means none.
+            self._far_offsets[place.row] = place.offset + 1
             return
         if place.row >= len(self._offsets):
             self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
@@ -63,27 +65,27 @@ class _ByRow:
     def rows(self) -> Iterator[int]:
         """Yield the indices of the rows with a record."""
         yield from (row for row, offset in enumerate(self._offsets) if offset)
-        yield from self._far
+        yield from self._far_offsets
 
     def find(self, _: str | None, index: int) -> _Place | None:
-        """Return the place of the record of the row with this index, or None. No hash is needed."""
-        offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
+        """Return the place of the record of the row with this index, or None; the hash is ignored."""
+        offset = self._far_offsets.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
         return _Place(offset - 1, index) if offset else None
 
 
 class _ByContent:
     """Offsets of records by the hash of their inputs.
 
-    If several records have equal inputs, a row gets its own record if there is one. Otherwise the n-th row gets the
-    n-th record, and later rows the last one. A repeated request for a row gives the same record.
+    If several records have equal inputs, a row gets the record of its own index if there is one. Otherwise the n-th
+    row gets the n-th record, and later rows the last one. Every request for a row gives the same record.
     """
 
     def __init__(self) -> None:
         self._places: dict[int, _Place | dict[int, _Place]] = {}
-        self._given: dict[tuple[int, int], _Place] = {}
+        self._assigned: dict[tuple[int, int], _Place] = {}
 
     def add(self, input_hash: str | None, place: _Place) -> None:
-        """Note the place of a record with these inputs; without a hash it cannot be found and is skipped."""
+        """Add the place of a record with these inputs; ignore a record without a hash, which cannot be found."""
         if input_hash is None:
             return
         key = hash(input_hash)
@@ -96,7 +98,7 @@ class _ByContent:
     def find(self, input_hash: str | None, index: int) -> _Place | None:
         """Return the place of a record with these inputs for the row with this index, or None.
 
-        A record is given to one row only, as long as other records with these inputs are left.
+        Assign the record to the row, so that other rows get other records while there are any.
         """
         if input_hash is None:
             return None
@@ -104,11 +106,11 @@ class _ByContent:
         known = self._places.get(key)
         if not isinstance(known, dict):
             return known
-        if (key, index) not in self._given:
+        if (key, index) not in self._assigned:
             row = index if index in known else next(iter(known))
             # The last record stays, for all further rows with these inputs.
-            self._given[key, index] = known.pop(row) if len(known) > 1 else known[row]
-        return self._given[key, index]
+            self._assigned[key, index] = known.pop(row) if len(known) > 1 else known[row]
+        return self._assigned[key, index]
 
 
 class _Record(msgspec.Struct):
@@ -170,21 +172,21 @@ class JournalReader:
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
         self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
-        self._chunk = lru_cache(_CHUNKS_KEPT)(self._read_chunk)
+        self._cached_verdicts = lru_cache(_RECORDS_CACHED)(self._read_verdicts)
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
         self._calls_by_row: dict[int, list[int]] = {}
-        self._paid = array("Q")
+        self._paid_offsets = array("Q")
         self._since = since
         self._failures: dict[str, _ByRow] = {}
-        self._failed: set[int] = set()
-        self._settled: Sequence[int] = ()
+        self._target_failed: set[int] = set()
+        self._result_rows: Sequence[int] = ()
         self._reads_answers = answers
         with raise_as(ConfigurationError, path, "the run's records cannot be read"):
-            self._damage = self._index(WholeRecords(path, self._file, at_least))
+            self._damage = self._read_all(WholeRecords(path, self._file, at_least))
 
-    def _index(self, records: WholeRecords) -> Damage:
-        """Read the whole journal once, note the offset of each record, and return what is damaged."""
+    def _read_all(self, records: WholeRecords) -> Damage:
+        """Read the whole journal once, keep the offsets of its records, and return the damage."""
         decode = msgspec.json.Decoder(_Record).decode
         for offset, line in records:
             try:
@@ -193,22 +195,22 @@ class JournalReader:
                 record = _read_leniently(line)
             if record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
-                self._paid.append(offset)
+                self._paid_offsets.append(offset)
                 if record.i is not None:
                     self._calls_by_row.setdefault(record.i, []).append(offset)
             elif record.i is not None:
-                self._index_row(record, record.i, offset)
+                self._add_record(record, record.i, offset)
             elif record.k == "accepted":
                 records.accept(record.lost)
-            self._settled = record.settled or self._settled
+            self._result_rows = record.settled or self._result_rows
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
                         self._verdicts[name].add(input_hash, _Place(offset, index))
         return records.damage
 
-    def _index_row(self, record: _Record, index: int, offset: int) -> None:
-        """Note the offset of a row's answer, part of an answer, or error; skip answers if they are not reused."""
+    def _add_record(self, record: _Record, index: int, offset: int) -> None:
+        """Add the offset of a row's answer, part of an answer, or error; ignore answers if they are not reused."""
         if record.k == "answer" and self._reads_answers:
             self._answers.add(record.h, _Place(offset, index))
             self._steps.pop(index, None)  # the answer includes all its parts
@@ -216,7 +218,7 @@ class JournalReader:
             self._steps.setdefault(index, []).append(offset)
         elif record.k == "error" and record.stage is not None:
             if record.stage == "target":
-                self._failed.add(index)
+                self._target_failed.add(index)
             if offset >= self._since:
                 self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
 
@@ -261,7 +263,7 @@ class JournalReader:
 
         A run that stopped early lists its rows in the journal; any other run has all rows.
         """
-        return self._settled if len(self._settled) == rows else range(rows)
+        return self._result_rows if len(self._result_rows) == rows else range(rows)
 
     def answered(self) -> Iterator[int]:
         """Yield the indices of the rows that have an answer; nothing in a journal that is searched by content."""
@@ -285,7 +287,7 @@ class JournalReader:
 
     def paid_calls(self) -> Iterator[PaidCall]:
         """Yield the calls that this run paid for; equal calls by several workers are yielded separately."""
-        for offset in self._paid:
+        for offset in self._paid_offsets:
             record = self._read(offset)
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
@@ -298,10 +300,10 @@ class JournalReader:
         place = places.find(input_hash, index) if places and input_hash is not None else None
         if place is None:
             return None
-        recorded_hash, output = self._chunk(place.offset).get(place.row, {}).get(name, (None, {}))
+        recorded_hash, output = self._cached_verdicts(place.offset).get(place.row, {}).get(name, (None, {}))
         return output if recorded_hash == input_hash else None
 
-    def _read_chunk(self, offset: int) -> dict[int, RowVerdicts]:
+    def _read_verdicts(self, offset: int) -> dict[int, RowVerdicts]:
         """Return the verdicts of the rows in the record at this offset."""
         return dict(cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", [])))
 
@@ -321,13 +323,13 @@ class JournalReader:
         # One row more than is listed shows that there are others.
         names = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)}
         for piece in damage.pieces:
-            found = _OF_ROW.search(piece)
-            if found is not None:
-                names[int(found["index"])] = found["id"].decode("utf-8", "replace")
+            row = _ROW_IN_DAMAGE.search(piece)
+            if row is not None:
+                names[int(row["index"])] = row["id"].decode("utf-8", "replace")
         if not self._reads_answers and not self._calls:
             return f"{damage}, but no call is lost"
         # A lost record counts as a call unless what remains of it shows another kind.
-        calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
+        calls = damage.lost - sum(any(kind in piece for kind in _KINDS_WITHOUT_CALLS) for piece in damage.pieces)
         more = " and others" if len(names) > _MOST_NAMES else ""
         of_rows = f", of rows {', '.join([*names.values()][:_MOST_NAMES])}{more}" if names else ""
         return f"{damage}, so up to {plural(calls, 'call')} may be lost{of_rows}"
@@ -339,10 +341,10 @@ class JournalReader:
         """
         if not self._reads_answers or not isinstance(self._answers, _ByRow):
             return
-        known, settled = {*self.answered()} | self._failed, self.indices(rows)
+        known, result_rows = {*self.answered()} | self._target_failed, self.indices(rows)
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
-        yield from (row for row in settled if row not in known)
-        yield from sorted(judged - known - {*settled})
+        yield from (row for row in result_rows if row not in known)
+        yield from sorted(judged - known - {*result_rows})
 
     def _read(self, offset: int) -> dict[str, JSON]:
         """Return the record at this offset; an empty one if it is damaged, so that its work is repeated."""

@@ -70,11 +70,11 @@ def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], st
         parameter.
     """
     place = where if callable(where) else lambda name: where
-    return {name: _parse(value, f"{place(name)}, parameter {name!r}") for name, value in mapping.items()}
+    return {name: _parse_value(value, f"{place(name)}, parameter {name!r}") for name, value in mapping.items()}
 
 
-def _parse(value: object, where: str) -> Mapped:
-    """Return a mapping's value as a reference if it is written as `${…}`, else as a constant.
+def _parse_value(value: object, where: str) -> Mapped:
+    """Return one value of a mapping: a Reference for a text with `${…}`, else a Constant. `where` is its place.
 
     Raises:
         ConfigurationError: a text looks like a reference but is not valid, or another value has no JSON form.
@@ -128,24 +128,24 @@ def read_layers(
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
         raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a dict by evaluator name")
-    own = {str(name): _column_mapping(name, entry) for name, entry in (config or {}).items()}
-    for name in own:
+    configured = {str(name): _mapping_in_entry(name, entry) for name, entry in (config or {}).items()}
+    for name in configured:
         if name not in names and name != "default":
             raise ConfigurationError(
                 f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
             )
     base = parse_mapping(declared, "the data set's column_mapping")
-    base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
+    base |= parse_mapping(configured.get("default", {}), "evaluator_config['default']")
     layers = {
         name: parse_mapping(declared_for(name), "the data set's column_mapping")
-        | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]")
+        | parse_mapping(configured.get(name, {}), f"evaluator_config[{name!r}]")
         for name in names
     }
     # The default layer is for evaluators only; the target uses its own mapping or columns of the same name.
     return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
 
-def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
+def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
     """Return the column mapping in one entry of `evaluator_config`: the mapping itself, or under `column_mapping`.
 
     Raises:
@@ -154,10 +154,10 @@ def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
     mapping = entry.get("column_mapping", entry)
-    beside = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
-    if beside:
+    other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
+    if other_keys:
         raise ConfigurationError(
-            f"evaluator_config[{name!r}] has {beside[0]!r} beside 'column_mapping'; put it inside, or leave it out"
+            f"evaluator_config[{name!r}] has {other_keys[0]!r} beside 'column_mapping'; put it inside, or leave it out"
         )
     if mapping is None:
         return {}
@@ -168,6 +168,8 @@ def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
+    """One parameter of a callable, and the reference or constant that the mapping has for it, if any."""
+
     parameter: str
     mapped: Mapped | None
     required: bool
@@ -177,7 +179,9 @@ class _Binding:
 class Binder:
     """Builds the keyword arguments of one call from a row's data columns and target columns.
 
-    Equal binders give equal arguments; `what` names the evaluator in errors and does not count for equality.
+    `choices` are the possible parameter lists. `takes_any`: the callable has `**kwargs`. `only_mapped`: optional
+    parameters get a value only if the mapping names them. `what` names the callable in errors; binders that differ only
+    in `what` are equal.
     """
 
     choices: tuple[tuple[_Binding, ...], ...]
@@ -186,7 +190,7 @@ class Binder:
     what: str = field(compare=False)
 
     def __call__(self, data: RowValues, target: RowValues) -> dict[str, object]:
-        """Return the arguments for one row: by the first parameter list for which the row has all required columns.
+        """Return the arguments for one row, for the first parameter list whose required columns the row has.
 
         A callable with `**kwargs` gets all other columns, too.
 
@@ -225,9 +229,10 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
 def _bind(
     bindings: Sequence[_Binding], data: RowValues, optional: RowValues, target: RowValues, what: str
 ) -> dict[str, object]:
-    """Return the arguments of one call by parameter name; parameters without a value are left out if they are optional.
+    """Return the arguments of one call by parameter name, without optional parameters that have no value.
 
-    Optional parameters without a mapping read their column from `optional` instead of `data`.
+    A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
+    that of `optional`.
 
     Raises:
         ColumnMissingError: a required parameter has no value in this row.
@@ -261,9 +266,9 @@ def check_binding(
     target_columns: frozenset[str] | None,
     has_target: bool,
 ) -> None:
-    """Check before the first row that the columns can supply every parameter of the evaluator `what`.
+    """Check before the first row that the columns can supply every required parameter of the evaluator `what`.
 
-    `target_columns` are None if only a call shows them; a parameter may then come from them.
+    `target_columns` are None if they are unknown before a call; then only the mapping's names are checked.
 
     Raises:
         ConfigurationError: a mapping names an unknown column, the name of a column stands as a constant text, or a
@@ -285,26 +290,23 @@ def check_binding(
     supplied = mapping.keys() | columns
     if has_target and target_columns is not None:
         supplied |= target_columns
-    lacking_by_choice = [
+    missing_by_choice = [
         [name for name, required in choice.items() if required and name not in supplied] for choice in signature.choices
     ]
-    if not all(lacking_by_choice):
+    if not all(missing_by_choice):
         return
-    lacking = lacking_by_choice[0]
+    missing = missing_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
-        f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. --mapping {lacking[0]}='${{data.…}}', "
-        f"in Python column_mapping={{{lacking[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
+        f"{what} needs {', '.join(map(repr, missing))}: map it, e.g. --mapping {missing[0]}='${{data.…}}', "
+        f"in Python column_mapping={{{missing[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
     )
 
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
-    """Return the data's column of tool definitions that an optional parameter would need a mapping for, or None.
-
-    None if the evaluator takes no tool definitions, or gets them by mapping or by the column's name.
-    """
-    takes = any(_TOOLS in choice for choice in signature.choices)
-    if not takes or _TOOLS in mapping or _TOOLS in columns:
+    """Return the data's column of tool definitions if the evaluator would get them only by a mapping, else None."""
+    takes_tools = any(_TOOLS in choice for choice in signature.choices)
+    if not takes_tools or _TOOLS in mapping or _TOOLS in columns:
         return None
     return next((column for column in TOOL_COLUMNS if column in columns), None)
 
@@ -375,7 +377,7 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
 
 
 def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
-    """Return the parameters by name (True if required), and whether `**kwargs` takes any others.
+    """Return the parameters by name (True if required), and True if `**kwargs` takes all others.
 
     Raises:
         ConfigurationError: a required parameter is positional-only, so it cannot be given by name.
@@ -402,50 +404,48 @@ _TOOLS = "tool_definitions"
 
 
 def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], str | None]:
-    """Return a function that tells a row's kind by its ground truth: `call`, `answer`, or None without one."""
-    truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
+    """Return a function that returns a row's kind, given its data and target columns."""
+    read_truth, read_tools = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: RowValues, target: RowValues) -> str | None:
-        """Return `call` or `answer` by the row's ground truth; None without one."""
-        value = truth(data, target)
-        if value is None:
+        """Return `call` if the row's ground truth contains a call, else `answer`; None without a ground truth."""
+        truth = read_truth(data, target)
+        if truth is None:
             return None
-        tools = tools_of(definitions(data, target))
-        asks = _asks_for_call(value, tools) or (isinstance(value, list) and _turns_ask(value))
-        return "call" if asks else "answer"
+        tools = tools_of(read_tools(data, target))
+        has_call = _contains_call(truth, tools) or (isinstance(truth, list) and _turns_contain_call(truth))
+        return "call" if has_call else "answer"
 
     return kind
 
 
 def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
-    """Return a function that reads a parameter's value from a row: by its mapping, else from the column of its name.
+    """Return a function that reads a parameter's value from a row's data and target columns; None without a value.
 
-    Evaluators' mappings count if the default one has no such parameter. `columns` are further columns to read without
-    any mapping. The value is None if the row has none.
+    The first layer that maps the parameter counts, `default` before the evaluators' own. Without a mapping, the value
+    is that of the data's column of this name, else of the first of `columns`.
     """
-    mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
-    chosen = next((candidate for candidate in mapped if candidate is not None), None)
-    if chosen is None and not columns:
-        return lambda data, target: data.get(parameter)
-    if chosen is None:
+    entries = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
+    mapped = next((entry for entry in entries if entry is not None), None)
+    if mapped is None:
         names = (parameter, *columns)
         return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
-    if isinstance(chosen, Constant):
-        value = chosen.value
+    if isinstance(mapped, Constant):
+        value = mapped.value
         return lambda data, target: value
-    return chosen.value_in
+    return mapped.value_in
 
 
-def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
+def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:
     """Return True if a ground truth is a call, also one that cannot be parsed."""
     reading = cached_reading(value, tools)
     return bool(reading.calls or reading.problem)
 
 
-def _turns_ask(value: list[object]) -> bool:
-    """Return True if a ground truth is a list of turns (each a list) and one of them contains a call."""
+def _turns_contain_call(value: list[object]) -> bool:
+    """Return True if a ground truth is a list of turns, each a list, and a turn contains a call."""
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False
     items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
-    return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
+    return any(_contains_call(f"[{item}]" if isinstance(item, str) else item) for item in items)

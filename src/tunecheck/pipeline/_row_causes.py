@@ -44,14 +44,14 @@ _FILTERED = frozenset(
 _OVERFLOWED = "model_context_window_exceeded"
 _REFUSED = "refusal"
 
-_UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
+_WITHOUT_CALL = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
 """Codes of faults for which there is no readable call."""
 
-_OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
+_NAME_FAULTS = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
 """Codes of faults that a different spelling of a function's name can explain."""
 
-_MOST_TOOLS, _LONGEST_NAME = 500, 200
-_TIMES = 3
+_MOST_COMPARED, _LONGEST_NAME = 500, 200
+_CALLS_OF_LOOP = 3
 """This many equal calls in one answer are a loop, unless the ground truth repeats the call."""
 
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
@@ -60,16 +60,16 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 """Matches a special token of a chat template, such as `<|im_end|>`."""
 
-_END_OF_TURN = 2  # tokens that an empty answer may count
+_END_OF_TURN_TOKENS = 2  # tokens that an empty answer may count
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Formats that ordinary data or prose can resemble."""
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
-    """Return the main cause of a row's failure, the first in the order of codes.toml; None if no known one applies.
+    """Return the main cause of a row's failure: the first in the order of codes.toml.
 
-    Also None if the row did not fail, or if its values raise an exception.
+    Return None if the row did not fail, if no known cause applies, or if its values raise an exception.
     """
     try:
         return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
@@ -97,12 +97,12 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
             for key, value in state.outputs[evaluator.name].items():
                 if key.endswith(_PROPERTIES):
                     faults += read_faults(value)
-    answer = GivenAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
+    answer = FailedAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
         faults = [fault for fault in faults if fault.code != "cut_off"]  # thinking_used_budget is more precise
-    explained = [precise for fault in faults for precise in _explain(fault, answer)]
+    explained = [precise for fault in faults for precise in _more_precise(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
         yield from _causes_of_fault(fault, answer)
@@ -113,12 +113,12 @@ def _fails(output: Mapping[str, object]) -> bool:
     return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
 
 
-def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
-    """Return the fault, or more precise faults in its place, found by comparing calls with the ground truth."""
-    made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
-    if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
+def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
+    """Return more precise faults in place of a fault, by comparing calls with the ground truth; else the fault."""
+    called = fault.actual.get("name") if isinstance(fault.actual, dict) else None
+    if fault.code == "misnamed_call" and fault.call and isinstance(called, str) and not answer.tools:
         # A conversation does not list its tools: the simulators define them.
-        misnaming = name_fault(made, [fault.call])
+        misnaming = name_fault(called, [fault.call])
         return [replace(misnaming, turn=fault.turn)] if misnaming.code.startswith("decorated_name") else [fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
@@ -126,16 +126,16 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     if differences:
         return differences
     if fault.code == "call_count":
-        more = len(answer.reading.calls) > len(answer.wanted.calls)
-        return [replace(fault, code="extra_call" if more else "missing_call")]
+        has_extra = len(answer.reading.calls) > len(answer.truth.calls)
+        return [replace(fault, code="extra_call" if has_extra else "missing_call")]
     return [fault]
 
 
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield further causes from missing and extra calls.
 
-    `decorated_name` for each extra call whose name is a missing one's with something added; then `wrong_function` if a
-    call is missing and another was made.
+    First, `decorated_name` for each extra call whose name is that of a missing call with something added. Then, if
+    there are both missing and extra calls, `wrong_function` for the first of both.
     """
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
@@ -146,12 +146,12 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
             if misnaming.code.startswith("decorated_name"):
                 yield replace(misnaming, turn=fault.turn)
     if missing is not None and extra is not None:
-        wanted, made = {"name": missing.call}, {"name": extra.call}
-        yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
+        expected, actual = {"name": missing.call}, {"name": extra.call}
+        yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=expected, actual=actual)
 
 
-def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes of failure that an evaluator's fault shows: its own code, or a more precise one."""
+def _causes_of_fault(fault: Fault, answer: FailedAnswer) -> Iterator[Fault]:
+    """Yield the causes of failure that an evaluator's fault shows: more precise ones first, then the fault's own."""
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
@@ -161,13 +161,13 @@ def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
         yield fault if code == fault.code else replace(fault, code=code)
 
 
-def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
+def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the differences between the answer's calls and the calls that the ground truth accepts.
 
     Without calls on both sides, there are no differences. Arguments that the schema wants as text are skipped.
     """
-    made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
-    if not made or not wanted:
+    made, accepted = (_with_plain_names(calls) for calls in (answer.reading.calls, answer.truth.calls))
+    if not made or not accepted:
         return
     from tunecheck.calls.matching import (  # rows of texts need none of it
         MatchPolicy,
@@ -178,14 +178,14 @@ def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
     # The leaderboard ignores these differences, too.
     loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
-    match = match_calls(made, wanted, loose)
+    match = match_calls(made, accepted, loose)
     yield from call_faults(match, loose)
     for fault in argument_faults(match):
         if fault.path is not None and not _should_be_text(fault, answer.tools):
             yield fault
 
 
-def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
+def _with_plain_names(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
     """Return the calls with dots in their names replaced by underscores."""
     return [FunctionCall(tool_name(call.name), call.arguments) for call in calls]
 
@@ -194,11 +194,11 @@ def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
 
 
 @dataclass(frozen=True)
-class GivenAnswer:
-    """The answer of a failed row, as its failing evaluators received it.
+class FailedAnswer:
+    """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
-    `response` is the answer, `reading` the calls read from it. For a conversation, it is the last step of the failed
-    turn.
+    `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
+    in the first turn with a fault. `columns` are the target's columns for this answer.
     """
 
     columns: Mapping[str, JSON]
@@ -218,21 +218,24 @@ class GivenAnswer:
         columns: Mapping[str, JSON],
         arguments: Mapping[str, object],
         faults: Sequence[Fault],
-    ) -> GivenAnswer:
-        """Build the answer from a row's kind and columns, the target's columns, and failing evaluators' data."""
+    ) -> FailedAnswer:
+        """Return the answer of a row of this kind, with its data `row` and the target's `columns`.
+
+        `arguments` are those of the evaluators, and `faults` those that failing evaluators found.
+        """
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
         if turns is None:
-            response = _response(columns, arguments)
+            response = _answer_to_examine(columns, arguments)
         else:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
             response, columns = _last_item(columns["result"], number), _turn_columns(columns, number)
         tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
-        expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
+        expects_call = not codes.isdisjoint(_WITHOUT_CALL - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
             columns=columns,
             response=response,
-            reading=_read(response, tools, expects_call=expects_call),
+            reading=_read_answer(response, tools, expects_call=expects_call),
             tools=tools,
             ground_truth=arguments.get("ground_truth"),
             expects_call=expects_call,
@@ -241,7 +244,7 @@ class GivenAnswer:
         )
 
     @cached_property
-    def wanted(self) -> Reading:
+    def truth(self) -> Reading:
         """The calls and text of the ground truth."""
         return cached_reading(self.ground_truth, self.tools)
 
@@ -288,43 +291,43 @@ def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON
     return {**columns, **changed}
 
 
-def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
-    """Return the answer to examine: the API's calls, else the first of response, text and result that is given."""
+def _answer_to_examine(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
+    """Return the API's calls if there are any, else the first of response, text and result that has a value."""
     calls = columns.get("tool_calls")
     if isinstance(calls, list) and calls:
         return calls
-    given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
-    return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for None
+    values = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
+    return next((value for value in values if value is not None and value == value), None)  # pandas writes NaN for None
 
 
-def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """Return the calls and text of an answer; if a call was expected, accept a bare call to an unknown function."""
+def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
+    """Return the calls and text of an answer; with `expects_call`, read a bare call to an unknown function, too."""
     reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
     bare = cached_reading(response)
-    alone = bare.format == "bfcl_text" and not bare.text  # else prose with brackets, or data
-    return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
+    is_only_calls = bare.format == "bfcl_text" and not bare.text  # else it may be prose with brackets, or data
+    return bare if bare.calls and (is_only_calls or bare.format not in _AMBIGUOUS) else reading
 
 
-def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
+def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
-    encoding = [*_encoding_faults(answer.response)]
-    yield from encoding
-    lost = None if encoding else _lost_call_fault(answer)  # if `encoding` has faults, a call did arrive
+    encoding_faults = [*_encoding_faults(answer.response)]
+    yield from encoding_faults
+    lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:
-        if not encoding:
+        if not encoding_faults:
             yield Fault(code="unreadable", message=answer.reading.problem)
     elif answer.reading.calls:
         yield from _call_faults(answer)
     else:
-        yield from _silence_faults(answer)
+        yield from _no_call_faults(answer)
 
 
-def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
+def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     """Return the fault of a call that the model wrote but the server did not return as one, or None without signs.
 
     Signs are a call in the reasoning, a call begun in the text of an answer that was not cut off, or a finish reason
@@ -349,15 +352,15 @@ def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
     """Return the code of the cause that makes a reply unusable, such as a judge's; `unreadable` if no other applies."""
-    answer = GivenAnswer.read(None, {}, columns, {}, ())
-    found = [*_ending_faults(answer), *_silence_faults(answer)]
+    answer = FailedAnswer.read(None, {}, columns, {}, ())
+    found = [*_ending_faults(answer), *_no_call_faults(answer)]
     return found[0].code if found else "unreadable"
 
 
 # -- how it ended
 
 
-def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
+def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes in how the answer ended: an error, a content filter, a full context, or a length limit."""
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that failed before its answer
@@ -366,22 +369,22 @@ def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
         yield Fault(code="filtered", message=f"finish_reason {reason}")
     elif reason == _OVERFLOWED:
         yield Fault(code="overflow", message=f"finish_reason {reason}")
-    elif reason in CUT_OFF or (reason is None and _ends_inside(answer)):
+    elif reason in CUT_OFF or (reason is None and _stops_midway(answer)):
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
         ending = _ending_text(answer, reason)
         yield Fault(code=code, message=f"{ending}, and it repeats itself" if repeats_itself(answer.text) else ending)
 
 
-def _ending_text(answer: GivenAnswer, reason: JSON) -> str:
-    """Return how the answer ended and after how many output tokens: "finish_reason length after 512 tokens"."""
+def _ending_text(answer: FailedAnswer, reason: JSON) -> str:
+    """Return in words how the answer ended, such as "finish_reason length after 512 tokens"."""
     tokens = object_or_empty(answer.columns.get("usage")).get("output_tokens")
     ending = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
     return f"{ending} after {tokens} tokens" if tokens is not None else ending
 
 
-def _ends_inside(answer: GivenAnswer) -> bool:
-    """Return True if a text answer stops in the middle of a call or of the reasoning."""
+def _stops_midway(answer: FailedAnswer) -> bool:
+    """Return True if a text answer stops in the middle of a call or of its reasoning."""
     if not answer.is_text:
         return False
     text = answer.reading.text.rstrip()
@@ -395,14 +398,14 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 
 def _encoding_faults(response: object) -> Iterator[Fault]:
     """Yield a fault for each API call with arguments that are not a JSON object, or are JSON encoded twice."""
-    for name, arguments in _written_arguments(response):
+    for name, arguments in _argument_texts(response):
         problem = arguments_problem(arguments)
         if problem is not None:
             code, message = problem
             yield Fault(code=code, call=name, actual=arguments, message=message)
 
 
-def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
+def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
     """Yield the name (None if unreadable) and the arguments of each call that has its arguments as a text.
 
     Calls are written as `{"function": {…}}`, `{"name": …, "arguments": …}`, or `{"function_name": "arguments"}`.
@@ -440,20 +443,20 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """
     if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
-    wanted = plain_name(fault.call or "")
-    definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
+    called = plain_name(fault.call or "")
+    definition = next((tools.get(name) for name in tools if plain_name(name) == called), None)
     properties = definition.parameters.get("properties") if definition is not None else None
     schema = properties.get(fault.path or "") if isinstance(properties, dict) else None
     return isinstance(schema, dict) and schema.get("type") == "string"
 
 
-def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or not wanted at all."""
-    has_no_tools = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
+def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
+    """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or extra."""
+    any_name = "empty_turn" in answer.codes  # in a conversation, whose tools are those of its simulators
     calls = answer.reading.calls
-    name = next((call.name for call in calls if has_no_tools or answer.tools.spelled(call.name)), None)
-    is_whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation, only steps are examined
-    if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_UNSEEN):
+    name = next((call.name for call in calls if any_name or answer.tools.spelled(call.name)), None)
+    is_whole = "tool_calls" in answer.columns or not answer.columns  # not one step of a conversation
+    if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_WITHOUT_CALL):
         yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
     yield from _repetition_faults(answer)
@@ -461,10 +464,10 @@ def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
         yield Fault(code="extra_call", call=calls[0].name, actual=calls[0].arguments)
 
 
-def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
+def _name_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield a fault for each called name that is not among the tools: another spelling, or an invented name.
 
-    Other spellings count only if an evaluator complained about names. Nothing without tools.
+    Other spellings count only if an evaluator found a fault of names. Without tools, there are no faults.
     """
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     tools = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
@@ -472,24 +475,24 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
         tool = tools.get(plain_name(name))
         if tool is None:
             yield name_fault(name, answer.tools)
-        elif not answer.codes.isdisjoint(_OF_NAMES):  # evaluators may accept this spelling
-            how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
-            yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
+        elif not answer.codes.isdisjoint(_NAME_FAULTS):  # evaluators may accept this spelling
+            change = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
+            yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {change}")
 
 
 def name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault of a called name that no tool has, with the tool that it probably means, if any.
 
-    `decorated_name.token` for a tool's name followed by a token such as `<|x|>`; `decorated_name` for a prefix or
-    `:1`; else `unknown_function`.
+    The code is `decorated_name.token` for a tool's name followed by a token such as `<|x|>`, `decorated_name` for a
+    tool's name after a prefix or before `:1`, else `unknown_function`.
     """
-    head, _, number = name.rpartition(":")
-    bare = head if number.isdigit() else name
+    before_colon, _, number = name.rpartition(":")
+    bare = before_colon if number.isdigit() else name
     token = _TOKEN.search(name)
     if token is not None and token.start() and (tool := name[: token.start()]) in tools:
         return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
     ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}", f":{tool}"))), None)
-    alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
+    alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     if ending is not None:
         added = f"{words}; perhaps it is {ending} with something added"
@@ -500,15 +503,15 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     return Fault(code="unknown_function", call=name, message=words)
 
 
-def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
+def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield `loop` for each call made at least three times, and more often than the ground truth names it."""
-    if len(answer.reading.calls) < _TIMES:
+    if len(answer.reading.calls) < _CALLS_OF_LOOP:
         return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
-    wanted = Counter(call.name for call in answer.wanted.calls)
+    expected = Counter(call.name for call in answer.truth.calls)
     for call in answer.reading.calls:
         times = made.pop((call.name, canonical(call.arguments)), 0)
-        if times >= max(_TIMES, wanted[call.name] + 1):
+        if times >= max(_CALLS_OF_LOOP, expected[call.name] + 1):
             words = f"{call.name} was called {times} times with the same arguments"
             yield Fault(code="loop", call=call.name, actual=call.arguments, message=words)
 
@@ -516,11 +519,11 @@ def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
 # -- what its text does
 
 
-def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes of an answer without a call: a refusal, a question back, an empty answer, or text instead."""
+def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
+    """Yield the causes of an answer without a call: a refusal, a question to the user, no text, or text instead."""
     text = answer.text.strip()
     refusal = answer.columns.get("refusal")
-    text_refuses = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
+    text_refuses = refuses(text) and not asks_back(text) and not refuses(answer.truth.text)
     if refusal or text_refuses or answer.columns.get("finish_reason") == _REFUSED:
         yield Fault(code="refusal", actual=refusal if isinstance(refusal, str) else text)
     elif answer.expects_call and asks_back(text):
@@ -529,15 +532,15 @@ def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
         yield _empty_answer_fault(answer)
     elif answer.expects_call:
         fault = Fault(code="answered_instead_of_calling")
-        if answer.wanted.calls:
-            first = answer.wanted.calls[0]
+        if answer.truth.calls:
+            first = answer.truth.calls[0]
             fault = replace(fault, call=first.name, expected=first.arguments)
         yield replace(fault, actual=text) if answer.is_text else fault
 
 
-def _empty_answer_fault(answer: GivenAnswer) -> Fault:
+def _empty_answer_fault(answer: FailedAnswer) -> Fault:
     """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
     written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
-    if isinstance(written, int) and written > _END_OF_TURN and not answer.has_reasoned:
+    if isinstance(written, int) and written > _END_OF_TURN_TOKENS and not answer.has_reasoned:
         return Fault(code="empty_answer.counted", message=f"{written} output tokens were counted")
     return Fault(code="empty_answer")
