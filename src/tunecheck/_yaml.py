@@ -211,7 +211,7 @@ class _Values:
         if len(path) > MAX_DEPTH:
             raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
-            raise _NodeError(node, f"the tag {node.tag} is not supported: remove it, definitions are plain data")
+            raise _NodeError(node, f"the tag {node.tag} is not supported in plain data: remove it")
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):

@@ -76,8 +76,8 @@ def test_a_name_that_is_not_text_is_refused_with_its_row() -> None:
 
 @pytest.mark.parametrize("row", [1, "text", None, ["a"], ("a", 1)])
 def test_an_item_that_is_not_a_dict_is_refused_with_its_row(row: object) -> None:
-    assert f"row 2: must be a dict of columns, not a {type(row).__name__}" in refusal([{"a": 1}, row])
-    assert f"row 2: must be a dict of columns, not a {type(row).__name__}" in refusal(iter([{"a": 1}, row]))
+    assert f"row 2: must be a dict of columns, not of type {type(row).__name__}" in refusal([{"a": 1}, row])
+    assert f"row 2: must be a dict of columns, not of type {type(row).__name__}" in refusal(iter([{"a": 1}, row]))
 
 
 @pytest.mark.parametrize("data", [[], (), iter([])])

@@ -126,7 +126,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
         DataError: the row is not a dict, or a column's name is not text.
     """
     if not isinstance(row, Mapping):
-        source.refuse(f"must be a dict of columns, not a {type(row).__name__}", number)
+        source.refuse(f"must be a dict of columns, not of type {type(row).__name__}", number)
     record: Record = dict(row)
     if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
         for key in record:

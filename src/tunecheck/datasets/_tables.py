@@ -47,7 +47,7 @@ class CsvSource(FileSource):
         for number, cells in rows:
             if len(cells) != width:
                 count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
-                hint = "quote a cell that holds a comma or line break, fill in blank ones"
+                hint = "quote a cell that holds a comma" if len(cells) > width else "write empty cells, too"
                 self.refuse(f"has {count}, the header {width}; {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 

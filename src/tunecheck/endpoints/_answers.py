@@ -96,7 +96,7 @@ def read_chat(reply: JSON) -> Completion:
     if choice is None:
         if reply.get("choices"):
             raise UnreadableReplyError("the reply's choices are not a list of objects: check the url")
-        raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
+        raise UnreadableReplyError(f"the reply has no answer in choices{_error_text(reply)}")
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
@@ -277,4 +277,4 @@ def says_error(reply: JSON) -> bool:
 
 def keys_of(reply: object) -> str:
     """Return the keys of a reply as a suffix for errors about a missing key."""
-    return f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
+    return f" (its keys: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""

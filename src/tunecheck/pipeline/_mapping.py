@@ -127,7 +127,7 @@ def read_layers(
     """
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
-        raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a dict by evaluator name")
+        raise ConfigurationError(f"evaluator_config must be a dict of evaluators, not of type {type(config).__name__}")
     configured = {str(name): _mapping_in_entry(name, entry) for name, entry in (config or {}).items()}
     for name in configured:
         if name not in names and name != "default":
@@ -152,7 +152,7 @@ def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
         ConfigurationError: the entry is not a mapping, or has other keys next to `column_mapping`.
     """
     if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
+        raise ConfigurationError(f"evaluator_config[{name!r}] must be a mapping, not of type {type(entry).__name__}")
     mapping = entry.get("column_mapping", entry)
     other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if other_keys:
@@ -162,7 +162,7 @@ def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
     if mapping is None:
         return {}
     if not isinstance(mapping, Mapping):
-        raise ConfigurationError(f"the column_mapping of {name!r} is a {type(mapping).__name__}; expected a mapping")
+        raise ConfigurationError(f"column_mapping of {name!r} must be a mapping, not of type {type(mapping).__name__}")
     return mapping
 
 

@@ -265,7 +265,7 @@ def decode_text(content: bytes) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"line {line}: not UTF-8 (byte {error.start})") from None
+        raise ValueError(f"line {line}: not UTF-8 (byte {error.start}); save it as UTF-8") from None
 
 
 def _check_depth(value: JSON, depth: int = 0) -> None:

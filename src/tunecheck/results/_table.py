@@ -205,7 +205,7 @@ def _check_row(row: JSON, where: str) -> ResultRow:
         DataError: it is not an object.
     """
     if not isinstance(row, dict):
-        raise DataError(f"{where} is not a JSON object: damaged or half-written; copy or write it again")
+        raise DataError(f"{where} is not a JSON object: restore the file")
     return row
 
 
