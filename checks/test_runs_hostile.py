@@ -318,7 +318,7 @@ def test_a_folder_that_becomes_read_only_ends_the_run_in_a_line_and_loses_nothin
 
 def test_a_folder_that_is_moved_is_resumed_where_it_is_now(tmp_path: Path) -> None:
     target = Meddling(tmp_path, lambda folder: folder.rename(tmp_path / "moved"))
-    with pytest.raises(RunError, match=r"if it was moved, resume it with --resume"):
+    with pytest.raises(RunError, match=r"if it was moved, resume its new folder"):
         run(tmp_path, DATA, target=target, evaluators={"n": length}, concurrency=1)
     again = Answering()
     result = run(tmp_path, DATA, target=again, evaluators={"n": length}, resume=str(tmp_path / "moved"))

@@ -287,7 +287,7 @@ def test_the_exit_code_holds_when_the_reader_of_the_output_has_gone(tmp_path: Pa
 def test_too_few_rows_need_as_many_more_as_show_a_large_difference(tmp_path: Path) -> None:
     outcomes = [at < 7 for at in range(12)], [at < 11 for at in range(12)]
     decision = compare(*(passes(tmp_path, name, each) for name, each in zip("ab", outcomes, strict=True))).decision
-    assert "with 12 rows, only differences above 54 points are detectable" in decision.because[0]
+    assert "with 12 rows, only differences above 53.5 points are detectable" in decision.because[0]
     # Detection goes with the root of the rows: 12 * (54 / 20) ** 2 is 87.
     assert decision.next is not None
     assert int(decision.next.split()[1]) == pytest.approx(75, abs=3)

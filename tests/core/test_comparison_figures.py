@@ -146,7 +146,7 @@ def test_the_primary_metric_is_tested_by_itself_and_the_others_among_themselves(
 
 def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -> None:
     difference = Estimate(-0.05, -0.1, -0.001, 100, 0.95, "Tango")
-    found = decide(difference, 0.052, 0.052, None, verdicts=False, bounds=None, higher_is_better=True)
+    found = decide(difference, 0.052, 0.052, None, kind="score", verdicts=False, bounds=None, higher_is_better=True)
     assert found == ("no difference shown", "the interval excludes 0, but the test does not reach significance")
 
 
@@ -181,7 +181,9 @@ def test_rows_of_one_conversation_widen_the_interval(tmp_path: Path) -> None:
     ("counts", "verdict", "why"),
     [
         pytest.param((4, 1, 1, 3), "too little data", "^9 rows$", id="few rows cannot say that nothing differs"),
-        pytest.param((10, 5, 5, 10), "too little data", r"above [2-9]\d points", id="only a large one could be shown"),
+        pytest.param(
+            (10, 5, 5, 10), "too little data", r"above [2-9]\d\.\d points", id="only a large one could be shown"
+        ),
         pytest.param((150, 10, 10, 30), "no difference shown", "^$", id="many rows show no difference"),
         pytest.param((0, 0, 6, 0), "better", "^$", id="six rows that all got better are enough"),
     ],

@@ -111,6 +111,13 @@ def test_trials_are_averaged_within_their_row_before_rows_are_compared(tmp_path:
     assert metric.flaky[0].base_reason == "trial 2"
 
 
+def test_what_trials_can_show_is_said_in_points(tmp_path: Path) -> None:
+    items = [[number % 2 == 0, number % 3 == 0] for number in range(24)]
+    metric = compare(repeated(tmp_path, "a", items), repeated(tmp_path, "b", items[::-1])).metrics["match"]
+    assert (metric.verdict, metric.kind) == ("too little data", "binary")
+    assert re.search(r"only differences above [2-9]\d\.\d points are detectable", metric.why)
+
+
 def test_a_row_whose_trials_disagree_is_flaky_and_not_changed(tmp_path: Path) -> None:
     some, all_of, none = [True, True, False], [True] * 3, [False] * 3
     base = repeated(tmp_path, "a", [some, all_of, none, all_of])

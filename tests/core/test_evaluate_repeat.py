@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
-from tunecheck import ConfigurationError, RunError, StopRunError
+from tunecheck import ConfigurationError, RunError, StopRunError, score
 
 DATA = [{"id": "a", "question": "?"}, {"id": "b", "question": "!"}]
 
@@ -44,6 +44,20 @@ def test_pass_at_k_and_pass_hat_k_are_the_unbiased_estimates(tmp_path: Path) -> 
     assert metrics["g.binary_aggregate"] == 0.5
 
 
+def test_score_judges_the_trials_of_a_row_as_trials(tmp_path: Path) -> None:
+    """Without pass@k, the trials of a row would count as independent rows."""
+    words = {"a": ["pass", "fail"], "b": ["pass", "pass"]}
+    tried = run(tmp_path, DATA, target=Trying(words), evaluators={"n": lambda response: 1}, repeat=2)
+    metrics = metrics_of(score(tried.run_dir, evaluators={"g": graded}, results_dir=tmp_path / "runs"))
+    assert (metrics["g.pass_at_2"], metrics["g.pass_hat_2"]) == (1, 0.5)
+
+
+def test_columns_named_like_those_of_trials_make_no_trials(tmp_path: Path) -> None:
+    data = [{"id": name, "trial": 1, "source_id": "s", "word": "pass"} for name in ("a", "b")]
+    result = run(tmp_path, data, evaluators={"g": lambda word: {"g_result": word}})
+    assert not [name for name in metrics_of(result) if "pass_" in name]
+
+
 def test_an_item_with_a_failed_trial_counts_where_it_has_trials_enough(tmp_path: Path) -> None:
     words = {"a": ["pass", "pass"], "b": ["pass"]}
     result = run(tmp_path, DATA, target=Trying(words), evaluators={"g": graded}, repeat=2)
@@ -65,7 +79,7 @@ def test_a_run_of_trials_goes_on_where_it_stopped(tmp_path: Path) -> None:
                 raise StopRunError("stop")
             return await super().answer(row, context)
 
-    with pytest.raises(RunError, match="--resume"):
+    with pytest.raises(RunError, match="resume='rows-"):
         run(tmp_path, DATA, target=Stopping(), evaluators={"n": lambda response: 1}, repeat=2, concurrency=1)
     again = Answering()
     result = run(

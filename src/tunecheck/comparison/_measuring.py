@@ -17,7 +17,7 @@ from tunecheck._files import DecidedMetric
 from tunecheck._messages import plural
 from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided, Verdict
 from tunecheck.comparison._pairing import Pairing
-from tunecheck.comparison._wording import ALONE
+from tunecheck.comparison._wording import ALONE, size_text
 from tunecheck.results import Kind, MetricColumn, RunTable
 from tunecheck.statistics._decisions import holm, non_inferiority, smallest_difference
 from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
@@ -264,6 +264,7 @@ def add_verdict(metric: MetricComparison, p_adjusted: float | None, sides: Paire
         metric.p_value,
         p_adjusted,
         metric.smallest_difference,
+        kind=metric.kind,
         verdicts=metric.b is not None,
         bounds=sides.bounds,
         higher_is_better=metric.higher_is_better,
@@ -323,6 +324,7 @@ def decide(
     p_adjusted: float | None,
     smallest: SmallestDifference | None,
     *,
+    kind: Kind,
     verdicts: bool,
     bounds: tuple[float, float] | None,
     higher_is_better: bool,
@@ -345,7 +347,7 @@ def decide(
     if _units(difference) < FEWEST:
         return "too little data", units
     if _detects_only_large(verdicts, difference, smallest, bounds):
-        too_few = f"with {units}, {_detectable_text(smallest, verdicts=verdicts)}"
+        too_few = f"with {units}, {_detectable_text(kind, smallest)}"
         return "too little data", f"{too_few}; {edge}" if edge else too_few
     return "no difference shown", edge
 
@@ -370,13 +372,11 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
     return "better" if (difference.value > 0) == higher_is_better else "worse"
 
 
-def _detectable_text(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
-    """Return in words which differences these rows can show: in points for `verdicts`, else in the metric's unit."""
-    detectable = None if smallest is None else smallest.value
-    if detectable is None:
+def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
+    """Return in words which differences these rows can show, in the metric's unit."""
+    if smallest is None or smallest.value is None:
         return "not even a change of all rows is detectable"
-    size = f"{100 * detectable:.0f} points" if verdicts else f"{detectable:.3g}"
-    return f"only differences above {size} are detectable"
+    return f"only differences above {size_text(kind, smallest.value)} are detectable"
 
 
 def _detects_only_large(

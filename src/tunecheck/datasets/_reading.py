@@ -529,6 +529,12 @@ def _add(seen: set[int], text: str) -> bool:
 TRIAL, SOURCE_ID = "trial", "source_id"
 """The additional columns of trials: the trial's number from 1, and the original row's id."""
 
+
+def is_trial(row_id: str, source_id: str) -> bool:
+    """Return True if a row with this id is a trial of the row `source_id`."""
+    return row_id == source_id or row_id.startswith(f"{source_id}#")
+
+
 _OF_A_TRIAL = re.compile(r".*#\d+", re.DOTALL)
 
 
@@ -553,8 +559,7 @@ class RepeatedDataset(Dataset):
             ConfigurationError: the data has a column that trials add.
         """
         scan = self._inner.scan()
-        taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
-        if taken:
+        if taken := sorted(scan.columns & {TRIAL, SOURCE_ID}):
             raise ConfigurationError(f"repeat adds a column {taken[0]!r}: rename the data's column of this name")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})

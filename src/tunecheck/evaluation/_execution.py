@@ -21,7 +21,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck._records import Journal
 from tunecheck._targets import Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
-from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.datasets._reading import SOURCE_ID, TRIAL, Dataset, Scan
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
@@ -472,11 +472,10 @@ class _Work:
     ) -> Summary:
         """Return the content of metrics.json: metrics overall and by group, costs, notes and the early decision."""
         metrics, by_group = aggregator.metrics(rows)
-        if self.settings.repeat > 1:
-            from tunecheck.datasets._reading import SOURCE_ID
+        if {TRIAL, SOURCE_ID} <= self.scan.columns:
             from tunecheck.pipeline._trials import trial_metrics
 
-            metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
+            metrics |= trial_metrics(rows, self.execution.evaluators)
         errors, read = aggregator.errors, tally.read_calls.result(metrics)
         notes = [*tally.notes, *(read.sentences() if read is not None else ())]
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tunecheck import plugins
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, check_utf8, dumps, loads
-from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
+from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, is_trial, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
 from tunecheck.results._columns import Cell, Cells, Columns, EvaluatorPart, choose_main_metric, key_splitter, number_of
 from tunecheck.results._table import (
@@ -333,11 +333,10 @@ class TableBuilder:
         return causes
 
     def _trial_source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
-        """Return the source's id if this row is one of its trials: with the same id, or `<source>#…`; else None."""
+        """Return the source's id if this row is one of its trials; else None."""
         source_id = None if trial is UNSET else self._label(source)
-        if source_id is None or row_id is None:
-            return None
-        return source_id if row_id == source_id or row_id.startswith(f"{source_id}#") else None
+        is_one = source_id is not None and row_id is not None and is_trial(row_id, source_id)
+        return source_id if is_one else None
 
     def _computed_fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
         """Return the fingerprint of each row's inputs, without the columns that hold answers or mark trials.

@@ -69,10 +69,9 @@ class RunEstimate:
         if self.trials > 1:
             yield f"rows: each of {self.rows // self.trials:,} is run {self.trials:,} times"
         if self.primary is not None:
-            above = "" if smallest is None else f"only differences above {100 * smallest:.1f} points are detectable"
-            shown = above or "no difference is detectable"
+            shown = f"only differences above {100 * smallest:.1f} points are" if smallest else "no difference is"
             assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
-            yield f"primary metric: {clean(self.primary)}; with these rows, {shown} ({assumed})"
+            yield f"primary metric: {clean(self.primary)}; with these rows, {shown} detectable ({assumed})"
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"

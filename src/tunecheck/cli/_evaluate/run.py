@@ -152,10 +152,10 @@ def _show_estimate(job: PreparedRun) -> None:
         powers: list[JSON] = [] if job.base is None else [power.as_json() for power in job.base.power]
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": powers})
         return
-    lines = [clean(job.label), *([SIMULATED] if job.simulated else [])]
+    names = ", ".join(map(clean, job.evaluators))
+    head = [clean(job.label), *([SIMULATED] if job.simulated else []), f"evaluators: {names}"]
     at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
-    evaluators = ", ".join(map(clean, job.evaluators))
-    lines += [f"evaluators: {evaluators}", *estimated.lines(at_most=at_most), *_power_lines(job)]
+    lines = [*head, *estimated.lines(at_most=at_most), *_power_lines(job)]
     print_view(View("estimate", [Text(lines)]), console(sys.stdout))
 
 

@@ -449,17 +449,13 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
     for key in others:
-        label = "mean" if key in (evaluator.primary, name) else _words_of_key(key)
+        words = key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
+        label = "mean" if key in (evaluator.primary, name) else words
         yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
             cells = tuple(number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
             yield Line("error" if key == "error_count" else "figure", label, cells)
-
-
-def _words_of_key(key: str) -> str:
-    """Return a metric's key in words; `pass_at_2` and `pass_hat_2` as the usual pass@2 and pass^2."""
-    return key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
