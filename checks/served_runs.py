@@ -18,6 +18,10 @@ _PASSING = ("latency", "request_id", "started")
 """Parts of columns that differ between two runs against an endpoint that answers alike."""
 
 
+EVALUATED = ("evaluate", "--dataset", "rows.jsonl", "--endpoint", "echo.yaml", "--evaluators", "f1_score", "--quiet")
+"""The command that evaluates the data of a workspace."""
+
+
 class Workspace:
     """A folder with data, and an endpoint that takes some time for each answer; `python` is who runs tunecheck."""
 
@@ -58,8 +62,7 @@ class Workspace:
 
     def evaluate(self, *arguments: str) -> subprocess.Popen[bytes]:
         """`tunecheck evaluate` of the data."""
-        given = ("--dataset", "rows.jsonl", "--endpoint", "echo.yaml", "--evaluators", "f1_score", "--quiet")
-        return self.begin("evaluate", *given, *arguments)
+        return self.begin(*EVALUATED, *arguments)
 
     def requests(self) -> Counter[str]:
         """How often each row was asked."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from checks.served_runs import Workspace, finished
+from checks.served_runs import EVALUATED, Workspace, finished
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.fault_server import FaultServer, Step
 
@@ -281,6 +281,26 @@ def test_ray_on_this_machine_joins_no_cluster(
     monkeypatch.setenv("RAY_ADDRESS", "10.255.255.1:6379")
     finished(workspace.evaluate("--name", "private", "--on", "ray"), 120)
     assert same_as_alone(workspace, "private") == 0
+
+
+STORES_AT_THE_END = """\
+import sys, time
+import ray
+from tunecheck.cli import main
+
+end = ray.shutdown
+ray.shutdown = lambda: (time.sleep(1), ray.put(bytes(1 << 20)), end())
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_ray_still_works_when_the_driver_shuts_it_down(workspace: Workspace, python: str) -> None:
+    command = (*EVALUATED, "--name", "slow", "--on", "ray")
+    done = subprocess.run(
+        [python, "-c", STORES_AT_THE_END, *command], cwd=workspace.folder, capture_output=True, timeout=300
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert same_as_alone(workspace, "slow") == 0
 
 
 @pytest.mark.parametrize("after_s", [0.3, 5.0])

@@ -137,9 +137,12 @@ class RayDriver(ChunkDriver):
             if self._stop is None and (lost := await self._services.lost.remote()):
                 yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
         finally:
-            await asyncio.to_thread(pool.shutdown)  # Ray ends a process that still uses it after its shutdown
-            self._flights.clear()
-            await asyncio.to_thread(self._ray.shutdown)
+            # The kernel kills Ray's processes with the thread that started them, and Ray then ends this process.
+            # So that thread shuts Ray down, after its other work, even if this task is cancelled.
+            pool.submit(self._flights.clear)
+            ended = pool.submit(self._ray.shutdown)
+            pool.shutdown(wait=False)
+            await asyncio.shield(asyncio.wrap_future(ended))
 
     def stop(self, reason: BaseException) -> None:
         """Start nothing more, and tell the tasks to stop."""
