@@ -36,7 +36,7 @@ from tunecheck.pipeline._model_calls import CachedResults, RunCalls, SharedCalls
 from tunecheck.pipeline._plan import Plan, Remarks
 from tunecheck.pipeline._results import RowState
 
-_LOOKED_EVERY_S = 0.005
+_POLL_S = 0.005
 
 UNREAD = 2
 """Limit of a task's calls in flight, as a multiple of its concurrency; answers that the driver has not read count."""
@@ -51,17 +51,17 @@ _CONFIRMED_S = 0.05
 
 _PREFIX = "tunecheck-chunk-"
 
-_SURELY_BEGUN_S = 60.0
+_MINIMUM_AGE_S = 60.0
 """Minimum age of a folder before it may be removed: a living task has locked its journal by then."""
 
 
-def _remove_left_behind() -> None:
+def _remove_leftover_folders() -> None:
     """Remove temporary folders that killed tasks of this user left behind; errors are ignored."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            found = folder.lstat()
-            old, own = time.time() - found.st_mtime > _SURELY_BEGUN_S, found.st_uid == os.getuid()
-            if old and own and not is_held(folder / "journal.jsonl"):
+            status = folder.lstat()
+            is_old, is_own = time.time() - status.st_mtime > _MINIMUM_AGE_S, status.st_uid == os.getuid()
+            if is_old and is_own and not is_held(folder / "journal.jsonl"):
                 shutil.rmtree(folder)
 
 
@@ -69,8 +69,8 @@ def _remove_left_behind() -> None:
 class Chunk:
     """Rows for one task.
 
-    `known` holds the journal records that the run already has, by row index. `isolated` requires a process of its own,
-    which a row may crash, and one row at a time.
+    `known` has the journal records that the run already has, by row index. `isolated` rows are run one at a time in a
+    process without other rows, because they may crash it.
     """
 
     rows: tuple[Row, ...]
@@ -111,51 +111,48 @@ class _Outbox:
 
     def __init__(self, room: int) -> None:
         """Start empty; `room` is the largest number of calls in flight, for the target and for judges each."""
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._portion = Portion()
-        self._end_work = False
+        self._is_ended = False
         self._room = room
         self._in_flight: Counter[_Call] = Counter()
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[Portion]:
         """Yield the portion under construction, locked, so that the caller can add to it; then wake the sender."""
-        with self._news:
+        with self._changed:
             yield self._portion
-            self._news.notify()
+            self._changed.notify()
 
     async def begin(self, call: _Call) -> None:
-        """Wait until another call to the target or to judges may be in flight, and count it.
-
-        It does not wait any more once the chunk has ended.
-        """
-        while self._in_flight[call] >= self._room and not self._end_work:  # noqa: ASYNC110 - another thread makes room
-            await asyncio.sleep(_LOOKED_EVERY_S)
-        with self._news:
+        """Wait until another call of this kind may be in flight, or the chunk has ended; count the call."""
+        while self._in_flight[call] >= self._room and not self._is_ended:  # noqa: ASYNC110 - another thread makes room
+            await asyncio.sleep(_POLL_S)
+        with self._changed:
             self._in_flight[call] += 1
 
     def end(self) -> None:
         """Let `portions` end after the current portion."""
-        with self._news:
-            self._end_work = True
-            self._news.notify()
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify()
 
     def portions(self) -> Iterator[Portion]:
         """Yield portions as they become available, and an empty one every few seconds, until the end.
 
         When the caller requests the next portion, the driver has read the previous one, but may not have journaled it
-        yet. So its calls count as in flight until the driver has read one more portion, if need be an empty one.
+        yet. So its calls count as in flight until the driver has read one more portion, which may be empty.
         """
-        ended, read = False, Portion()
-        while not ended:
-            patience = _CONFIRMED_S if read.answered or read.asked else _SIGN_OF_LIFE_S
-            with self._news:
-                self._news.wait_for(lambda: self._end_work or self._portion != Portion(), patience)
-                taken, self._portion, ended = self._portion, Portion(), self._end_work
-            yield taken
-            with self._news:
-                self._in_flight.subtract({"answered": read.answered, "asked": read.asked})
-            read = taken
+        is_last, previous = False, Portion()
+        while not is_last:
+            timeout_s = _CONFIRMED_S if previous.answered or previous.asked else _SIGN_OF_LIFE_S
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_ended or self._portion != Portion(), timeout_s)
+                portion, self._portion, is_last = self._portion, Portion(), self._is_ended
+            yield portion
+            with self._changed:
+                self._in_flight.subtract({"answered": previous.answered, "asked": previous.asked})
+            previous = portion
 
 
 class _StreamedJournal(Journal):
@@ -210,7 +207,7 @@ class _ChunkEngine(Engine):
             portion.failed += bool(state.errors)
 
 
-class _CallsInStep:
+class _LimitedCalls:
     """The judges' answers that tasks share; limits judge calls in flight to the outbox's room."""
 
     def __init__(self, shared: SharedCalls | None, outbox: _Outbox) -> None:
@@ -262,7 +259,7 @@ class ChunkRunner:
         self._calls = calls
         self._stopped = stopped
         self._loop = LoopThread("chunks")
-        _remove_left_behind()
+        _remove_leftover_folders()
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
         """Yield the output of a chunk's engine in portions.
@@ -277,9 +274,9 @@ class ChunkRunner:
             yield from self._stages(row, [*chunk.known.get(row.index, ())])
 
     def _stages(self, row: Row, known: list[bytes]) -> Iterator[Portion]:
-        """Run the target and each evaluator on one row, one at a time; announce each stage before it starts.
+        """Run the target, then each evaluator on one row; yield a portion with the stage's name before each stage.
 
-        If a stage ends the process, the driver knows from the announcement which one it was.
+        If a stage ends the process, the driver knows the stage from the last such portion.
         """
         evaluators = self._plan.evaluators
         for count in range(self._plan.target is None, len(evaluators) + 1):
@@ -308,9 +305,9 @@ class ChunkRunner:
             opened.callback(outbox.end)  # in any case, because its reader waits for the end
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
-            cached = self._cached(journal, known)
+            cached = self._journal_known_records(journal, known)
             opened.callback(cached.close)
-            shared = _CallsInStep(self._calls, outbox)
+            shared = _LimitedCalls(self._calls, outbox)
             calls = RunCalls(plan.run_id, journal, cached, self._budget, shared)
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
             engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
@@ -324,13 +321,13 @@ class ChunkRunner:
                 portion.remarks = engine.tally.remarks
                 portion.facts = dict(self._facts())
 
-    def _stop(self, engine: Engine, asked: asyncio.Future[object]) -> None:
-        """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the watch."""
-        if not asked.cancelled():
+    def _stop(self, engine: Engine, stopped: asyncio.Future[object]) -> None:
+        """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the future."""
+        if not stopped.cancelled():
             engine.stop(RunInterruptedError())
 
-    def _cached(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
-        """Write known records into the journal; return them as cached results."""
+    def _journal_known_records(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
+        """Write the known records into the journal; return a reader of the journal as cached results."""
         if not known:
             return CachedResults()
         for records in known.values():

@@ -124,15 +124,15 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
     Raises:
         DataError: the line is damaged; the text names file and line.
     """
-    what = "not a JSON object"
+    problem = "not a JSON object"
     try:
         row = loads(line) if columns is None else loads_part(line, columns)
     except ValueError as error:
-        what = " ".join(str(error).split())
+        problem = " ".join(str(error).split())
     else:
         if isinstance(row, dict):
             return row
-    raise DataError(f"{path}: line {number + 1} is damaged ({what}): restore the file")
+    raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file")
 
 
 def _line_starts(path: Path) -> array[int]:

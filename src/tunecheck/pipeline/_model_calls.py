@@ -53,24 +53,24 @@ class SharedCalls(Protocol):
         """Share an answer with other tasks; None if the call failed."""
 
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-class ReusableResult(NamedTuple, Generic[Found]):
+class ReusableResult(NamedTuple, Generic[Value]):
     """A recorded result.
 
-    `is_inherited`: only the parent run's journal has it, so this run must record it, too. `paid_elsewhere`: the parent
-    run paid for it. `reused`: an earlier session made it.
+    `is_inherited`: only the parent run's journal has the result, so this run must record it, too. `paid_elsewhere`: the
+    parent run paid for the result. `reused`: this session did not compute the result.
     """
 
-    value: Found
+    value: Value
     is_inherited: bool
     paid_elsewhere: bool
     reused: bool
 
 
-def _of_parent(value: Found | None) -> ReusableResult[Found] | None:
-    """Return a result that only the parent run has; None if it has none, either."""
+def _inherited(value: Value | None) -> ReusableResult[Value] | None:
+    """Return the parent run's value as an inherited result; None for None."""
     return None if value is None else ReusableResult(value, is_inherited=True, paid_elsewhere=True, reused=True)
 
 
@@ -86,12 +86,12 @@ class CachedResults:
 
     def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a row with these inputs: this run's, else the parent run's, or None."""
-        # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
-        of_parent = self._parent.answer(index, input_hash) if self._parent else None
+        # The parent is always searched, because the n-th row with equal inputs gets the parent's n-th answer.
+        parents = self._parent.answer(index, input_hash) if self._parent else None
         own = self._own.answer(index, input_hash) if self._own else None
         if self._own is None or own is None:
-            return _of_parent(of_parent)
-        is_copy = of_parent is not None
+            return _inherited(parents)
+        is_copy = parents is not None
         is_reused = is_copy or not self._own.is_new(index)
         return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_reused)
 
@@ -111,19 +111,19 @@ class CachedResults:
         """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
-        of_parent = None
+        parents = None
         if self._parent is not None and (own is None or is_new):
-            of_parent = self._parent.verdict(name, index, input_hash)
+            parents = self._parent.verdict(name, index, input_hash)
         if own is None:
-            return _of_parent(of_parent)
-        is_copy = of_parent is not None
+            return _inherited(parents)
+        is_copy = parents is not None
         return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_copy or not is_new)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
         if self._own is not None and (own := self._own.call(key)) is not None:
             return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
-        return _of_parent(self._parent.call(key) if self._parent else None)
+        return _inherited(self._parent.call(key) if self._parent else None)
 
     def answered(self) -> Iterator[int]:
         """Yield the indices of the rows that this run answered before it was interrupted."""
@@ -159,13 +159,13 @@ class RunCalls:
         self._cached = cached
         self.budget = budget
         self._shared = shared
-        self._under_way: dict[str, asyncio.Future[Completion]] = {}
+        self._in_progress: dict[str, asyncio.Future[Completion]] = {}
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
         for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
-            self._count(evaluator, completion.usage, cost, currency)
+            self._add_cost(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # a reused verdict would not ask for it
             self.masked += completion.masked
 
@@ -187,16 +187,17 @@ class RunCalls:
             RunError: the budget is spent, or the journal cannot be written.
         """
         key = call_key(endpoint, request, sample)
-        completion = await self._find_answer(key) or await self._first(evaluator, key, endpoint, request)
+        completion = await self._find_answer(key) or await self._get_for_all(evaluator, key, endpoint, request)
         self.simulated = self.simulated or completion.simulated
         return completion
 
     async def _find_answer(self, key: str) -> Completion | None:
-        """Return the answer from an equal call in progress or from this session's records, or None.
+        """Return the answer of an equal call in progress or that this session has recorded, or None.
 
-        If the call in progress fails, its error is raised here, too.
+        Raises:
+            Exception: the call in progress failed with this error.
         """
-        while (shared := self._under_way.get(key)) is not None:
+        while (shared := self._in_progress.get(key)) is not None:
             await asyncio.wait([shared])
             if not shared.cancelled():  # if cancelled, a waiting caller makes the call
                 return shared.result()
@@ -204,12 +205,12 @@ class RunCalls:
         columns = None if offset is None else self._journal.read(offset).get("out")
         return Completion.of_columns(columns) if isinstance(columns, dict) else None
 
-    async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Get the answer to a request and give it, or its error, to all waiting callers of an equal request."""
+    async def _get_for_all(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Return the answer to a request; all callers that wait for an equal request get the answer or error, too."""
         shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = shared
+        self._in_progress[key] = shared
         try:
-            completion = await self._get(evaluator, key, endpoint, request)
+            completion = await self._get_answer(evaluator, key, endpoint, request)
         except BaseException as error:  # noqa: BLE001 - all waiting callers get the error, too
             if isinstance(error, Exception):
                 shared.set_exception(error)
@@ -218,61 +219,61 @@ class RunCalls:
                 shared.cancel()
             raise
         finally:
-            del self._under_way[key]
+            del self._in_progress[key]
         shared.set_result(completion)
         return completion
 
-    async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Return the answer that this run, another run or task has recorded; else make the call and share it."""
+    async def _get_answer(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Return the answer that this run, its parent or another task has; else make the call and share the answer."""
         recorded = self._cached.call(key)
         if recorded is not None and recorded.is_inherited:
             return self._record_answer(key, recorded.value)
         if recorded is not None:
             return Completion.of_columns(recorded.value)
         if self._shared is None:
-            return await self._buy(evaluator, key, endpoint, request)
-        bought = await self._shared.answer(key)
-        if bought is not None:
-            return self._record_answer(key, bought)
+            return await self._make_call(evaluator, key, endpoint, request)
+        columns = await self._shared.answer(key)
+        if columns is not None:
+            return self._record_answer(key, columns)
         try:
-            completion = await self._buy(evaluator, key, endpoint, request)
-            bought = completion.columns()
+            completion = await self._make_call(evaluator, key, endpoint, request)
+            columns = completion.columns()
         finally:
-            await self._shared.settle(key, bought)
+            await self._shared.settle(key, columns)  # None if the call failed
         return completion
 
     def _record_answer(self, key: str, columns: dict[str, JSON]) -> Completion:
-        """Journal an answer that another run or task has paid for, at no cost to this run; return it."""
+        """Journal an answer that the parent run or another task has paid for, without a cost; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
         self._recorded[key] = self._journal.call(None, key, None, None, columns, ROW.get())
         return completion
 
-    async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Make a call within the budget; journal the answer and count its cost before returning it.
+    async def _make_call(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Make a call within the budget, journal the answer and count its cost; return the answer.
 
         The reserved cost is an estimate from the request's characters and the output limit; 0 without a price.
         """
-        price, asked, limit = endpoint.price, 0, None
+        price, request_length, limit = endpoint.price, 0, None
         if price is not None:
-            asked = len(dumps([list(request.messages), list(request.tools or ())]))
+            request_length = len(dumps([list(request.messages), list(request.tools or ())]))
             limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
-        expected = expected_usage(asked, limit)
-        # The idempotency key is the same for each attempt of this call in this run.
+        expected = expected_usage(request_length, limit)
+        # All attempts of this call in this run have the same idempotency key.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self.reserve(evaluator, price, expected) as reservation:
             completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
-            estimate = expected_usage(asked, limit, _length(columns)) if price else expected
+            estimate = expected_usage(request_length, limit, _generated_length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
             self._recorded[key] = self._journal.call(evaluator, key, cost, currency, columns, ROW.get())
-            self._count(evaluator, completion.usage, cost, currency)
+            self._add_cost(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
             reservation.add_cost(cost)
         return completion
 
-    def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+    def _add_cost(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Add calls to the spending of an evaluator (or `target`) and to the budget; a cost of None is unknown."""
         self.spending[evaluator].count_calls(usage, cost, currency, calls)
         self.budget.add_cost(cost)
@@ -300,7 +301,7 @@ class RunCalls:
                 else:
                     cost = reservation.amount or cost_with_estimates(Usage(), price)
                 self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
-                self._count(name, usage, cost, price.currency)
+                self._add_cost(name, usage, cost, price.currency)
                 reservation.add_cost(cost)
                 self.budget.check()
 
@@ -319,7 +320,7 @@ class RunCalls:
         usage = usage_with_estimates(more)
         if more.calls or usage.input_tokens or usage.output_tokens:
             cost, currency = _cost(usage, price, usage)
-            self._count(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
+            self._add_cost(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
 
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
@@ -338,9 +339,9 @@ class RunCalls:
             yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
-        """Count an answer that this run has paid for, now or before an interruption; return its cost, if known.
+        """Count an answer that this run has paid for, now or before an interruption; return the answer's cost.
 
-        None if the cost is unknown, no model was called, or the target counts its own calls.
+        Return None if the cost is unknown, no model was called, or the target counts its own calls.
         """
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
@@ -352,7 +353,7 @@ class RunCalls:
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was called, or a function's calls are unknown
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
-        self._count("target", usage, cost, currency)
+        self._add_cost("target", usage, cost, currency)
         return cost
 
 
@@ -403,6 +404,7 @@ class EndpointCosts:
 
 
 def _price(endpoint: object) -> Price | None:
+    """Return an endpoint's price; None without a price, or if the object is no endpoint."""
     return endpoint.price if isinstance(endpoint, Endpoint) else None
 
 
@@ -412,23 +414,23 @@ def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | N
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
-    """Return the tokens to expect for the target's answer to a row, by its characters and the output limit.
+    """Return the expected tokens of the target's call for a row, by its characters and the output limit.
 
-    With `answer`, estimate from the given answer's length instead.
+    The output tokens are estimated from the length of `answer`, or are the usual number without an answer.
     """
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
     try:
-        asked = len(dumps(target.inputs(row)))
+        request_length = len(dumps(target.inputs(row)))
     except TypeError:  # a row in memory may hold the user's own objects
-        asked = 0
-    return expected_usage(asked, limit, None if answer is None else _length(answer))
+        request_length = 0
+    return expected_usage(request_length, limit, None if answer is None else _generated_length(answer))
 
 
-def _length(answer: Mapping[str, JSON]) -> int:
+def _generated_length(answer: Mapping[str, JSON]) -> int:
     """Return the approximate number of characters that the model generated: text, calls and reasoning, as JSON."""
-    thought = [answer["reasoning"]] if answer.get("reasoning") else []
-    return len(dumps([answer.get("text"), answer.get("tool_calls"), *thought]))
+    reasoning = [answer["reasoning"]] if answer.get("reasoning") else []
+    return len(dumps([answer.get("text"), answer.get("tool_calls"), *reasoning]))
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:

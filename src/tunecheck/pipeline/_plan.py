@@ -37,7 +37,8 @@ CallsChoice: TypeAlias = Literal["strict", "lenient"]
 def is_strict(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> bool:
     """Return True if the response is a text with calls that do not count, because the API did not return them as calls.
 
-    None as `choice` rejects only calls that the adapter marked as complete but unparsed; `strict` also finds others.
+    Under `strict`, no calls in a text count. Without a choice (None), calls do not count if the adapter marked them as
+    complete but unparsed.
     """
     response = arguments.get("response")
     if type(response) is not str or choice == "lenient":
@@ -66,8 +67,8 @@ class ReadCallsCount:
         self.unparsed += 1
         for evaluator in evaluators:
             output = state.outputs.get(evaluator.name)
-            judges_again = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
-            if output is None or not judges_again:
+            can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
+            if output is None or not can_repeat:
                 continue
             arguments = evaluator.bind(state.row.values, state.target)
             if not state.unread:
@@ -85,10 +86,10 @@ class ReadCallsCount:
         if not self.unparsed:
             return None
         other = {}
-        for name, more in self.gained.items():
+        for name, passes in self.gained.items():
             rate, scored = metrics.get(f"{name}.{PASS_RATE}"), metrics.get(f"{name}.scored_count")
-            if more and isinstance(rate, (int, float)) and isinstance(scored, int):
-                other[name] = (rate, rate + more / scored)
+            if passes and isinstance(rate, (int, float)) and isinstance(scored, int):
+                other[name] = (rate, rate + passes / scored)
         return CallsRead(
             reading="lenient" if self.choice == "lenient" else "strict",
             unparsed=self.unparsed,
@@ -132,8 +133,8 @@ class RandomOrder:
         self.units.sort(key=is_useful, reverse=True)
         self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
         self._enough = enough
-        self._held: dict[int, list[RowState]] = {}
-        self._begun = self._next_unit = 0
+        self._waiting: dict[int, list[RowState]] = {}
+        self._units_begun = self._next_unit = 0
         self.decided = False
         self.asked: set[int] = set()
         """The indices of the rows that were sent to the target."""
@@ -141,22 +142,22 @@ class RandomOrder:
     def rows(self) -> Iterator[Row]:
         """Yield every row on demand, unit by unit."""
         for unit in self.units:
-            self._begun += 1
+            self._units_begun += 1
             yield from unit
 
     @property
     def ahead(self) -> int:
         """The number of units that were handed out but are not judged yet."""
-        return self._begun - self._next_unit
+        return self._units_begun - self._next_unit
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Add a finished row; yield all rows of its unit, and of units waiting behind it, that are next in the order.
+        """Add a finished row; yield the rows of each unit that is now finished with all units before it.
 
-        A unit is yielded once it and all earlier units are finished. Nothing is yielded once the run is decided.
+        Once the run is decided, yield nothing.
         """
-        self._held.setdefault(self._unit_of[state.row.index], []).append(state)
-        while not self.decided and len(self._held.get(self._next_unit, ())) == len(self.units[self._next_unit]):
-            unit = sorted(self._held.pop(self._next_unit), key=lambda finished: finished.row.index)
+        self._waiting.setdefault(self._unit_of[state.row.index], []).append(state)
+        while not self.decided and len(self._waiting.get(self._next_unit, ())) == len(self.units[self._next_unit]):
+            unit = sorted(self._waiting.pop(self._next_unit), key=lambda finished: finished.row.index)
             yield from unit
             self._next_unit += 1
             self.decided = self._enough(unit)
@@ -320,10 +321,10 @@ class CallableTarget(Target):
             if self._threads is not None:
                 value = await self._threads.call(function, self._limit_s)
                 if not inspect.isawaitable(value):
-                    return _columns(value)
+                    return _answer_columns(value)
                 returned.append(value)
             # If another call blocks the loop, `begin` is called once more, and an awaitable can be awaited only once.
-            return _columns(await self.loop.call("the target", begin, self._limit_s))
+            return _answer_columns(await self.loop.call("the target", begin, self._limit_s))
         except LateError as late:
             raise TimedOutError(f"target {self.name!r} {late}") from None
 
@@ -341,7 +342,7 @@ class CallableTarget(Target):
             self._threads.shutdown()
 
 
-def _columns(value: object) -> TargetOutput:
+def _answer_columns(value: object) -> TargetOutput:
     """Return a target function's value as columns: a mapping or dataclass by key, any other value as `response`."""
     if isinstance(value, Mapping):
         return value

@@ -143,7 +143,7 @@ def bind_evaluator(
         ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its
         parameters cannot be read.
     """
-    function = _instance(name, evaluator)
+    function = _as_callable(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
     cpu_bound = bool(getattr(function, "cpu_bound", False))
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
@@ -191,7 +191,7 @@ def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_co
     return False
 
 
-def _instance(name: str, evaluator: object) -> Callable[..., object]:
+def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
     """Return the evaluator as a callable; instantiate a class without arguments.
 
     Raises:
@@ -278,10 +278,10 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
 
 
 def cancels_this_task(error: BaseException) -> bool:
-    """Return True if the exception cancels the current task, so it must be raised again.
+    """Return True if the exception cancels the current task, so that the caller must raise it again.
 
-    These are a cancellation of the task and a second Ctrl-C. A CancelledError or KeyboardInterrupt that user code
-    raises is an ordinary error.
+    Such exceptions are a cancellation of the task and a second Ctrl-C. A CancelledError or KeyboardInterrupt that user
+    code raises is an ordinary error.
     """
     task = asyncio.current_task()
     cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
@@ -298,7 +298,7 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
     Other objects (in a row made in memory) are not copied.
     """
-    return {name: value if type(value) in _SCALARS else _copy(value, 0) for name, value in arguments.items()}
+    return {name: value if type(value) in _SCALARS else _copy_nested(value, 0) for name, value in arguments.items()}
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -306,13 +306,13 @@ _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _DEEPEST_COPY = 200
 
 
-def _copy(value: object, depth: int) -> object:
+def _copy_nested(value: object, depth: int) -> object:
     """Return a deep copy of dicts, lists and tuples; other objects, and levels below 200, are not copied."""
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
     if isinstance(value, dict):
-        return {key: _copy(item, depth + 1) for key, item in value.items()}
-    copied = [_copy(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+        return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
+    copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
     return copied if type(value) is list else tuple(copied)
 
 
@@ -335,7 +335,7 @@ def as_output(result: object, name: str) -> Output | Partial:
     output: Output = {}
     lost: dict[str, str] = {}
     not_finite: list[str] = []
-    values = result if isinstance(result, (dict, Mapping)) else {name: _checked_number(result)}
+    values = result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)}
     for key, value in values.items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             if type(value) is str and len(value) > _MOST_BYTES:
@@ -355,10 +355,10 @@ def as_output(result: object, name: str) -> Output | Partial:
         if plain_value is None and value is not None:
             lost[plain_key] = f"{name}.{plain_key}: the number is not finite"
             not_finite.append(plain_key)
-    return Partial(output, lost, _not_scored(output, lost, not_finite, name)) if lost else output
+    return Partial(output, lost, _scoring_failure(output, lost, not_finite, name)) if lost else output
 
 
-def _checked_number(result: object) -> object:
+def _check_number(result: object) -> object:
     """Return an evaluator's result unchanged if it is a number (also NumPy's, or NaN).
 
     Raises:
@@ -373,11 +373,11 @@ def _checked_number(result: object) -> object:
     return result
 
 
-def _not_scored(output: Output, lost: Mapping[str, str], not_finite: Sequence[str], name: str) -> Failure | None:
+def _scoring_failure(output: Output, lost: Mapping[str, str], not_finite: Sequence[str], name: str) -> Failure | None:
     """Return the error that excludes a row with null values from the metrics, or None if the row still counts.
 
-    It is excluded if a judged metric is not finite or no value is left. The `_result` and `_passed` keys of metrics
-    that are not finite become null in `output`.
+    The row is excluded if a metric with a verdict is not finite, or if no value is left. Set the `_result` and
+    `_passed` keys of metrics that are not finite to null in `output`.
     """
     judged = [key for key in not_finite if key == name or f"{key}_result" in output]
     for key in judged:

@@ -29,23 +29,23 @@ from tunecheck.plugins import WORKSPACE_MODULES
 if TYPE_CHECKING:
     from tunecheck.pipeline._aggregate import Aggregator
 
-_AHEAD = 2
+_BATCHES_PER_WORKER = 2
 """Batches per worker: one that runs, and one that waits in the pipe."""
 
 
 async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
-    """Start worker processes for the evaluators that can run there; return their executors.
+    """Start worker processes for the evaluators that belong there and can be loaded; return their executors.
 
-    Notes in the tally name evaluators that stay in this process: those that cannot be loaded, and those that would end
-    the run if they crash.
+    Add notes to the tally on evaluators in this process: those that no worker process can load, and those of the user
+    whose crash would end the run.
     """
     shared = [evaluator for evaluator in plan.evaluators if _may_share(evaluator, plan)]
     isolated = [evaluator for evaluator in plan.evaluators if evaluator not in shared and _is_isolated(evaluator, plan)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
     executors = []
-    sharing = [evaluator for evaluator in shared if evaluator.name not in refused]
-    if sharing:
-        executors.append(ProcessExecutor(sharing, plan.evaluator_timeout, workers=plan.workers))
+    sendable = [evaluator for evaluator in shared if evaluator.name not in refused]
+    if sendable:
+        executors.append(ProcessExecutor(sendable, plan.evaluator_timeout, workers=plan.workers))
     for evaluator in isolated:
         if evaluator.name not in refused:
             executors.append(ProcessExecutor([evaluator], plan.evaluator_timeout, workers=1, threads=plan.concurrency))
@@ -53,10 +53,10 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
         refused += names
     if refused:
         tally.notes.append(f"evaluators that run in this process, as workers cannot import them: {', '.join(refused)}")
-    sent = [evaluator for executor in executors for evaluator in executor.evaluators]
-    aggregator.isolate(evaluator for evaluator in sent if evaluator in isolated)
-    named = {*refused, *(evaluator.name for evaluator in sent)}
-    risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in named]
+    in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
+    aggregator.isolate(evaluator for evaluator in in_processes if evaluator in isolated)
+    known = {*refused, *(evaluator.name for evaluator in in_processes)}
+    risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
         tally.notes.append(
             f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
@@ -66,7 +66,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
 
 
 def _may_share(evaluator: BoundEvaluator, plan: Plan) -> bool:
-    """Return True if an evaluator belongs in the worker processes that several evaluators share."""
+    """Return True if an evaluator belongs in worker processes together with other evaluators."""
     return plan.workers > 0 and not evaluator.asynchronous and (evaluator.pure or not plan.isolates_files)
 
 
@@ -100,20 +100,20 @@ def _pickle(evaluator: Scorer) -> bytes:
 
 
 def _loadable(evaluator: BoundEvaluator) -> Loadable:
-    """Return what a worker process needs to load an evaluator: its pickle and the workspace files it comes from."""
+    """Return an evaluator's pickle and the workspace files of its modules, from which a worker process loads it."""
     pickled = _pickle(evaluator)
     files: list[tuple[str, str]] = []
     for name, module in [*sys.modules.items()]:
         if name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled:
-            # Only these modules are asked: to read an attribute of a lazily loaded module would load it.
+            # Only of these modules, because reading an attribute of a lazy module would load it.
             file = getattr(module, "__file__", None)
             if file:
                 files.append((name, file))
     return Loadable(pickled, files)
 
 
-def _refuse(failure: Failure, **arguments: object) -> Failure:
-    """Stand in for an evaluator that crashes while loading: return its failure for every row."""
+def _return_failure(failure: Failure, **arguments: object) -> Failure:
+    """Return the failure for any row, in place of an evaluator that crashes while it is loaded."""
     return failure
 
 
@@ -131,23 +131,26 @@ class ProcessExecutor:
     largest = 256
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], limit_s: float, *, workers: int, threads: int = 1) -> None:
-        """`limit_s` is the time limit of one call, `threads` the number of batches that a process runs at once."""
+        """Prepare for `workers` processes, each of which runs up to `threads` batches at once; `start` starts them.
+
+        `limit_s` is the time limit of one call in seconds.
+        """
         self.evaluators = list(evaluators)
         self._limit_s = limit_s
         self._threads = threads
         self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
         """The last worker makes calls one by one."""
         self._starting, self._single_call = asyncio.Lock(), asyncio.Lock()
-        self._in_threads: ThreadExecutor | None = None
+        self._thread_executor: ThreadExecutor | None = None
         """Runs the batches that cannot be pickled."""
-        self.slots = threads if threads > 1 else workers * _AHEAD
+        self.slots = threads if threads > 1 else workers * _BATCHES_PER_WORKER
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 
     async def start(self) -> list[str]:
         """Start all processes; return the names of evaluators that cannot be loaded in a worker process.
 
-        These are removed from `evaluators`; if none remains, no process runs. An evaluator that crashes the process
-        while loading is replaced by a function that returns the failure.
+        Remove these from `evaluators`; if none remains, no process runs. Replace an evaluator that crashes its process
+        while it is loaded by a function that returns the failure.
         """
         refused: list[str] = []
         while self.evaluators:
@@ -156,7 +159,7 @@ class ProcessExecutor:
             except _NotLoadedError as error:
                 position = self.evaluators.index(error.evaluator)
                 if error.ended:
-                    broken = partial(_refuse, Failure(CRASHED, str(error)))
+                    broken = partial(_return_failure, Failure(CRASHED, str(error)))
                     self.evaluators[position] = replace(error.evaluator, function=broken, awaited=None)
                 else:
                     refused.append(self.evaluators.pop(position).name)
@@ -218,7 +221,7 @@ class ProcessExecutor:
             raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
-        """Run one batch; if its worker ends, repeat its calls one by one, so that only the call that crashes fails.
+        """Return the outcomes of a batch; if its worker ends, repeat the calls one by one, so that only one fails.
 
         A batch that cannot be pickled runs in a thread of this process.
 
@@ -228,17 +231,17 @@ class ProcessExecutor:
         try:
             body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # noqa: BLE001 - a row may hold any object, and pickling may raise anything
-            self._in_threads = self._in_threads or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
-            return await self._in_threads.run(batch)
+            self._thread_executor = self._thread_executor or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
+            return await self._thread_executor.run(batch)
         async with self._starting:
             workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
         try:
             # Twice the limit of a call, because the batch may wait for another one.
-            return await self._ask(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
+            return await self._send(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
         except ProcessEndedError:
             return QueueReply([await self._call_one_by_one(work) for work in batch])
 
-    async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
+    async def _send(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
         """Send a pickled batch to a worker and return its reply; kill the worker at the time limit.
 
         Raises:
@@ -258,16 +261,16 @@ class ProcessExecutor:
         return outcomes
 
     async def _call_alone(self, position: int, work: Work) -> Outcome:
-        """Make one row's call of the evaluator at `position` in a worker process that runs nothing else.
+        """Call the evaluator at `position` on one row, in a worker process that runs nothing else.
 
-        A crash or timeout becomes a Failure.
+        Return a Failure if the process crashes or the call takes longer than its time limit.
         """
         name = self.evaluators[position].name
-        arguments = [given if place == position else None for place, given in enumerate(work.arguments)]
+        arguments = [own if place == position else None for place, own in enumerate(work.arguments)]
         async with self._single_call:
             worker, begun = await self._worker(-1), time.monotonic()
             try:
-                return (await self._ask(worker, pickle.dumps([arguments]), self._limit_s)).outcomes[0][position]
+                return (await self._send(worker, pickle.dumps([arguments]), self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
                     return late(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
@@ -277,5 +280,5 @@ class ProcessExecutor:
     async def close(self) -> None:
         """End all processes."""
         await asyncio.gather(*(worker.close() for worker in self._workers if worker is not None))
-        if self._in_threads is not None:
-            await self._in_threads.close()
+        if self._thread_executor is not None:
+            await self._thread_executor.close()
