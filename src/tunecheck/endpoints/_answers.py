@@ -7,7 +7,7 @@ import codecs
 from collections.abc import Mapping
 from typing import cast
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, text_or_none, whole_number
 from tunecheck.calls._strict_json import decode, kind_of
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
@@ -152,11 +152,8 @@ def _token_count(counts: JSON, *names: str) -> int | None:
     """
     if not isinstance(counts, dict):
         return None
-    for name in names:
-        value = counts.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
-            return value
-    return None
+    numbers = (whole_number(counts.get(name)) for name in names)
+    return next((number for number in numbers if number is not None and 0 <= number < _MOST_TOKENS), None)
 
 
 def _is_call(value: JSON) -> bool:
@@ -191,9 +188,8 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     if collector.calls and not calls:
         calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(collector.calls, "openai")))
     text = _text_of(content)
-    refusal = message.get("refusal")
-    if text is None and isinstance(refusal, str):
-        text = refusal
+    if text is None:
+        text = text_or_none(message.get("refusal"))
     if text is None and not calls:
         text = ""
     thought, answer = without_thoughts(text or "")

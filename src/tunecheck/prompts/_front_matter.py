@@ -1,11 +1,11 @@
 """Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key."""
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -369,11 +369,6 @@ def read_judge(front: Front) -> dict[str, JSON]:
     return section
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a finite number within the range of floats. Booleans are not numbers."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer too large for a float
-        return False
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

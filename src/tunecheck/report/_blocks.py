@@ -18,8 +18,8 @@ _LEVEL = 6
 
 def compress_text(text: bytes) -> str:
     """Compress text with raw deflate and encode it in base64, which is safe anywhere in HTML."""
-    squeezer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
-    return base64.b64encode(squeezer.compress(text) + squeezer.flush()).decode("ascii")
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
+    return base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
 
 
 class Blocks:
@@ -111,11 +111,11 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Return the middle part in which two texts differ, from each, with a few equal characters around it."""
+    """Return the part of each text in which the two differ, with a few equal characters around it."""
     shorter = min(len(before), len(after))
-    start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    start = next((index for index in range(shorter) if before[index] != after[index]), shorter)
     rest = shorter - start
-    end = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
+    end = next((index for index in range(rest) if before[-1 - index] != after[-1 - index]), rest)
     return _part(before, start, end, most), _part(after, start, end, most)
 
 

@@ -73,16 +73,16 @@ class SideBySide(msgspec.Struct):
 
 
 def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = None) -> SideBySide:
-    """Compare a response with its ground truth, which is parsed unless the caller passes it parsed.
+    """Compare a response with its ground truth. The caller may pass the parsed ground truth, to save time.
 
     Unreadable values are shown unchanged and raise no error.
     """
     tools, judged = tools_of(sides.tools), sides.judged
     if parsed_ground_truth is None:
-        parsed_ground_truth = _parse(sides.ground_truth, tools)
-    expected, actual = parsed_ground_truth, _parse(sides.response, tools)
+        parsed_ground_truth = _parse_calls(sides.ground_truth, tools)
+    expected, actual = parsed_ground_truth, _parse_calls(sides.response, tools)
     alternatives = judged is not None and judged.alternatives is True
-    # Unless the evaluator says that it is not, a ground truth may be a list of accepted answers.
+    # A ground truth may be a list of accepted answers, unless the evaluator says that it is none.
     if judged is None or judged.alternatives is not False:
         possible_answers = _possible_answers(sides.ground_truth)
         if possible_answers:
@@ -92,14 +92,14 @@ def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = 
     has_ground_truth = sides.ground_truth is not None
     unexpected = "extra" if has_ground_truth else "alone"
     lines = _pair_calls(expected.calls, actual.calls, judged, unexpected, alternatives=alternatives)
-    beside_actual = _beside_calls(actual, sides.response, sides.text)
+    beside_actual = _other_parts(actual, sides.response, sides.text)
     confused: Iterable[tuple[str, str]] = ()
     if expected.calls and actual.calls:
         confused = _confused_functions(lines)
     elif has_ground_truth:
         confused = _confused_without_calls(expected, actual, has_words=bool(beside_actual))
     return SideBySide(
-        expected=_beside_calls(expected, sides.ground_truth, None),
+        expected=_other_parts(expected, sides.ground_truth, None),
         actual=beside_actual,
         pairs=[_line_cells(line, alternatives=alternatives) for line in lines[:_MOST_CALLS]],
         expected_names=names_of(expected.calls),
@@ -114,17 +114,15 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
-def _parse(value: JSON, tools: ToolDefinitions) -> Reading:
-    """Return the calls in a value; an object such as `{"f": {…}}` counts as one call if there are no tools."""
-    if not tools and isinstance(value, dict) and len(value) == 1:
-        [arguments] = value.values()
-        if isinstance(arguments, dict):
-            value = [value]
+def _parse_calls(value: JSON, tools: ToolDefinitions) -> Reading:
+    """Return the calls in a value. Without tools, an object such as `{"f": {…}}` counts as one call."""
+    if not tools and isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict):
+        value = [value]
     return read_calls(value, tools=tools)
 
 
 def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
-    """Return the calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; none for another shape."""
+    """Return the calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; an empty tuple for another shape."""
     if not isinstance(value, list) or not value:
         return ()
     calls = []
@@ -139,16 +137,17 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 
 def _with_expected_names(actual: Reading, expected: Iterable[FunctionCall]) -> Reading:
-    """Return the actual calls with the expected functions' own names: a model calls `math.hcf` as `math_hcf`."""
+    """Return the actual calls, with `math_hcf` renamed to `math.hcf` if that is an expected function's name."""
     own_names = {tool_name(call.name): call.name for call in expected}
     calls = (FunctionCall(own_names.get(call.name, call.name), call.arguments, call.id) for call in actual.calls)
     return replace(actual, calls=tuple(calls))
 
 
-def _beside_calls(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
-    """Return what a response or a ground truth has beside its calls: text, data, problem, number of calls not shown.
+def _other_parts(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
+    """Return the parts of a response or ground truth other than its calls: `text`, `data`, `problem` and `more`.
 
-    `value` is the column that was read; `text` is the answer's text if it is in a column of its own.
+    `value` is the value of the column, and `text` that of an additional column with the answer's text. `more` is the
+    number of calls that are not shown.
     """
     content = reading.text if reading.calls else value
     if isinstance(text, str) and text.strip() and text != content:
@@ -227,24 +226,28 @@ def _paths(pair: Pair) -> list[str]:
 
 
 def _unpaired(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], unexpected: str) -> list[_CallLine]:
-    """Return a line for each call without a partner, the missing ones first; `unexpected` is the others' status."""
+    """Return a line for each missing call, then a line with the status `unexpected` for each extra call."""
     lines = [_CallLine(call, None, "missing") for call in missing]
     return lines + [_CallLine(None, call, unexpected) for call in extra]
 
 
 @cache  # there are only four policies, and the constructor checks all options each time
 def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
+    """Return the policy for pairing calls, cached."""
     return MatchPolicy(alternatives=alternatives, ordered=ordered)
 
 
 def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
-    """Add each argument's fault to the line that differs at its path, else to the first line of its function."""
+    """Add each fault of an argument to the line that differs at its path, else to the first line of its function.
+
+    The status of a line without faults becomes "differs".
+    """
     for fault in faults:
         if fault.code in _WHOLE_CALLS:
             continue
-        of_function = [line for line in lines if fault.call in line.names()]
-        if of_function:
-            line = next((line for line in of_function if fault.path in line.paths), of_function[0])
+        candidates = [line for line in lines if fault.call in line.names()]
+        if candidates:
+            line = next((line for line in candidates if fault.path in line.paths), candidates[0])
             line.faults.append(fault)
             if line.status in ("same", "named", "beside"):
                 line.status = "differs"
@@ -265,9 +268,9 @@ def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]
 
 
 def _argument_at(path: str, names: Iterable[str]) -> str | None:
-    """Return the argument that contains a path such as `a.b[0]`: the longest name that the path begins with, or None.
+    """Return the name of the argument with a path such as `a.b[0]`: the longest name with which it begins, or None.
 
-    Names may contain points themselves, so the path cannot be split at its points.
+    Names may contain points, so the path cannot be split at its points.
     """
     matching = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
     return max(matching, key=len, default=None)
@@ -331,9 +334,9 @@ def _accepted_text(value: JSON) -> str:
 
 
 def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bool) -> Iterator[tuple[str, str]]:
-    """Yield each expected function with the called one if a side has no readable call; ANSWER or similar replaces it.
+    """Yield pairs of an expected and a called function for a row in which a side has no readable call.
 
-    `has_words`: the response has something beside calls.
+    ANSWER, NO_CALL or UNREADABLE replaces the missing function. `has_words`: the response has other parts than calls.
     """
     no_call = ANSWER if has_words else NO_CALL
     if actual.problem is not None:

@@ -90,6 +90,7 @@ class _Parts(msgspec.Struct, frozen=True):
 
     @property
     def is_conversation(self) -> bool:
+        """True if the question has turns."""
         return self.conversation.turns is not None
 
 
@@ -104,9 +105,9 @@ class DetailReader:
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
 
     def panels(self) -> dict[str, JSON]:
-        """Return the data of each panel that has some, by name; call it after all rows."""
-        read = ((name, reader.data()) for name, reader in self._panels.items())
-        return {name: data for name, data in read if data is not None}
+        """Return the data of each panel by name, without panels that have none. Call this after all rows."""
+        panels = ((name, reader.data()) for name, reader in self._panels.items())
+        return {name: data for name, data in panels if data is not None}
 
     def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
         """Return the details of a row of the run; numbers count from 0."""
@@ -126,30 +127,30 @@ class DetailReader:
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
     ) -> dict[str, JSON]:
-        """Return the details of this run's answer and verdicts, without the question; tell the panels the row.
+        """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
 
-        `other` has the details of the same row in another run; its comparison of calls is reused if the answers are
-        equal.
+        `other` has the details of the same row in another run. Its comparison of calls is reused if the answers and
+        verdicts are equal.
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
-        calls, before = other.calls, other.sides
-        if sides is not None and sides != before:
+        calls, others = other.calls, other.sides
+        if sides is not None and sides != others:
             parsed = None
-            if before is not None and (sides.ground_truth, sides.tools) == (before.ground_truth, before.tools):
+            if others is not None and (sides.ground_truth, sides.tools) == (others.ground_truth, others.tools):
                 parsed = calls.parsed_ground_truth
             calls = side_by_side(sides, parsed)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
-        """Sort the row's columns by role; also passes the row to the panels, so call it once for each row."""
+        """Return the row's values by role, and pass the row to the panels. Call this once for each row."""
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
         ground_truth = self._run.ground_truth(data, target)
         response = self._run.response(data, target)
         response = target.get("result") if response is None else response
-        added = {name: reader.add(number, row) for name, reader in self._panels.items()}
-        panels = {name: panel_row for name, panel_row in added.items() if panel_row is not None}
+        panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
+        panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
     def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
@@ -165,8 +166,8 @@ class DetailReader:
     ) -> dict[str, JSON]:
         """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
         pairs = zip(columns.evaluators, verdicts, strict=True)
-        of_evaluators: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
-        shown: dict[str, JSON] = {"verdicts": of_evaluators, "errors": [*_errors(row, columns)]}
+        shown_verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
+        shown: dict[str, JSON] = {"verdicts": shown_verdicts, "errors": [*_errors(row, columns)]}
         if parts.panels:
             shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
         if not parts.is_conversation:
@@ -182,18 +183,21 @@ class DetailReader:
         return shown | {"turns": [*turns], "failed_turn": failed}
 
     def _other_columns(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
-        """Yield columns not shown elsewhere, as `[column, text]` or `[column, number of a shared text]`."""
+        """Yield the columns that no other part of the details shows, as `[column, text]`.
+
+        The number of a shared text replaces a long text.
+        """
         shown = [parts.ground_truth, parts.response]
         if parts.is_conversation:
             shown.append(parts.target.get("result"))
         # By identity: another column may have an equal value. Numbers and the like have no identity of their own.
-        elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
+        shown_values = [value for value in shown if isinstance(value, (list, dict, str))]
         hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in parts.panels.values()))
         used = parts.conversation.used
         columns = [(name, value) for name, value in parts.data.items() if name not in used and value != row_id]
         columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
         for name, value in columns:
-            if not any(value is other for other in elsewhere):
+            if not any(value is shown_value for shown_value in shown_values):
                 yield [cut(name, 200), self._text_or_number(value)]
 
     def _text_or_number(self, value: JSON) -> JSON:
@@ -230,7 +234,7 @@ def _is_messages(value: Sequence[JSON]) -> bool:
 
 
 def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
-    """Return the question in one line for the table: the last user message (of the first turn), else any text."""
+    """Return the question in one line for the table: the last user message (of the first turn), else the first text."""
     messages = conversation.messages
     if isinstance(conversation.turns, list):
         messages = next((turn for turn in conversation.turns if turn), None)
@@ -243,9 +247,9 @@ def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
 
 def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
     """Return an answer in one line for the table: its calls, else its text, else its number of turns."""
-    made = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
-    if made:
-        return line("; ".join(_call_text(call) for call in made[:5]), _MOST_QUESTION)
+    actual = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
+    if actual:
+        return line("; ".join(_call_text(call) for call in actual[:5]), _MOST_QUESTION)
     text = calls.actual.get("text") or calls.actual.get("data")
     if isinstance(text, str):
         return line(text, _MOST_QUESTION)
@@ -254,16 +258,16 @@ def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
 
 
 def _call_text(call: JSON) -> str:
-    """Return a call as the page has it (`[name, [[argument, value, mark], …]]`) as text: `f(a=1)`."""
+    """Return a text such as `f(a=1)` for a call in the form of the page: `[name, [[argument, value, mark], …]]`."""
     assert isinstance(call, list)
     function, arguments = call
     return f"{function}({', '.join(f'{name}={value}' for name, value, _ in arguments)})"  # type: ignore[union-attr,misc,str-unpack]
 
 
 def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
-    """Return the findings on a row's calls by the evaluator that says most; None if no evaluator compares calls.
+    """Return one evaluator's findings on a row's calls; None if no evaluator compares calls.
 
-    Findings on arguments say more than findings on names only; among both, faults say more than none.
+    Prefer an evaluator that compares arguments to one that compares names, and then one with faults to one without.
     """
     findings: list[JudgedCalls] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
@@ -274,7 +278,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
 
 
 def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: Verdict) -> JSON:
-    """Return `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
+    """Return a verdict as `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
     differences = row.get(keys.differences)
     properties = row.get(keys.properties)
     others = [(name, row[key]) for name, key in keys.others]

@@ -24,17 +24,18 @@ _MOST_NAMED = 100
 
 
 def paired_rows(runs: RunPair) -> list[int | None]:
-    """Return the row of the base for each row of the new run, paired as `tunecheck compare` does."""
-    old, now = _rows_by_item(runs.base), _rows_by_item(runs.new)
+    """Return the row of the base for each row of the new run, or None; paired as `tunecheck compare` does."""
+    base_rows, new_rows = _rows_by_item(runs.base), _rows_by_item(runs.new)
     partners: list[int | None] = [None] * runs.new.info.rows
-    for one, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
-        for row, at in zip(now[other], old[one], strict=False):  # trials of one item are paired in their order
-            partners[row] = at
+    for base_item, new_item in zip(runs.pairing.base, runs.pairing.new, strict=True):
+        # Trials of one item are paired in their order.
+        for new_row, base_row in zip(new_rows[new_item], base_rows[base_item], strict=False):
+            partners[new_row] = base_row
     return partners
 
 
 def _rows_by_item(table: RunTable) -> list[list[int]]:
-    """Return the rows of each item: one row, or its trials."""
+    """Return the row numbers of each item: one row, or its trials."""
     if table.items.of_row is None:
         return [[row] for row in range(table.info.rows)]
     rows: list[list[int]] = [[] for _ in table.items.ids]
@@ -47,7 +48,8 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
 class OtherRun:
     """One of the other runs.
 
-    `outcomes` and `partners` are in the order of the reported run's rows; a partner is the same row in this run.
+    `partners` has, for each row of the reported run, the number of the same row in this run, or None. `outcomes` are in
+    the same order.
     """
 
     run: ReportedRun
@@ -63,7 +65,7 @@ class OtherRun:
         self._waiting = self.run.rows([at for at in self.partners if at is not None])
 
     def row(self, at: int) -> ResultRow | None:
-        """Return this run's partner of row `at`, or None; reads on in the file, so call it in the order of rows."""
+        """Return this run's partner of the reported run's row `at`, or None. Call this in the order of rows."""
         return None if self.partners[at] is None else next(self._waiting)
 
 
@@ -86,67 +88,67 @@ class OtherRuns:
         tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
-        listed = {each.name: each for each in run.evaluators}
+        evaluators = {each.name: each for each in run.evaluators}
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
         for other, table in zip(others, tables, strict=False):
             pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
             partners = paired_rows(pairs)
             outcomes = {
-                each.name: outcomes_of(other, each, listed[each.name].graded[:1]).reordered(partners)
+                each.name: outcomes_of(other, each, evaluators[each.name].graded[:1]).reordered(partners)
                 for each in other.evaluators
-                if each.name in listed
+                if each.name in evaluators
             }
             self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners))
 
     def answers(self, at: int, new: Details) -> dict[str, JSON]:
         """Return the answers of the other runs to a row; call it in the order of rows.
 
-        `answers` holds each answer that differs from the reported run's, once. `others` has for each run the number of
-        its answer among them, counted from 1; 0 means the reported run's answer, null that the run lacks the row.
+        `answers` has each different answer once, without the reported run's. `others` has the number of each run's
+        answer in that list, counted from 1. 0 is the reported run's answer, None stands for a run without the row.
         """
         answers: list[JSON] = []
         numbers: list[JSON] = []
         for other in self._others:
-            before = other.row(at)
-            if before is None:
+            row = other.row(at)
+            if row is None:
                 numbers.append(None)
                 continue
-            columns = other.shapes.columns(before)
-            answer = other.reader.answer(at, before, columns, columns.verdicts(before), new)
-            known = [new.answered, *answers]
-            if answer not in known:
+            columns = other.shapes.columns(row)
+            answer = other.reader.answer(at, row, columns, columns.verdicts(row), new)
+            if answer not in (new.answered, *answers):
                 answers.append(answer)
-            numbers.append([*known, answer].index(answer))
+            numbers.append([new.answered, *answers].index(answer))
         return {"answers": answers, "others": numbers}
 
     def as_json(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
-        found, primary = self.comparison, self.comparison.decision.metric
-        lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(found.decision), 1, None)]
+        comparison, decision = self.comparison, self.comparison.decision
+        lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(decision), 1, None)]
+        history = sorted(comparison.history, key=lambda each: each.name != decision.metric)  # the decisive one first
         return {
-            "confidence": found.confidence,
-            "decision": found.decision.as_json() | {"head": head_of(found.decision), "lines": lines},
-            "best": None if found.best is None else found.best.as_json(),
-            "regressed": "" if found.best is None else regression_text(found.best, new.id),
+            "confidence": comparison.confidence,
+            "decision": decision.as_json() | {"head": head_of(decision), "lines": lines},
+            "best": None if comparison.best is None else comparison.best.as_json(),
+            "regressed": "" if comparison.best is None else regression_text(comparison.best, new.id),
             "runs": [_describe(each, new) for each in self._others],
-            "held": [_held(each, found.base, by_id=self._by_id) for each in found.against],
-            "history": [each.as_json() for each in sorted(found.history, key=lambda each: each.name != primary)],
+            "held": [_run_comparison(each, comparison.base, by_id=self._by_id) for each in comparison.against],
+            "history": [each.as_json() for each in history],
         }
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     """Return another run for the page: its name, facts, and outcomes by evaluator (null if it lacks one)."""
-    own = other.outcomes
+    outcomes = other.outcomes
     return {
         "run": other.run.id,
         "simulated": other.run.manifest.simulated,
         "facts": [*facts_of(other.run)],
-        "outcomes": [own[each.name].as_json(each) if each.name in own else None for each in new.evaluators],
+        "outcomes": [outcomes[each.name].as_json(each) if each.name in outcomes else None for each in new.evaluators],
     }
 
 
-def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
+def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
     """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
@@ -166,4 +168,5 @@ def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JS
 
 
 def _name_ids(ids: Sequence[str]) -> JSON:
+    """Return the number of these row ids, and the first of them."""
     return {"count": len(ids), "first": [*ids[:_MOST_NAMED]]}

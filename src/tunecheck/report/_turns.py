@@ -73,7 +73,10 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
 
 
 def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
-    """Return the turns of a row for the page: messages, steps, expected calls and state changes, as far as known."""
+    """Return a conversation's turns for the page: messages, steps, expected calls and state changes.
+
+    `log` is the conversation's log and `result` its steps by turn; either may be None. Unknown parts are left out.
+    """
     entries = log if isinstance(log, list) else []
     logged_turns = [entry for entry in entries if isinstance(entry, dict)]
     logged_states = [entry for entry in entries if isinstance(entry, list)]
@@ -135,11 +138,10 @@ def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> d
 
 
 def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
-    """Return the model's output in a step: calls, as in BFCL's result files, and text.
+    """Return the calls and the text of the model's output in a step, and add the calls' canonical texts to `called`.
 
-    `executed` are the calls that were made in this step, if the log has them; then nothing else is read as a call, and
-    the text is the whole content, unless calls were read from it, too. The canonical texts of the calls are added to
-    `called`.
+    `executed` are the calls of the step in the log, or None. If it is a list, only these calls are shown. The text is
+    then the whole content, unless calls can be read from the content, too.
     """
     reading = read_calls(content)
     if isinstance(executed, list):
@@ -157,7 +159,7 @@ def _written_call(call: JSON) -> Reading:
 
 
 def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
-    """Return the ground truth's calls as `[call, made]`: True if the model made the same call in this turn.
+    """Return the ground truth's calls as `[call, whether the model made the same call in this turn]`.
 
     This is not a verdict, because other calls with the same effect are correct, too.
     """

@@ -177,7 +177,7 @@ class AnswerForm:
         key, bounds = self._output.score, self._output.range
         if isinstance(written, str):
             written = _stated_number(written, None if bounds is None else bounds[1])
-        if isinstance(written, bool) or not isinstance(written, (int, float)) or not is_number(written):
+        if not is_number(written):
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
             raise JudgementError(f"{key!r} is {kind_of(written)}, not a {expected}")
         if bounds is not None and not bounds[0] <= written <= bounds[1]:

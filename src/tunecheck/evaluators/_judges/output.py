@@ -169,7 +169,7 @@ def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) 
         return (0.0, 1.0)
     choices = schema.get("enum")
     worths: list[JSON] = [*labels.values()] or (choices if isinstance(choices, list) else [])
-    numbers = [float(value) for value in worths if isinstance(value, (int, float)) and is_number(value)]
+    numbers = [float(value) for value in worths if is_number(value)]
     if numbers and min(numbers) < max(numbers):
         return (min(numbers), max(numbers))
     low, high = schema.get("minimum"), schema.get("maximum")
