@@ -43,63 +43,68 @@ def table_of(
 ) -> Table:
     """Return a run's rows as columns, in the order of Azure AI Evaluation: the data, the target, each evaluator.
 
-    `columns` are the columns of the data; `gaps` gives, for each row number, the columns that the row lacks.
+    `columns` are the columns of the data. `gaps` has, for each row number, the columns that the row lacks.
     """
-    own = tuple(f"{OUTPUTS}{name}." for name in evaluators)
-    apart = takes_apart(columns)
-    shown = [_unfold(row, own, apart=apart) for row in rows]
+    prefixes = tuple(f"{OUTPUTS}{name}." for name in evaluators)
+    with_leaves = takes_apart(columns)
+    table = [_unfold(row, prefixes, with_leaves=with_leaves) for row in rows]
     for number, names in gaps.items():
         for name in names:
-            del shown[number][f"{INPUTS}{name}"]
-    seen = dict.fromkeys(column for row in shown for column in row)
+            del table[number][f"{INPUTS}{name}"]
+    names_in_table = dict.fromkeys(column for row in table for column in row)
     order: dict[int, list[str]] = defaultdict(list)
-    for column in seen:
-        place = next((number for number, prefix in enumerate(own, 2) if column.startswith(prefix)), None)
+    for column in names_in_table:
+        place = next((number for number, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), None)
         order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
     # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
-    whole = {f"{INPUTS}{column}" for column in columns} | {column for column in seen if column.startswith(OUTPUTS)}
+    whole = {f"{INPUTS}{column}" for column in columns} | {name for name in names_in_table if name.startswith(OUTPUTS)}
     return {
-        column: _fill_gaps([row.get(column, _GAP) for row in shown], is_whole=column in whole)
+        column: _fill_gaps([row.get(column, _GAP) for row in table], is_whole=column in whole)
         for place in sorted(order)
         for column in order[place]
     }
 
 
-def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
-    """Return a row's columns of inputs and outputs, and columns for leaves of objects and for the values of turns."""
-    kept: dict[str, object] = {}
+def _unfold(row: ResultRow, prefixes: tuple[str, ...], *, with_leaves: bool) -> dict[str, object]:
+    """Return a row's inputs and outputs by column, with columns for leaves of objects and for the values of turns.
+
+    `prefixes` are the beginnings of the evaluators' columns.
+    """
+    unfolded: dict[str, object] = {}
     for column, value in row.items():
         if not column.startswith((INPUTS, OUTPUTS)):
             continue
-        if apart and not column.startswith(own) and isinstance(value, dict):
-            kept |= {".".join(path): leaf for path, leaf in leaves({column: value})}
-        if column.endswith(f".{PER_TURN}") and column.startswith(own) and isinstance(value, dict):
-            kept |= {f"{column}.{key}": turns for key, turns in value.items()}
+        if with_leaves and not column.startswith(prefixes) and isinstance(value, dict):
+            unfolded |= {".".join(path): leaf for path, leaf in leaves({column: value})}
+        if column.endswith(f".{PER_TURN}") and column.startswith(prefixes) and isinstance(value, dict):
+            unfolded |= {f"{column}.{key}": turns for key, turns in value.items()}
         else:
-            kept[column] = value
-    return kept
+            unfolded[column] = value
+    return unfolded
 
 
 def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
     """Return a column as pandas does: NaN for each missing value, and for each None in a column of numbers.
 
-    A column of None alone stays as it is. So does a column that is not `is_whole`, because other rows have no such
-    leaf.
+    A column of None alone is unchanged. So is a column with `is_whole` false, because some rows have no such leaf.
     """
     if not is_whole:
         return values
-    there = [value for value in values if value is not _GAP and value is not None]
-    gaps = len(there) < len(values)
-    numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in there)
-    floats = any(isinstance(value, float) for value in there)
-    only_none = not there and _GAP not in values
-    if numeric and not only_none and (gaps or floats):
+    present = [value for value in values if value is not _GAP and value is not None]
+    has_gaps = len(present) < len(values)
+    is_numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
+    has_floats = any(isinstance(value, float) for value in present)
+    only_none = not present and _GAP not in values
+    if is_numeric and not only_none and (has_gaps or has_floats):
         return [float(value) if isinstance(value, (int, float)) else math.nan for value in values]
-    return [math.nan if value is _GAP else value for value in values] if gaps else values
+    return [math.nan if value is _GAP else value for value in values] if has_gaps else values
 
 
 def rows_of(table: Table, count: int) -> list[dict[str, object]]:
-    """Return the table as rows, without the columns that a row lacks. `count` is the number of rows without columns."""
+    """Return the table as rows. A row has no entry for a column that it lacks.
+
+    `count` is the number of rows, which a table without columns does not show.
+    """
     columns = list(table)
     return [
         {column: value for column, value in zip(columns, row, strict=True) if value is not _GAP}
@@ -132,15 +137,12 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
             metrics[column] = mean
     metrics |= rates | passing
     for name, evaluator in evaluators.items():
-        metrics |= _own(name, evaluator, columns)
+        metrics |= _own_aggregates(name, evaluator, columns)
     return metrics
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
-    """Return the name of the rate that a safety metric gets, and a function that turns its values into 1 or 0.
-
-    None for other metrics.
-    """
+    """Return the name of a safety metric's rate, and a function that converts a value to 1 or 0; None for others."""
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):
@@ -154,15 +156,16 @@ def _rates_of_details(column: str, values: Sequence[object]) -> dict[str, object
     """Return the defect rate of each kind in a column such as `code_vulnerability_details`."""
     if column.partition(".")[2].removesuffix("_details").lower() not in _LABELS or not column.endswith("_details"):
         return {}
-    kinds: defaultdict[str, list[object]] = defaultdict(list)
+    details: defaultdict[str, list[object]] = defaultdict(list)
     for value in values:
-        for kind, found in value.items() if isinstance(value, dict) else ():
-            kinds[kind].append(found)
-    told = ((kind, _numbers(found)) for kind, found in kinds.items())
-    return {f"{column}.{kind}_defect_rate": round(sum(each) / len(each), 2) for kind, each in told if each}
+        for kind, detail in value.items() if isinstance(value, dict) else ():
+            details[kind].append(detail)
+    numbers = {kind: _numbers(of_kind) for kind, of_kind in details.items()}
+    return {f"{column}.{kind}_defect_rate": round(sum(each) / len(each), 2) for kind, each in numbers.items() if each}
 
 
 def _numbers(values: Sequence[object]) -> list[float]:
+    """Return the numbers among these values, without NaN."""
     return [float(value) for value in values if isinstance(value, (int, float)) and not math.isnan(value)]
 
 
@@ -180,20 +183,20 @@ def _mean(values: Sequence[object]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
-    """Return the metrics of an evaluator's `__aggregate__` method, if it has one. It gets all rows, also failed ones.
+def _own_aggregates(name: str, evaluator: object, columns: Table) -> dict[str, object]:
+    """Return the metrics of an evaluator's `__aggregate__` method, which gets all rows, also failed ones.
 
-    If the method fails, the metrics are empty and a warning tells why.
+    Return no metrics if the evaluator has no such method, or if the method fails. A warning says why it failed.
     """
     aggregate = getattr(evaluator, "__aggregate__", None)
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:
         return {}
     rows: Iterable[tuple[JSON, ...]] = zip(*own.values(), strict=True)
-    told = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
+    outputs = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
     try:
-        found = aggregate(told)
+        metrics = aggregate(outputs)
     except Exception as error:  # noqa: BLE001 - user code after the run: its error must not lose the rows
         warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {type(error).__name__}: {error}", stacklevel=2)
         return {}
-    return {f"{name}.{key}": value for key, value in found.items()} if isinstance(found, Mapping) else {}
+    return {f"{name}.{key}": value for key, value in metrics.items()} if isinstance(metrics, Mapping) else {}

@@ -40,13 +40,13 @@ def _unify_types(message: object) -> object:
 
 
 def _rename_keys(part: object) -> object:
-    """Return a part of a message with the type and key of a call or a result; other parts are unchanged."""
+    """Return a part of a message with the common type and key of calls or of results; other parts are unchanged."""
     type = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
         return part
-    new = _RENAMED[type]
-    renamed = () if type == "openapi_call" else (type,)  # the package keeps the key of this type
-    return {new if key in renamed else key: value for key, value in part.items()} | {"type": new}
+    new_type = _RENAMED[type]
+    renamed_keys = () if type == "openapi_call" else (type,)  # the package keeps the key of this type
+    return {new_type if key in renamed_keys else key: value for key, value in part.items()} | {"type": new_type}
 
 
 def history(query: object, *, with_system: bool = False) -> object:
@@ -55,10 +55,10 @@ def history(query: object, *, with_system: bool = False) -> object:
     Messages are returned unchanged unless questions and replies alternate, with a question at the beginning and end.
     """
     messages = _messages(query)
-    said = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
+    dialogue = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
     questions: list[list[str]] = []
     replies: list[list[str]] = []
-    for is_user, group in groupby(said, lambda each: each["role"] == "user"):
+    for is_user, group in groupby(dialogue, lambda each: each["role"] == "user"):
         texts = [text for each in group if each["role"] != "tool" for text in _texts(each)]
         if texts or not is_user:
             (questions if is_user else replies).append(texts)
@@ -72,9 +72,9 @@ def history(query: object, *, with_system: bool = False) -> object:
 
 
 def _system(messages: list[Message]) -> list[str]:
-    """Return the text of the last system message in a list, empty if there is none."""
-    said = [each.get("content", "") for each in messages if each.get("role") == "system"]
-    return [content if isinstance(content, str) else "\n".join(_texts({"content": content})) for content in said[-1:]]
+    """Return a list with the text of the last system message, an empty list if there is none."""
+    last = [each.get("content", "") for each in messages if each.get("role") == "system"][-1:]
+    return [content if isinstance(content, str) else "\n".join(_texts({"content": content})) for content in last]
 
 
 def answer(response: object, *, with_calls: bool = False) -> object:
@@ -85,12 +85,13 @@ def answer(response: object, *, with_calls: bool = False) -> object:
     messages = _messages(response)
     if not isinstance(response, list) or len(messages) < len(response):
         return response
-    said = [each for each in messages if each.get("role") == "assistant"]
+    replies = [each for each in messages if each.get("role") == "assistant"]
     tools = [each for each in messages if each.get("role") == "tool" and "tool_call_id" in each]
-    if with_calls and not all(isinstance(each.get("content", []), list) for each in (*said, *tools)):
+    if with_calls and not all(isinstance(each.get("content", []), list) for each in (*replies, *tools)):
         return response
     results = _results(tools) if with_calls else {}
-    lines = [line for each in said for line in (*_texts(each), *(_calls_in_lines(each, results) if with_calls else ()))]
+    calls = [_calls_in_lines(reply, results) if with_calls else () for reply in replies]
+    lines = [line for reply, of_reply in zip(replies, calls, strict=True) for line in (*_texts(reply), *of_reply)]
     return "\n".join(lines) if lines or not response else response
 
 
@@ -101,7 +102,7 @@ def _results(tools: list[Message]) -> dict[object, object]:
 
 
 def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Iterator[str]:
-    """Yield a line for each call of a message, and one for its result if `results` has it by the call's id."""
+    """Yield a line for each call of a message, and a line for its result if `results` has the call's id."""
     for part in _messages(message.get("content")):
         if part.get("type") != _CALL:
             continue
@@ -109,12 +110,12 @@ def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Itera
         id, call = part.get("tool_call_id"), part
         if isinstance(nested, Mapping) and isinstance(function := nested.get("function"), Mapping):
             id, call = nested.get("id"), function
-        given = call.get("arguments")
-        arguments = (
+        arguments = call.get("arguments")
+        texts = (
             f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
-            for name, value in (given.items() if isinstance(given, Mapping) else ())
+            for name, value in (arguments.items() if isinstance(arguments, Mapping) else ())
         )
-        yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(arguments)})"
+        yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(texts)})"
         if id in results:
             yield f"[TOOL_RESULT] {_result_text(results[id])}"
 
@@ -133,27 +134,27 @@ def said_and_called(response: object) -> tuple[object, str]:
 
     A response that is not a list of messages is returned unchanged, with an empty text of calls.
     """
-    said: list[str] = []
+    replies: list[str] = []
     tools: list[str] = []
     for message in _messages(response):
         content = message.get("content", "")
         if message.get("role") == "tool":
             tools.append(str(message))
         elif message.get("role") == "assistant":
-            said += _texts(message) if isinstance(content, list) else [str(content)]
+            replies += _texts(message) if isinstance(content, list) else [str(content)]
             tools += [str(part.get(_CALL, "")) for part in _messages(content) if part.get("type") == _CALL]
-    return "\n".join(said) if isinstance(response, list) else response, "\n".join(tools)
+    return "\n".join(replies) if isinstance(response, list) else response, "\n".join(tools)
 
 
 def calls_with_results(response: object) -> list[Message]:
     """Return the calls of an agent's response, each with its result if the response contains it."""
     tools = [each for each in _messages(response) if each.get("role") == "tool"]
     parts = [(each.get("tool_call_id"), part) for each in tools for part in _messages(each.get("content"))]
-    found = {id: part[_RESULT] for id, part in parts if _RESULT in part}
-    said = [each for each in _messages(response) if each.get("role") == "assistant"]
-    calls = [part for each in said for part in _messages(each.get("content")) if part.get("type") == _CALL]
+    results = {id: part[_RESULT] for id, part in parts if _RESULT in part}
+    replies = [each for each in _messages(response) if each.get("role") == "assistant"]
+    calls = [part for each in replies for part in _messages(each.get("content")) if part.get("type") == _CALL]
     ids = [call.get("tool_call_id") for call in calls]
-    return [{**call, _RESULT: found[id]} if id in found else call for call, id in zip(calls, ids, strict=True)]
+    return [{**call, _RESULT: results[id]} if id in results else call for call, id in zip(calls, ids, strict=True)]
 
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
@@ -180,19 +181,23 @@ def _as_list(value: object) -> list[object]:
 
 
 def _messages(value: object) -> list[Message]:
+    """Return the objects in a list, which are messages or parts of a message; an empty list for other values."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _texts(message: Message) -> list[str]:
+    """Return the texts of a message's parts."""
     return [str(part["text"]) for part in _messages(message.get("content")) if "text" in part]
 
 
 def _result_text(result: object) -> str:
+    """Return a result that is a text unchanged, None as "", and other results as JSON."""
     if isinstance(result, str):
         return result
     return "" if result is None else json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _block(title: str, texts: Iterable[str]) -> str:
+    """Return a title with the lines of these texts below, indented."""
     lines = [f"  {line}\n" for text in texts for line in text.split("\n")]
     return f"{title}\n{''.join(lines)}\n"

@@ -92,24 +92,25 @@ class Workbench:
         written. With `merge`, an edited file is made again if its inputs changed, and `merge(old, new)` keeps parts of
         the old content. YAML files hold a struct, JSON Lines files a list of structs.
         """
-        path, known = self.folder / file, self._record.stages.get(file)
-        needed = content_hash([self.input, inputs])
+        path, record = self.folder / file, self._record.stages.get(file)
+        input_hash = content_hash([self.input, inputs])
         with raise_as(ConfigurationError, path):
-            there = sha256_of(path) if path.is_file() else None
-        edited = there is not None and (known is None or known.made != there)
-        if there is not None and ((known is not None and known.input == needed) or (edited and merge is None)):
-            self.notes[file] = "edited, and kept" if edited else "unchanged"
-            self.input = content_hash([needed, there])
+            file_hash = sha256_of(path) if path.is_file() else None
+        is_edited = file_hash is not None and (record is None or record.made != file_hash)
+        is_current = record is not None and record.input == input_hash
+        if file_hash is not None and (is_current or (is_edited and merge is None)):
+            self.notes[file] = "edited, and kept" if is_edited else "unchanged"
+            self.input = content_hash([input_hash, file_hash])
             return _read(path, kind)
-        self.notes[file] = "made" if there is None else "made again"
-        old = _read(path, kind) if there is not None and merge is not None else None
+        self.notes[file] = "made" if file_hash is None else "made again"
+        old = _read(path, kind) if file_hash is not None and merge is not None else None
         content = make()
         content = content if old is None or merge is None else merge(old, content)
         with raise_as(ConfigurationError, path, "cannot be written"):
             write_file(path, _text(content))
-            self._record.stages[file] = StageRecord(needed, sha256_of(path))
+            self._record.stages[file] = StageRecord(input_hash, sha256_of(path))
             write_file(self.folder / RECORD, dumps_readably(self._record))
-        self.input = content_hash([needed, self._record.stages[file].made])
+        self.input = content_hash([input_hash, self._record.stages[file].made])
         return content
 
 
@@ -179,11 +180,11 @@ def author(
         for path in (options.out, train_path(options.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
-    made = AuthorPipeline(options, simulators, backends, command, models)
-    makers = (made.make_world, made.make_graph, made.make_tasks, made.make_variants, made.make_rows)
-    for make in makers[: last + 1]:
+    pipeline = AuthorPipeline(options, simulators, backends, command, models)
+    steps = (pipeline.make_world, pipeline.make_graph, pipeline.make_tasks, pipeline.make_variants, pipeline.make_rows)
+    for make in steps[: last + 1]:
         make()
-    return made.report
+    return pipeline.report
 
 
 class AuthorPipeline:
@@ -201,8 +202,8 @@ class AuthorPipeline:
         self._options, self._simulators, self._backends = options, simulators, backends
         self._command, self._models = command, models
         self._turns, self._kinds = options.turn_range(), options.kinds()
-        own = options.personas
-        self._personas = load_shipped().personas if own is None else read_personas(own)
+        personas = options.personas
+        self._personas = load_shipped().personas if personas is None else read_personas(personas)
         self._bench = Workbench(options.folder, options.name)
         self.report = AuthorReport(options.folder, self._bench.notes)
 
@@ -256,11 +257,12 @@ class AuthorPipeline:
         models, seed = self._models, self._options.seed
 
         def weakness(task: AuthoredTask) -> Weakness | None:
+            """Return the weakness of a task's row, or None; keep it in `refused`."""
             row = next(self._rows_of(render_task(self._world, task, seed), ()))
-            found = self._trial.weakness(row)
-            if found is not None:
-                refused.append(msgspec.structs.replace(found, variant="task"))
-            return found
+            weakness_of_row = self._trial.weakness(row)
+            if weakness_of_row is not None:
+                refused.append(msgspec.structs.replace(weakness_of_row, variant="task"))
+            return weakness_of_row
 
         sampled = sample_tasks(self._world, self._graph, self._options.tasks, self._turns, seed, weakness)
         tasks = [render_task(self._world, task, seed) for task in sampled]
@@ -274,10 +276,10 @@ class AuthorPipeline:
 
     def _vary(self) -> Iterator[Line]:
         """Yield the rows of all tasks. Each task gets a variant of the kind that is rarest so far."""
-        made: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for task in self._tasks:
-            for row in self._rows_of(task, sorted(self._kinds, key=made.__getitem__)):  # the rarest kinds first
-                made[row.variant] += 1
+            for row in self._rows_of(task, sorted(self._kinds, key=counts.__getitem__)):  # the rarest kinds first
+                counts[row.variant] += 1
                 yield row
 
     def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:

@@ -23,24 +23,23 @@ class NameList(NamesKind):
     _asks_all = True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score the right names as a share of the longer list, the reply's or the expected one."""
-        reply, expected = last_reply(given), expected_texts(given)
-        said = _inner_list(_read(reply))
-        if isinstance(said, list):  # `{"name": "Ann"}` counts as "Ann"
-            said = [next(iter(each.values())) if isinstance(each, dict) and len(each) == 1 else each for each in said]
-        if not isinstance(said, (list, dict)):
+        """Score the number of right names divided by the length of the longer list, the reply's or the expected one."""
+        items = _inner_list(_read(last_reply(given)))
+        if isinstance(items, list):  # `{"name": "Ann"}` counts as "Ann"
+            items = [next(iter(each.values())) if isinstance(each, dict) and len(each) == 1 else each for each in items]
+        if not isinstance(items, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
-        wanted = [name.strip().lower() for name in expected]
+        expected = [name.strip().lower() for name in expected_texts(given)]
         # An object's keys count as names: the GoodAI benchmark iterates over the object.
-        named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
-        if not wanted and not named:
+        actual = [name.strip().lower() if isinstance(name, str) else "" for name in list(items)[:MAX_ITEMS]]
+        if not expected and not actual:
             return Score(1.0, ("both are empty",))
-        there, right = set(named), set(wanted)
-        missing = [name[:80] for name in wanted if name not in there]
-        extra = [name[:80] or "something that is not text" for name in named if name not in right]
+        actual_names, expected_names = set(actual), set(expected)
+        missing = [name[:80] for name in expected if name not in actual_names]
+        extra = [name[:80] or "something that is not text" for name in actual if name not in expected_names]
         reasons = [f"not expected: {name}" for name in extra[:20]]
         reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are there")
-        return Score((len(wanted) - len(missing)) / max(len(wanted), len(named)), tuple(reasons))
+        return Score((len(expected) - len(missing)) / max(len(expected), len(actual)), tuple(reasons))
 
 
 _ADDED = read_lines("shopping added")
@@ -79,14 +78,14 @@ class Shopping(Kind):
         paper. An item counts once, with the sum of its quantities.
         """
         reply, expected = last_reply(given), expected_quantities(given)
-        said = _said_items(reply)
-        if said is None:
+        items = _listed_items(reply)
+        if items is None:
             return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
         if not expected:
-            return Score(float(not said), ("the list is empty" if not said else f"{len(said)} items, none expected",))
+            return Score(float(not items), (f"{len(items)} items, none expected" if items else "the list is empty",))
         if example := _example_word(reply):
             return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
-        present, quantities, extra = _count_items(expected, said)
+        present, quantities, extra = _count_items(expected, items)
         count = len(expected)
         return Score(
             (present / count + quantities / count + (extra == 0)) / 3,
@@ -107,9 +106,9 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
         if not shopping[item]:
             del shopping[item]
         return random.choice(_FEWER).format(count=count, item=item)
-    fresh = [item for item in read_words("groceries") if item not in shopping]
-    repeats = not fresh or (bool(shopping) and drawn < _REMOVES + _REPEATS)
-    item = random.choice(list(shopping) if repeats else fresh)
+    new_items = [item for item in read_words("groceries") if item not in shopping]
+    repeats = not new_items or (bool(shopping) and drawn < _REMOVES + _REPEATS)
+    item = random.choice(list(shopping) if repeats else new_items)
     count = random.randint(1, _MOST_AT_ONCE)
     shopping[item] = shopping.get(item, 0) + count
     return random.choice(_MORE if repeats else _ADDED).format(count=count, item=item)
@@ -133,26 +132,26 @@ _EXAMPLE = re.compile(
 )
 
 
-def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
+def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tuple[int, int, int]:
     """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
     A listed item counts as the longest expected name that its own name contains.
     """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
-    for name, quantity in said:
-        meant = max((each for each in expected if each in name), key=len, default=None)
-        if meant is None:
+    for name, quantity in items:
+        expected_name = max((each for each in expected if each in name), key=len, default=None)
+        if expected_name is None:
             extra += 1
         else:
-            amounts.setdefault(meant, []).append(quantity)
+            amounts.setdefault(expected_name, []).append(quantity)
     return len(amounts), sum(_same_amount(expected[name], each) for name, each in amounts.items()), extra
 
 
-def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
-    """Return True if the amounts listed for an item add up to the wanted amount."""
+def _same_amount(expected: JSON, amounts: list[JSON]) -> bool:
+    """Return True if the amounts listed for an item add up to the expected amount."""
     numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
-    return len(numbers) == len(amounts) and wanted == sum(numbers)
+    return len(numbers) == len(amounts) and expected == sum(numbers)
 
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
@@ -171,7 +170,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
     return quantities
 
 
-def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
+def _listed_items(reply: str) -> list[tuple[str, JSON]] | None:
     """Return (name, quantity) of each listed item; None if the reply is not such a list, or lists too many."""
     try:
         items = convert_value(_inner_list(_read(reply)), list[_Listed])
@@ -188,20 +187,20 @@ class _Listed(msgspec.Struct):
 def _read(reply: str) -> JSON:
     """Return the JSON value in a reply; it may be JSON text inside JSON, or have escaped quotes. None without JSON."""
     try:
-        said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
-        return read_lenient(said) if isinstance(said, str) else said
+        value = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
+        return read_lenient(value) if isinstance(value, str) else value
     except ValueError:
         return None
 
 
-def _inner_list(said: JSON) -> JSON:
-    """Return the list inside an object that contains just one (`{"shopping_list": […]}`); else the value itself."""
-    lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
-    return lists[0] if len(lists) == 1 else said
+def _inner_list(value: JSON) -> JSON:
+    """Return the list in an object that contains exactly one (`{"shopping_list": […]}`); else the value itself."""
+    lists = [each for each in value.values() if isinstance(each, list)] if isinstance(value, dict) else []
+    return lists[0] if len(lists) == 1 else value
 
 
 def _example_word(reply: str) -> str:
-    """Return the word that marks the reply's list as an example; empty unless the reply also declines to answer."""
-    around = _LIST.sub(" ", reply)
-    found = _EXAMPLE.search(around) if declines(around) else None
-    return found[0] if found else ""
+    """Return the word that marks the list of a declining reply as an example; "" if there is none."""
+    text = _LIST.sub(" ", reply)
+    match = _EXAMPLE.search(text) if declines(text) else None
+    return match[0] if match else ""

@@ -57,6 +57,7 @@ class Move(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
+        """True if the move has a distance and a direction."""
         return self.kilometers is not None and self.eighths is not None
 
     def vector(self) -> tuple[float, float]:
@@ -68,14 +69,14 @@ class Move(NamedTuple):
 
 
 def _marks(text: str) -> list[Move]:
-    """Return each distance and each direction of a text as a move of its own, in order."""
-    marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
-    distances = sorted((mark for mark in marked if mark.eighths is None), key=lambda mark: mark.start)
+    """Return each distance and each direction of a text as a separate, incomplete move, in order."""
+    marks = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+    distances = sorted((mark for mark in marks if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
         short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
         if _is_near(short, distances, text):
-            marked.append(short)
-    return sorted(marked, key=lambda mark: mark.start)
+            marks.append(short)
+    return sorted(marks, key=lambda mark: mark.start)
 
 
 def _mark(match: re.Match[str]) -> Move | None:
@@ -117,39 +118,42 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
 
 def moves(text: str) -> list[Move]:
-    """Return the moves of a text: each distance with its direction, and the ones that lack the other."""
-    marked = _marks(text)
+    """Return the moves of a text: each distance with its direction, and also a distance or direction alone."""
+    marks = _marks(text)
     pairs: list[Move] = []
-    waiting: Move | None = None  # a direction that still lacks a distance
-    at = 0
-    while at < len(marked):
-        mark, *rest = marked[at : at + 2]
+    direction: Move | None = None  # the last direction, as long as it lacks a distance
+    index = 0
+    while index < len(marks):
+        mark, *following = marks[index : index + 2]
         is_direction = mark.eighths is not None
-        goes_on = not is_direction and _goes_on(waiting, mark, rest, text)
-        if waiting is not None and (is_direction or goes_on):
-            pairs.append(waiting)
+        joins_next = not is_direction and _belongs_to_next(direction, mark, following, text)
+        if direction is not None and (is_direction or joins_next):
+            pairs.append(direction)
         if is_direction:
-            waiting = mark
-        elif goes_on:
-            pairs.append(Move(mark.kilometers, rest[0].eighths, mark.start, rest[0].end))
-            waiting, at = None, at + 1
+            direction = mark
+        elif joins_next:
+            pairs.append(Move(mark.kilometers, following[0].eighths, mark.start, following[0].end))
+            direction, index = None, index + 1
         else:
-            pairs.append(Move(mark.kilometers, waiting.eighths, waiting.start, mark.end) if waiting else mark)
-            waiting = None
-        at += 1
-    return [*pairs, waiting] if waiting is not None else pairs
+            pairs.append(Move(mark.kilometers, direction.eighths, direction.start, mark.end) if direction else mark)
+            direction = None
+        index += 1
+    return [*pairs, direction] if direction is not None else pairs
 
 
-def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
-    """Return True if a distance belongs to the direction after it (the first of `rest`), not to the one before it."""
-    if not rest or rest[0].eighths is None:
+def _belongs_to_next(before: Move | None, distance: Move, following: Sequence[Move], text: str) -> bool:
+    """Return True if a distance belongs to the direction after it, not to the direction `before` it.
+
+    `following` has the next mark, if there is one.
+    """
+    if not following or following[0].eighths is None:
         return False
     if before is None:
         return True
-    gap = text[distance.end : rest[0].start]
-    tight_after = _FILLER.fullmatch(gap) is not None
-    tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
-    return tight_after or (not tight_before and _LOOSE.fullmatch(gap) is not None)
+    gap = text[distance.end : following[0].start]
+    is_tight_after = _FILLER.fullmatch(gap) is not None
+    is_tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
+    return is_tight_after or (not is_tight_before and _LOOSE.fullmatch(gap) is not None)
 
 
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
@@ -199,11 +203,13 @@ class Places:
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[RoutePlace]:
+        """Return the places that a text names, in order."""
         return [
             RoutePlace(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)
         ]
 
     def _number(self, text: str) -> int:
+        """Return the number of the place with this name, with or without "the"."""
         words = text.lower().split()
         bare = " ".join(word for word in words if word != "the")
         return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
@@ -239,8 +245,8 @@ def read_routes(text: str, places: Places) -> list[Route]:
     routes: list[Route] = [Route()]
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
-        begun = routes[-1].legs or not routes[-1].complete
-        if begun and number == 1:
+        has_moves = routes[-1].legs or not routes[-1].complete
+        if has_moves and number == 1:  # another numbered list
             routes.append(Route())
         for move, to in legs:
             if routes[-1].arrives:
@@ -255,10 +261,10 @@ def read_routes(text: str, places: Places) -> list[Route]:
 
 
 def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
-    """Return where the destination lies as seen from the start, in kilometers east and north; None if the text does not
-    say.
+    """Return the position of the destination relative to the start, in kilometers east and north.
 
-    It is computed from statements such as "the Library is 4 km east of the Hospital".
+    The position follows from statements such as "the Library is 4 km east of the Hospital". Return None if the text
+    does not state enough of them.
     """
     known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
     for step, _ in islice(_units(text), _MOST_UNITS):
@@ -269,7 +275,7 @@ def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
 
 
 def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
-    """Yield the stated positions as (place, place that it is seen from, kilometers east and north between them)."""
+    """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north."""
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
@@ -324,63 +330,63 @@ class _PlacedMove(NamedTuple):
 
 
 def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
-    """Return the moves of one step, each with the place that it leads to; incomplete moves and facts are combined if
-    needed.
+    """Return the moves of one step, each with the place to which it leads.
+
+    If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
     """
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
     legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
-    open_ = [each for each in placed if not each.fact and not each.move.is_complete]
+    incomplete = [each for each in placed if not each.fact and not each.move.is_complete]
     facts = [each for each in placed if each.fact]
     if not legs:
-        return _leg_from_facts(text, open_, facts, route, places)
+        return _leg_from_facts(text, incomplete, facts, route, places)
     reached = {to for _, to in legs}
-    for each in open_:
+    for each in incomplete:
         # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
         # where the step ends, so they come last.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:
-        here = legs[-1][1]
-        for each in facts:
-            if each.move.is_complete and each.about == places.last and each.base is not None and each.base == here:
+        last_reached = legs[-1][1]
+        for each in facts if last_reached is not None else ():
+            if each.move.is_complete and each.about == places.last and each.base == last_reached:
                 return [*legs, (each.move, places.last)]
     return legs
 
 
 def _leg_from_facts(
-    text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
+    text: str, incomplete: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
     """Return the one move of a step that states it in two parts: "Head north to the Museum, which is 3 km away".
 
-    `open_` are the step's incomplete moves, `facts` its statements of where places lie. Empty if they give no move.
+    `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
+    no move.
     """
-    ways = [each for each in open_ if each.move.eighths is not None and each.moving]
-    known = [each for each in facts if each.move.is_complete]
-    lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
-    goal = next((each.to for each in (*ways, *lengths) if each.to is not None), None)
-    if known and (ways or _MOVING.search(text)):
-        return [(known[0].move, known[0].to if goal is None else goal)]
-    if not known and len(ways) == 1 and lengths:
-        way, length = ways[0].move, lengths[0].move
+    directions = [each for each in incomplete if each.move.eighths is not None and each.moving]
+    positions = [each for each in facts if each.move.is_complete]
+    lengths = [each for each in (*incomplete, *facts) if each.move.kilometers is not None and not each.move.is_complete]
+    goal = next((each.to for each in (*directions, *lengths) if each.to is not None), None)
+    if positions and (directions or _MOVING.search(text)):
+        return [(positions[0].move, positions[0].to if goal is None else goal)]
+    if not positions and len(directions) == 1 and lengths:
+        way, length = directions[0].move, lengths[0].move
         joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
         return [(joined, goal)]
-    if known and route.legs and known[0].about == places.last:
-        return [(known[0].move, places.last)]
-    loose = ways or [each for each in lengths if not each.fact and each.moving and each.to is not None]
-    return [(loose[0].move, goal)] if loose and goal is not None else []
+    if positions and route.legs and positions[0].about == places.last:
+        return [(positions[0].move, places.last)]
+    moves_to_goal = directions or [each for each in lengths if not each.fact and each.moving and each.to is not None]
+    return [(moves_to_goal[0].move, goal)] if moves_to_goal and goal is not None else []
 
 
 def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
-    """Return the first of these places that the text does not name as an origin ("leave the Park"); None if there is
-    none.
-    """
+    """Return the number of the first of these places, without origins such as in "leave the Park"; None without one."""
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)
 
 
 def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
-    """Yield the moves of a sentence, each with the places that it leads to or tells of."""
+    """Yield the moves of a sentence, each with the places to which it leads or whose position it states."""
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
     masked = places.masked(sentence)
