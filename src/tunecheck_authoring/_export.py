@@ -172,38 +172,37 @@ class FailedRows:
         Raises:
             ConfigurationError: the run lacks the chosen evaluator.
         """
-        manifest, own = run.manifest(), options.evaluator
-        if own is not None and own not in manifest.evaluators:
-            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
+        manifest, name = run.manifest(), options.evaluator
+        if name is not None and name not in manifest.evaluators:
+            raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=Trust.of_command(options.trust or ()).of(place))
-        primaries = {name: entry.primary for name, entry in manifest.evaluators.items() if own in (None, name)}
-        self._verdicts = [
-            VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()
-        ]
+        primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
+        metrics = counted_metrics(run.rows(), primaries)
+        self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
         self._examples = ExampleReader(manifest, backends, question=options.question, one=one)
         self._causes, self._report = options.cause, report
 
     def fails(self, row: Mapping[str, JSON]) -> bool:
-        """True if the target had an error on the row, or a counted evaluator failed it."""
+        """Return True if the target had an error on the row, or a counted evaluator failed it."""
         return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
 
-    def wanted(self, row: Mapping[str, JSON]) -> bool:
-        """True if a failed row's cause is selected; if not, count the row as left out.
+    def is_selected(self, row: Mapping[str, JSON]) -> bool:
+        """Return True if a failed row's cause is selected; if not, count the row as left out.
 
         Without --cause, the causes of the model are selected, and failures without a known cause.
         """
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
         if self._causes:
-            kept, why = code in self._causes, "of another cause"
+            is_selected, reason = code in self._causes, "of another cause"
         else:
-            kept = not code or cause_named(code).side == "model"
-            why = f"perhaps not a fault of the model: {code} (--cause {code} exports such rows)"
-        if not kept:
-            self._report.left_out[why] += 1
-        return kept
+            is_selected = not code or cause_named(code).side == "model"
+            reason = f"perhaps not a fault of the model: {code} (--cause {code} exports such rows)"
+        if not is_selected:
+            self._report.left_out[reason] += 1
+        return is_selected
 
     def failed_turn(self, row: Mapping[str, JSON]) -> int:
         """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
@@ -232,7 +231,7 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
     for row in run.rows():
         failed = reader.fails(row)
         report.rows, report.failed = report.rows + 1, report.failed + failed
-        if failed and reader.wanted(row):
+        if failed and reader.is_selected(row):
             yield from reader.examples(row, reader.failed_turn(row))
 
 
@@ -241,22 +240,24 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 
     In conversations, the expected call is preferred, because the passing run may have made needless calls.
     """
-    mine, other = read_runs([run.folder for run in runs], runs[0].folder.parent)
-    pairing = pair(mine, other)
+    base_table, new_table = read_runs([run.folder for run in runs], runs[0].folder.parent)
+    pairing = pair(base_table, new_table)
     rows = [run.rows() for run in runs]
-    for one, two in zip(pairing.base, pairing.new, strict=True):
-        both = rows[0][one], rows[1][two]
-        fails = [reader.fails(row) for reader, row in zip(readers, both, strict=True)]
+    for base, new in zip(pairing.base, pairing.new, strict=True):
+        pair_rows = rows[0][base], rows[1][new]
+        fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]
         report.rows, report.failed = report.rows + 1, report.failed + (fails[0] != fails[1])
         wrong, right = (0, 1) if fails[0] else (1, 0)
-        if fails[0] == fails[1] or not readers[wrong].wanted(both[wrong]):
+        if fails[0] == fails[1] or not readers[wrong].is_selected(pair_rows[wrong]):
             continue
-        failed = readers[wrong].examples(both[wrong], readers[wrong].failed_turn(both[wrong]))
-        if is_conversation(both[wrong]):
+        failed = readers[wrong].examples(pair_rows[wrong], readers[wrong].failed_turn(pair_rows[wrong]))
+        if is_conversation(pair_rows[wrong]):
             yield from failed
             continue
-        better = readers[right].examples(both[right])
-        yield from (replace(one, wanted=two.given) for one, two in zip(failed, better, strict=False) if two.given)
+        passed = readers[right].examples(pair_rows[right])
+        for rejected, preferred in zip(failed, passed, strict=False):
+            if preferred.given:
+                yield replace(rejected, wanted=preferred.given)
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:

@@ -75,8 +75,8 @@ class AzureEvaluator(Evaluator):
             words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
             cls.id = f"azureai://built-in/evaluators/{words.lower()}"
         kind = inspect.Parameter.KEYWORD_ONLY
-        beside = ("conversation", "messages") if cls.takes_messages else ("conversation",)
-        names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
+        conversations = ("conversation", "messages") if cls.takes_messages else ("conversation",)
+        names = dict.fromkeys([*chain.from_iterable(cls.ways), *conversations])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
     # -- checks of inputs; each raises an EvaluationException that names the evaluator as its target
@@ -93,7 +93,7 @@ class AzureEvaluator(Evaluator):
         `label` names the value in the error. An assistant's calls of tools in `refused_tools` are refused, too.
         """
         if value is None or (isinstance(value, (str, list)) and not value):
-            raise self._lacking(f"{label} is missing or empty")
+            raise self._missing_input(f"{label} is missing or empty")
         self._fits("said", label, value)
         for message in value if isinstance(value, list) else ():
             parts = message["content"] if message["role"] == "assistant" else ()
@@ -101,8 +101,8 @@ class AzureEvaluator(Evaluator):
                 kind = part["type"]
                 tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
                 if kind in _TOOL_CALLS and tool in self.refused_tools:
-                    told = f"{self.error_target.value} cannot judge calls of {tool}"
-                    raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.error_target)
+                    message = f"{self.error_target.value} cannot judge calls of {tool}"
+                    raise mistake(message, ErrorCategory.NOT_APPLICABLE, self.error_target)
 
     def check_messages(self, value: object) -> None:
         """Raise EvaluationException unless a value is a list of messages with known roles.
@@ -118,7 +118,7 @@ class AzureEvaluator(Evaluator):
             EvaluationException: they are missing although `required`, or have another form.
         """
         if not value and required:
-            raise self._lacking("tool_definitions are missing")
+            raise self._missing_input("tool_definitions are missing")
         if value and not isinstance(value, str):
             self._fits("definitions", "tool_definitions", value)
 
@@ -129,7 +129,7 @@ class AzureEvaluator(Evaluator):
             EvaluationException: there are none, or they have another form.
         """
         if not value:
-            raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
+            raise self._missing_input("there are no tool calls, neither in the response nor in tool_calls")
         if not isinstance(value, str):
             self._fits("calls", "tool_calls", value)
 
@@ -143,8 +143,9 @@ class AzureEvaluator(Evaluator):
             place = "".join(f"[{step!r}]" for step in error.instance_path)
             raise mistake(f"{label}{place}: {error.message}"[:_MOST_TOLD], target=self.error_target, personal=True)
 
-    def _lacking(self, told: str) -> EvaluationException:
-        return mistake(told, ErrorCategory.MISSING_FIELD, self.error_target)
+    def _missing_input(self, message: str) -> EvaluationException:
+        """Return the error for a missing input."""
+        return mistake(message, ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _check(self, inputs: Inputs) -> None:
         """Check that the inputs can be judged.
@@ -163,7 +164,7 @@ class AzureEvaluator(Evaluator):
             self.check_definitions(inputs.get("tool_definitions"))
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
-        """Return the sets of inputs to judge, in order: the given one, or one for each turn of a conversation.
+        """Return the sets of inputs to judge: the single inputs as one set, or a set for each turn of a conversation.
 
         Raises:
             EvaluationException: inputs are missing or stand beside a conversation, or the conversation is invalid.
@@ -182,17 +183,19 @@ class AzureEvaluator(Evaluator):
                 raise self._incomplete(single)
             return [single]
         if any(single.values()):
-            both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
-            raise mistake(both, target=ErrorTarget.CONVERSATION)
+            message = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
+            raise mistake(message, target=ErrorTarget.CONVERSATION)
         try:
             return conversation_turns(conversation, known)
         except ValueError as error:
             raise mistake(f"{name}: {error}", target=ErrorTarget.CONVERSATION) from None
 
     def _complete(self, way: Sequence[str], single: Inputs) -> bool:
+        """Return whether the single inputs contain every input of this set, except optional ones."""
         return all(single[name] is not None for name in way if name not in self.optional)
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
+        """Return the error for single inputs that contain no complete set."""
         message = f"{type(self).__name__}: Either 'conversation' or individual inputs must be provided."
         return mistake(message, target=ErrorTarget.CONVERSATION)
 
@@ -231,13 +234,13 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
     messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         raise ValueError("a conversation is a dict with a list of `messages`, each with `role` and `content`")
-    asked = [message for message in messages if message.get("role") == "user"]
-    answered = [message for message in messages if message.get("role") == "assistant"]
-    whole = conversation.get("context") if isinstance(conversation, Mapping) else None
+    questions = [message for message in messages if message.get("role") == "user"]
+    answers = [message for message in messages if message.get("role") == "assistant"]
+    global_context = conversation.get("context") if isinstance(conversation, Mapping) else None
     turns = []
-    for question, answer in zip(asked, answered, strict=False):
+    for question, answer in zip(questions, answers, strict=False):
         contexts = {
-            "global_context": whole,
+            "global_context": global_context,
             "query_context": question.get("context") if "query" in inputs else None,
             "response_context": answer.get("context") if "response" in inputs else None,
         }
@@ -262,11 +265,11 @@ def over_turns(turns: Sequence[Verdict]) -> Verdict:
     for turn in turns:
         for key, value in turn.items():
             per_turn.setdefault(key, []).append(value)
-    whole: Verdict = {}
+    merged: Verdict = {}
     for key, values in per_turn.items():
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(numbers) == len(values):
-            whole[key] = math.fsum(numbers) / len(numbers)
+            merged[key] = math.fsum(numbers) / len(numbers)
         elif not key.endswith(_OF_ONE_CALL):
-            whole[key] = values[-1]
-    return {**whole, PER_TURN: {**per_turn}} if turns else {}
+            merged[key] = values[-1]
+    return {**merged, PER_TURN: {**per_turn}} if turns else {}

@@ -172,9 +172,9 @@ class AzureJudge(AzureEvaluator):
         with as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
-            asked = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
-        asked.judge, asked.named_threshold = type(self), self._threshold
-        return asked
+            judge = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
+        judge.judge, judge.named_threshold = type(self), self._threshold
+        return judge
 
     def _prompt_file(self) -> Path:
         """Return the metric's prompt file, Tunecheck's own or that of the installed azure-ai-evaluation.
@@ -218,28 +218,29 @@ class AzureJudge(AzureEvaluator):
         """Return the verdict on single inputs or a conversation, with the metric's eight keys."""
         turns = self._turns(inputs)
         with as_evaluation_exception(self.error_target):
-            return self._asked.run(self._over(DirectCalls(), turns))
+            return self._asked.run(self._judge_turns(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """Return the same verdict as a call, but with model calls through `calls`."""
-        return await self._over(calls, self._turns(inputs))
+        return await self._judge_turns(calls, self._turns(inputs))
 
-    async def _over(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
+    async def _judge_turns(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
+        """Judge all turns concurrently, and return their merged verdict."""
         return over_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
-        """Return the verdict on one turn, asked through `calls`.
+        """Return the verdict on one turn, with model calls through `calls`.
 
-        A turn to which the metric does not apply, such as one that ends with a call, gets a skipped verdict without a
-        call.
+        If the metric does not apply, for example because the turn ends with a call, return a skipped verdict without
+        a model call.
         """
         prepared = self._prepare(turn)
         if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
         if isinstance(prepared, str):
             return skipped_verdict(self.metric, prepared, self._threshold)
-        needed = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
-        judged = await self._asked.call_with(calls, **{**dict.fromkeys(needed, ""), **prepared})
+        required = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
+        judged = await self._asked.call_with(calls, **{**dict.fromkeys(required, ""), **prepared})
         properties = judged[f"{self.metric}_properties"]
         if isinstance(properties, dict):
             content = json.dumps(plain(prepared))
@@ -248,23 +249,23 @@ class AzureJudge(AzureEvaluator):
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or a text with the reason why the metric does not apply. NaN becomes None."""
-        seen = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
+        inputs = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
         if self.own_prompt:
-            seen = {
+            inputs = {
                 name: input_text(answer(value) if name == "response" else history(value))
-                for name, value in seen.items()
+                for name, value in inputs.items()
             }
-        return {name: none_if_nan(value) for name, value in seen.items() if value is not None}
+        return {name: none_if_nan(value) for name, value in inputs.items() if value is not None}
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
-    """Return a model configuration with the credential, unless it has a key.
+    """Return a model configuration with the credential; unchanged if it has a key or the credential is None.
 
     Raises:
-        EvaluationException: the value is no model that judges take.
+        EvaluationException: the value is no model that judges accept.
     """
-    known = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
-    if not known:
+    is_model = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
+    if not is_model:
         raise mistake("Model config validation failed.", ErrorCategory.MISSING_FIELD, ErrorTarget.UNKNOWN)
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
         return {**config, "credential": credential}
@@ -344,9 +345,10 @@ class GroundednessEvaluator(AzureJudge):
         return all(single[name] for name in way)
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
-        needed = "For Agent groundedness 'query' and 'response' are required."
-        told = super()._incomplete(single).message
-        return mistake(f"{told} {needed}", ErrorCategory.MISSING_FIELD, self.error_target)
+        """Return the error for incomplete inputs, with a sentence on agents."""
+        hint = "For Agent groundedness 'query' and 'response' are required."
+        message = super()._incomplete(single).message
+        return mistake(f"{message} {hint}", ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or the reason why the metric does not apply.
@@ -364,8 +366,8 @@ class GroundednessEvaluator(AzureJudge):
                     "'query' to extract context from tool calls."
                 )
             context = context or "<>"
-        said = answer(normalize_messages(response), with_calls=True)
-        return super()._prepare({"query": query, "response": said, "context": context or response})
+        reply = answer(normalize_messages(response), with_calls=True)
+        return super()._prepare({"query": query, "response": reply, "context": context or response})
 
 
 class SimilarityEvaluator(AzureJudge):
@@ -379,8 +381,8 @@ class SimilarityEvaluator(AzureJudge):
     def _incomplete(self, single: Inputs) -> EvaluationException:
         """Return the error for missing inputs, which names the first of them."""
         missing = next(name for name, value in single.items() if value is None)
-        either = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
-        return mistake(either, ErrorCategory.MISSING_FIELD, self.error_target)
+        message = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
+        return mistake(message, ErrorCategory.MISSING_FIELD, self.error_target)
 
 
 class RetrievalEvaluator(AzureJudge):
@@ -459,20 +461,20 @@ class QAEvaluator(AzureEvaluator):
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the keys of all evaluators. For a conversation, they are means, with `evaluation_per_turn`."""
         self._turns(inputs)
-        return self._together([judge(**inputs) for judge in self._judges], inputs)
+        return self._merge([judge(**inputs) for judge in self._judges], inputs)
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """Return the same verdict as a call, but with model calls through `calls`."""
         self._turns(inputs)
         judged = await asyncio.gather(*(judge.call_with(calls, **inputs) for judge in self._judges))
-        return self._together(judged, inputs)
+        return self._merge(judged, inputs)
 
-    def _together(self, judged: Sequence[Verdict], inputs: Inputs) -> Verdict:
-        """Return the verdicts of the judges and of the F1 evaluator as one, with all values of turns together."""
-        whole: Verdict = {}
+    def _merge(self, judged: Sequence[Verdict], inputs: Inputs) -> Verdict:
+        """Return the verdicts of the judges and of the F1 evaluator as one verdict, with the values of all turns."""
+        merged: Verdict = {}
         per_turn: dict[str, JSON] = {}
         for verdict in (self._evaluators[-1](**inputs), *judged):
             turns = verdict.get(PER_TURN)
             per_turn |= turns if isinstance(turns, dict) else {}
-            whole |= verdict
-        return {**whole, PER_TURN: per_turn} if per_turn else whole
+            merged |= verdict
+        return {**merged, PER_TURN: per_turn} if per_turn else merged

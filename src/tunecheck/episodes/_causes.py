@@ -47,15 +47,15 @@ _MOST_BYTES = 50_000_000
 
 
 class TurnComparison:
-    """The calls `made` by the model in a turn and those `wanted` by the ground truth, each on its own simulators.
+    """The model's calls in a turn (`actual`) and the ground truth's (`expected`), executed on separate simulators.
 
-    All calls have their arguments by name. `early` holds calls that changed the state in turns without expected calls,
-    with the turn numbers from 1. `looks` are the ground truth's calls that only look something up. `results` are all
-    results that the model got, up to the end of the turn.
+    All calls have their arguments by name. `early` has the model's calls that changed the state in turns without
+    expected calls, with the turn numbers from 1. `looks` are the ground truth's calls that only look something up.
+    `results` are all results that the model got, up to the end of the turn.
 
     Args:
         truth: the row's ground truth.
-        said: the user's messages by turn.
+        user_messages: the user's messages by turn.
         turns: the model's calls by turn; the last turn is the failed one.
         services: starts the simulators.
         lacks_results: True if an expected result is missing; False if the states differ.
@@ -67,48 +67,48 @@ class TurnComparison:
     def __init__(
         self,
         truth: GroundTruth,
-        said: object,
+        user_messages: object,
         turns: Sequence[Sequence[FunctionCall]],
         services: Services,
         *,
         lacks_results: bool,
     ) -> None:
-        """Make the ground truth's and the model's calls up to the failed turn on new simulators, and record both."""
+        """Execute the calls of the ground truth and of the model up to the failed turn on new simulators."""
         self.turn = len(turns)
         self.lacks_results = lacks_results
-        self._truth, self._turns, self._services, self._said = truth, turns, services, said
+        self._truth, self._turns, self._services, self._user_messages = truth, turns, services, user_messages
         self._right = services.play(truth)
-        self.wanted: list[Called] = []
+        self.expected: list[Called] = []
         self.looks: list[Called] = []
-        self._record_wanted(truth.turns[: self.turn])
+        self._record_expected(truth.turns[: self.turn])
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
         changed = [
             (number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls if called.changes
         ]
         self.early = [(number, self._by_name(called)) for number, called in changed]
-        self.made = [self._by_name(called) for called in last.calls]
+        self.actual = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
-        self.results = [*earlier_results, *(made.result.text for made in self.made)]
-        if sum(map(len, self.results)) * len(self.made) > _MOST_BYTES:
+        self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
+        if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
             raise ValueError("the results of the simulators are too large to compare")
 
-    def _record_wanted(self, turns: Sequence[Sequence[JSON]]) -> None:
-        """Make the ground truth's calls in these turns; record those of the last turn, and which are lookups.
+    def _record_expected(self, turns: Sequence[Sequence[JSON]]) -> None:
+        """Execute the ground truth's calls in these turns. Record those of the last turn, and which are lookups.
 
         Raises:
             ValueError: the states are too large to compare after each call.
         """
-        *before, expected = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
+        *before, last = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
         play(self._right, before, compared=())
         player = Player(self._right)
         if player.size * sum(map(len, self._turns)) > _MOST_BYTES:
             raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
-        for call in expected:
-            wanted = self._by_name(player.call(call))
-            self.wanted.append(wanted)
-            if not wanted.acted and not wanted.result.error and _is_lookup(wanted, player.state):
-                self.looks.append(wanted)
+        for call in last:
+            expected = self._by_name(player.call(call))
+            self.expected.append(expected)
+            if not expected.acted and not expected.result.error and _is_lookup(expected, player.state):
+                self.looks.append(expected)
 
     @cached_property
     def operations(self) -> Mapping[str, Operation]:
@@ -125,54 +125,54 @@ class TurnComparison:
         named = bind_positional(call, operation.parameters) if operation else call
         return Called(named, called.result, called.changes, called.acted)
 
-    def is_refused(self, made: Called) -> bool:
+    def is_refused(self, actual: Called) -> bool:
         """Return True if the simulator answered with an error although the function accepts these arguments."""
-        operation = self.operations.get(made.call.name)
+        call, operation = actual.call, self.operations.get(actual.call.name)
         try:
-            return made.result.error and operation is not None and operation.bind((), made.call.arguments) is not None
+            return actual.result.error and operation is not None and operation.bind((), call.arguments) is not None
         except ArgumentError:
             return False
 
-    def known(self, made: Called) -> str:
-        """Return what the model could know before it made this call, as one lower-case text to search in.
+    def known(self, actual: Called) -> str:
+        """Return the information that the model had before this call, as one lower-case text to search in.
 
-        That is: the user's messages, the functions' definitions and the results of earlier calls.
+        The text contains the user's messages, the functions' definitions and the results of earlier calls.
         """
-        position = next(number for number, call in enumerate(self.made) if call is made)
-        later_count = len(self.made) - position  # results of this call and the later ones, which end the list
+        position = next(number for number, call in enumerate(self.actual) if call is actual)
+        later_count = len(self.actual) - position  # results of this call and the later ones, which end the list
         return self._mentions + _searchable(self.results[: len(self.results) - later_count])
 
     @cached_property
     def _mentions(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
-        said = dumps(cast("JSON", self._said)).decode() if self._said else ""
-        return _searchable([said, self._services.definitions(self._right), ""])
+        user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
+        return _searchable([user_messages, self._services.definitions(self._right), ""])
 
     @cached_property
-    def found(self) -> str:
+    def expected_results(self) -> str:
         """The results of the ground truth's calls in this turn, as one lower-case text to search in."""
-        return _searchable([wanted.result.text for wanted in self.wanted])
+        return _searchable([expected.result.text for expected in self.expected])
 
-    def called(self, name: str) -> list[Called]:
+    def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""
-        return [made for made in self.made if made.call.name == name]
+        return [actual for actual in self.actual if actual.call.name == name]
 
-    def did(self, wanted: Called) -> bool:
-        """Return True if a successful call of the same function gave the model the result of this ground-truth call."""
-        succeeded = [made.result for made in self.called(wanted.call.name) if not made.result.error]
-        return any(result.text == wanted.result.text for result in succeeded)
+    def got_result_of(self, expected: Called) -> bool:
+        """Return True if the model got the result of this ground-truth call from a call of the same function."""
+        succeeded = [actual.result for actual in self.calls_of(expected.call.name) if not actual.result.error]
+        return any(result.text == expected.result.text for result in succeeded)
 
     @cached_property
-    def undone(self) -> list[Called]:
-        """The ground truth's successful calls that gave results which the model did not get."""
-        return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
+    def missed(self) -> list[Called]:
+        """The ground truth's successful calls whose results the model did not get."""
+        return [each for each in self.expected if not each.result.error and not self.got_result_of(each)]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
-        """Yield the model's calls of functions in `undone`, each with the first call of its function in `undone`."""
-        for made in self.made:
-            wanted = next((undone for undone in self.undone if undone.call.name == made.call.name), None)
-            if wanted is not None:
-                yield made, wanted
+        """Yield the model's calls of functions in `missed`, each with the first call of its function in `missed`."""
+        for actual in self.actual:
+            expected = next((each for each in self.missed if each.call.name == actual.call.name), None)
+            if expected is not None:
+                yield actual, expected
 
     def is_right_without(self, name: str) -> bool:
         """Return True if the final states would be right without the model's calls of this function in the turn."""
@@ -238,25 +238,25 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
 
     It is no fault if the model afterwards called the function that it probably meant.
     """
-    for position, made in enumerate(compared.made):
-        if made.call.name in compared.operations:
+    for position, actual in enumerate(compared.actual):
+        if actual.call.name in compared.operations:
             continue
-        fault, meant = _unknown_name(made.call.name, compared.operations)
-        if meant not in {later.call.name for later in compared.made[position:]}:
+        fault, meant = _unknown_name(actual.call.name, compared.operations)
+        if meant not in {later.call.name for later in compared.actual[position:]}:
             yield replace(fault, turn=compared.turn)
             return
 
 
 def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault, JSON]:
-    """Return the fault of a name that no function has, and the function that was probably meant; None if unclear."""
+    """Return the fault of a name that no function has, and the name of the probable function or None."""
     fault = name_fault(name[:100], frozenset(operations))
     if fault.code.startswith("decorated_name"):
         return fault, fault.expected
     # the function with the longest name that the called name extends: `send` for `send_now`
     meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
     hint = f": {meant} has something added" if meant else ""
-    words = f"{name[:100]} is not among the functions{hint}"
-    return Fault(code="unknown_function", call=name[:100], message=words), meant
+    message = f"{name[:100]} is not among the functions{hint}"
+    return Fault(code="unknown_function", call=name[:100], message=message), meant
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:
@@ -264,12 +264,12 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
 
     A call that the ground truth repeats as often is no loop.
     """
-    times = Counter((made.call.name, _call_text(made.call), made.result.text) for made in compared.made)
+    times = Counter((actual.call.name, _call_text(actual.call), actual.result.text) for actual in compared.actual)
     for (name, call, _), count in times.items():
-        wanted_count = sum(_call_text(wanted.call) == call for wanted in compared.wanted)
-        if count >= _LOOP_LENGTH and count > wanted_count:
-            words = f"{call} was called {count} times, each time with the same result"
-            yield Fault(code="loop", call=name, turn=compared.turn, message=words)
+        expected_count = sum(_call_text(expected.call) == call for expected in compared.expected)
+        if count >= _LOOP_LENGTH and count > expected_count:
+            message = f"{call} was called {count} times, each time with the same result"
+            yield Fault(code="loop", call=name, turn=compared.turn, message=message)
             return
 
 
@@ -278,18 +278,18 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
 
     An argument counts only if the ground truth's value could be known.
     """
-    for made, wanted in compared.attempts():
-        if _is_wanted(made, compared):
+    for actual, expected in compared.attempts():
+        if _is_expected(actual, compared):
             continue
-        known = compared.known(made)
-        for name, value in made.call.arguments.items():
-            right = wanted.call.arguments.get(name)
+        known = compared.known(actual)
+        for name, value in actual.call.arguments.items():
+            right = expected.call.arguments.get(name)
             if right == value or not _has_invented_part(value, known):
                 continue
-            if all(_mentions(known + compared.found, leaf) for leaf in leaves(right)):
-                words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
-                fault = Fault(code="unfounded_value", call=made.call.name, path=name, turn=compared.turn)
-                yield replace(fault, expected=right, actual=value, message=words)
+            if all(_mentions(known + compared.expected_results, leaf) for leaf in leaves(right)):
+                message = f"{actual.call.name}: {name} is {shown_value(value)}, which nothing had given"
+                fault = Fault(code="unfounded_value", call=actual.call.name, path=name, turn=compared.turn)
+                yield replace(fault, expected=right, actual=value, message=message)
 
 
 def _has_invented_part(value: object, known: str) -> bool:
@@ -321,40 +321,41 @@ def _mentions(known: str, value: object) -> bool:
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each call that the model made without a lookup that the ground truth makes before it."""
-    for position, lookup in enumerate(compared.wanted):
+    for position, lookup in enumerate(compared.expected):
         if lookup not in compared.looks:
             continue
-        if lookup.result.text in compared.results or compared.called(lookup.call.name):
+        if lookup.result.text in compared.results or compared.calls_of(lookup.call.name):
             continue  # the model looked it up
-        for prepared in compared.wanted[position + 1 :]:
-            attempts = compared.called(prepared.call.name)
-            if prepared.acted and attempts and (compared.lacks_results or not compared.did(prepared)):
-                made = attempts[0].call
-                words = f"{_call_text(made)} without {_call_text(lookup.call)}, which the ground truth calls before"
-                yield _pair_fault("skipped_lookup", compared, lookup.call, made, words)
+        for prepared in compared.expected[position + 1 :]:
+            attempts = compared.calls_of(prepared.call.name)
+            if prepared.acted and attempts and (compared.lacks_results or not compared.got_result_of(prepared)):
+                actual = attempts[0].call
+                message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls before"
+                yield _pair_fault("skipped_lookup", compared, lookup.call, actual, message)
 
 
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for each function that changed the state, is not in the ground truth, and alone made the state
-    wrong.
+    """Yield a fault for each function without which the final state would be right.
+
+    Only functions that changed the state and are not in the ground truth count.
     """
-    if compared.lacks_results or compared.undone:
+    if compared.lacks_results or compared.missed:
         return
-    wanted_names = {wanted.call.name for wanted in compared.wanted}
+    expected_names = {expected.call.name for expected in compared.expected}
     # the first call of each function that changed the state
-    changing = {made.call.name: made for made in reversed(compared.made) if made.changes}
-    for name, made in changing.items():
-        if name not in wanted_names and compared.is_right_without(name):
-            words = f"{_call_text(made.call)} was needless: without it the state would be right"
-            yield _extra_fault("needless_step", compared.turn, made, words)
+    changing = {actual.call.name: actual for actual in reversed(compared.actual) if actual.changes}
+    for name, actual in changing.items():
+        if name not in expected_names and compared.is_right_without(name):
+            message = f"{_call_text(actual.call)} was needless: without it the state would be right"
+            yield _extra_fault("needless_step", compared.turn, actual, message)
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each call that the simulator refused if the ground truth calls it with other values."""
-    for made, wanted in compared.attempts():
-        if compared.is_refused(made) and wanted.acted and _has_other_values(made.call, wanted.call):
-            words = f"{_call_text(made.call)} cannot be done in this state: {_error(made)}"
-            yield _pair_fault("against_state", compared, wanted.call, made.call, words)
+    for actual, expected in compared.attempts():
+        if compared.is_refused(actual) and expected.acted and _has_other_values(actual.call, expected.call):
+            message = f"{_call_text(actual.call)} cannot be done in this state: {_error(actual)}"
+            yield _pair_fault("against_state", compared, expected.call, actual.call, message)
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
@@ -362,53 +363,53 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
 
     A call with other values than the ground truth's counts only if it is the turn's last one.
     """
-    for made, wanted in compared.attempts():
-        if made.result.error and (made is compared.made[-1] or _is_same_call(made.call, wanted.call)):
-            words = f"{_call_text(made.call)} failed and was not done after that: {_error(made)}"
-            yield _pair_fault("gave_up", compared, wanted.call, made.call, words)
+    for actual, expected in compared.attempts():
+        if actual.result.error and (actual is compared.actual[-1] or _is_same_call(actual.call, expected.call)):
+            message = f"{_call_text(actual.call)} failed and was not done after that: {_error(actual)}"
+            yield _pair_fault("gave_up", compared, expected.call, actual.call, message)
 
 
 def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the first three differences between the model's calls in the turn and the ground truth's, compared
-    leniently.
+    """Yield up to three differences between the calls of the model and the ground truth in the turn.
 
-    Without a difference, yield the model's further calls that changed the state.
+    The calls are compared leniently. Without a difference, yield the model's further calls that changed the state.
     """
-    wanted = [wanted.call for wanted in compared.wanted]
-    match = match_calls([made.call for made in compared.made], wanted, _LENIENT)
+    expected = [each.call for each in compared.expected]
+    match = match_calls([each.call for each in compared.actual], expected, _LENIENT)
     faults = [*call_faults(match, _LENIENT), *argument_faults(match)]
     if not faults:
-        further = [made for made in compared.made if made.acted and not _is_wanted(made, compared)]
-        faults = [Fault(code="extra_call", call=made.call.name, actual=made.call.arguments) for made in further]
+        further = [actual for actual in compared.actual if actual.acted and not _is_expected(actual, compared)]
+        faults = [Fault(code="extra_call", call=actual.call.name, actual=actual.call.arguments) for actual in further]
     yield from (replace(fault, turn=compared.turn) for fault in faults[:_MOST_DIFFERENCES])
 
 
 def _early_change(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
-    for turn, made in compared.early[:1]:
-        words = f"{_call_text(made.call)} in a turn that asks for no call"
-        yield _extra_fault("extra_call", turn, made, words)
+    for turn, actual in compared.early[:1]:
+        message = f"{_call_text(actual.call)} in a turn that asks for no call"
+        yield _extra_fault("extra_call", turn, actual, message)
 
 
-def _extra_fault(code: str, turn: int, made: Called, words: str) -> Fault:
+def _extra_fault(code: str, turn: int, called: Called, message: str) -> Fault:
     """Return the fault of a call that the ground truth does not make; its arguments are the evidence.
 
     `turn` counts from 1.
     """
-    actual: JSON = made.call.arguments
-    return Fault(code=code, call=made.call.name, turn=turn, actual=actual, message=words)
+    arguments: JSON = called.call.arguments
+    return Fault(code=code, call=called.call.name, turn=turn, actual=arguments, message=message)
 
 
-def _pair_fault(code: str, compared: TurnComparison, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
+def _pair_fault(
+    code: str, compared: TurnComparison, expected: FunctionCall, actual: FunctionCall, message: str
+) -> Fault:
     """Return a fault with a call and the ground truth's call as evidence."""
-    return Fault(
-        code=code, call=made.name, turn=compared.turn, expected=as_value(wanted), actual=as_value(made), message=words
-    )
+    fault = Fault(code=code, call=actual.name, turn=compared.turn, message=message)
+    return replace(fault, expected=as_value(expected), actual=as_value(actual))
 
 
-def _is_wanted(made: Called, compared: TurnComparison) -> bool:
+def _is_expected(actual: Called, compared: TurnComparison) -> bool:
     """Return True if the ground truth makes the same call in the turn."""
-    return any(_is_same_call(made.call, wanted.call) for wanted in compared.wanted)
+    return any(_is_same_call(actual.call, expected.call) for expected in compared.expected)
 
 
 def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
@@ -425,23 +426,24 @@ def _comparable_arguments(call: FunctionCall) -> bytes:
     return canonical(arguments)
 
 
-def _has_other_values(made: FunctionCall, wanted: FunctionCall) -> bool:
+def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
     """Return True if calls of the same function differ in the values of their common arguments.
 
     A text that contains the expected one, such as `archive/report.csv` for `archive`, is no other value.
     """
-    common = [(made.arguments[name], value) for name, value in wanted.arguments.items() if name in made.arguments]
+    common = [(actual.arguments[name], value) for name, value in expected.arguments.items() if name in actual.arguments]
     if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):
         return False
-    return not _is_same_call(made, wanted)
+    return not _is_same_call(actual, expected)
 
 
 def _call_text(call: FunctionCall) -> str:
+    """Return a call as text, shortened."""
     return cut(canonical_text([call]), _LONGEST_CALL)
 
 
-def _error(made: Called) -> str:
+def _error(actual: Called) -> str:
     """Return the error text of a failed call's result, shortened."""
-    value = made.result.value
+    value = actual.result.value
     error = value.get("error") if isinstance(value, dict) else None
-    return str(error or made.result.text)[:200]
+    return str(error or actual.result.text)[:200]

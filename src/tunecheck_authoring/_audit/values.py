@@ -60,32 +60,32 @@ def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
-    """Yield a finding if a clause of the turn begins with the verb of a function on offer that is not called.
+    """Yield a finding if a clause of the turn begins with the verb of an offered function that is not called.
 
-    A turn whose calls change the state, and a reading verb, are not judged.
+    Verbs of functions that only read are ignored, and so is a turn whose calls change the state.
     """
     calls = dialogue.of_turn(turn)
     # Without calls in this turn, the agent may ask back, and the next turn makes the call.
     if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):
         return
-    beside = {call.name for at in (turn - 1, turn, turn + 1) for call in dialogue.of_turn(at)}
-    verbs = {_name_parts(name)[0] for name in beside}
+    called = {call.name for at in (turn - 1, turn, turn + 1) for call in dialogue.of_turn(at)}
+    called_verbs = {_name_parts(name)[0] for name in called}
     for clause in _CLAUSE.split(asked):
-        own = words(_POLITE.sub("", clause))
+        clause_words = words(_POLITE.sub("", clause))
         for name in dialogue.tools:
             verb, *objects = _name_parts(name)
-            if own[:1] != [verb] or verb in _READS or verb in verbs or name in beside:
+            if clause_words[:1] != [verb] or verb in _READS or verb in called_verbs or name in called:
                 continue
-            if _names_one(objects, own[1:]):
+            if _names_object(objects, clause_words[1:]):
                 evidence = f"the user says {clause.strip()!r}, but {name} is not called, and no call changes anything"
                 yield found(dialogue.name, "unanswered_request", evidence, turn, fix=f"call {name}?")
                 return
 
 
-def _names_one(objects: list[str], said: list[str]) -> bool:
-    """True if a noun of the function's name follows the verb closely in the request, or the name has no noun."""
+def _names_object(objects: list[str], following: list[str]) -> bool:
+    """Return True if a noun of the function's name is among the next words of the request, or the name has no noun."""
     nouns = {noun for noun in objects if noun not in _NO_OBJECT}
-    near = said[: _MOST_APART + 1]
+    near = following[: _MOST_APART + 1]
     return not nouns or any(word in nouns or word.removesuffix("s") in nouns for word in near)
 
 
@@ -110,8 +110,8 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
     for turn, asked in enumerate(dialogue.asked):
-        kept = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # a request may take back its first part
-        quoted = dict.fromkeys(quotes(kept))
+        request = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # a request may take back its first part
+        quoted = dict.fromkeys(quotes(request))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
             is_all = 2 * len(quote) > len(asked)  # the whole request is a quotation
             is_missed = quote in places and not of_calls.has_text(quote)

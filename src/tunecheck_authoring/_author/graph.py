@@ -179,21 +179,22 @@ def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
 
 
 def names_agree(source: str, function: str, parameter: str) -> bool:
-    """True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
+    """Return True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
 
     `source` is the value's pattern; `@` in it means the keys of a table. An `id` must belong to the function's object:
     `cancel_order` takes the id of an order, not of a pet.
     """
-    *around, last = [part for part in source.split(".") if part not in ("@", "*")]
-    wanted = _words_of(parameter)
-    own = _words_of(last)
-    outside = [word for part in around for word in _words_of(part)]
+    *outer, last = [part for part in source.split(".") if part not in ("@", "*")]
+    parameter_words = _words_of(parameter)
+    value_words = _words_of(last)
+    outer_words = [word for part in outer for word in _words_of(part)]
     if source.endswith(".@"):
-        return not {*own}.isdisjoint({*wanted} - _KEYS)
-    if not wanted or wanted[-1:] != own[-1:] or not {*wanted} <= {*own, *outside}:
+        return not {*value_words}.isdisjoint({*parameter_words} - _KEYS)
+    is_named_so = parameter_words and parameter_words[-1:] == value_words[-1:]
+    if not is_named_so or not {*parameter_words} <= {*value_words, *outer_words}:
         return False
-    of, taken = own[:-1] or outside, wanted[:-1] or _words_of(function)[1:]
-    return own[-1] not in _KEYS or not of or not taken or not {*of}.isdisjoint(taken)
+    owner, target = value_words[:-1] or outer_words, parameter_words[:-1] or _words_of(function)[1:]
+    return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
 
 
 def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
@@ -225,10 +226,10 @@ def find_graph(world: World, seed: int) -> GraphFile:
     return GraphFile(functions=functions, edges=edges, enables=[*_enabling(search, functions)])
 
 
-def keep_own(old: GraphFile, made: GraphFile) -> GraphFile:
-    """Return the new graph with the edges that a person added to the old one."""
-    own = [edge for edge in old.edges if edge.found == "own"]
-    return GraphFile(functions=made.functions, edges=[*own, *made.edges], enables=made.enables)
+def keep_own(old: GraphFile, new: GraphFile) -> GraphFile:
+    """Return the new graph with the edges that a person added to the old graph."""
+    own_edges = [edge for edge in old.edges if edge.found == "own"]
+    return GraphFile(functions=new.functions, edges=[*own_edges, *new.edges], enables=new.enables)
 
 
 def check_graph(graph: GraphFile, world: World) -> None:
@@ -293,6 +294,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
 
 
 def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
+    """Return the call with these arguments added or replaced."""
     return FunctionCall(call.name, {**call.arguments, **arguments})
 
 
@@ -323,8 +325,8 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
     for name, graph in functions.items():
         for parameter in graph.keyed:
             found = search.found[name]
-            given = next((each for each in found if parameter in each.call.arguments), found[0])
-            for source in sorted(_sources(search, witnesses, given, parameter)):
+            witness = next((each for each in found if parameter in each.call.arguments), found[0])
+            for source in sorted(_sources(search, witnesses, witness, parameter)):
                 yield Edge(source=source, target=f"{name}.{parameter}", found="tried")
 
 
@@ -399,11 +401,13 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
     The values are fitting results and parts of the state of the same service.
     """
     for function in search.world.functions.values():
-        own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
-        held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]
+        sources = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
+        atoms_of_service = [
+            each for pattern, each in sorted(search.seen.items()) if pattern.partition(".")[0] in sources
+        ]
         for parameter, schema in function.parameters.items():
             for place, each in places_in(parameter, schema):
-                for atom in held:
+                for atom in atoms_of_service:
                     if may_stand(atom, function.name, place, each):
                         yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
 

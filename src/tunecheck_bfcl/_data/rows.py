@@ -63,7 +63,7 @@ class RowBuilder:
         return self._question(category, entry, answer)
 
     def _question(self, category: Category, entry: Record, answer: Record | None) -> Record:
-        """Return the row of a single question. The row is refused if the entry has another number of turns than one."""
+        """Return the row of a single question. Refuse an entry with no turn or several."""
         turns = _turns(entry)
         if len(turns) != 1:
             refuse(f"a single-turn question has one turn, not {len(turns)}")
@@ -84,9 +84,9 @@ class RowBuilder:
         return row
 
     def _conversation(self, category: Category, entry: Record, answer: Record) -> Record:
-        """Return the row of a conversation, without the functions that later turns add among its first ones.
+        """Return the row of a conversation. Functions that later turns add are only in `held_out`.
 
-        The row is refused if the ground truth has not as many turns as the question.
+        Refuse the row if the ground truth has another number of turns than the question.
         """
         turns = _turns(entry)
         truth = as_list(answer.get("ground_truth"), "ground_truth")
@@ -95,17 +95,17 @@ class RowBuilder:
         classes = [
             as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
         ]
-        offered = [function for name in classes for function in self._class_functions(name)]
-        held_out = _held_out(entry.get("missed_function"), [document for document, _, _ in offered])
-        later = {document["name"] for documents in held_out.values() for document in documents}
-        shown = [each for each in offered if each[0]["name"] not in later]
+        functions = [function for name in classes for function in self._class_functions(name)]
+        held_out = _held_out(entry.get("missed_function"), [document for document, _, _ in functions])
+        later_names = {document["name"] for documents in held_out.values() for document in documents}
+        offered = [each for each in functions if each[0]["name"] not in later_names]
         return {
             "id": as_text(entry.get("id"), "id"),
             "category": category.name,
             "check": category.check,
             "turns": list(turns),
-            "tools": [tool for _, _, tool in shown],
-            "functions": [hinted for _, hinted, _ in shown],
+            "tools": [tool for _, _, tool in offered],
+            "functions": [hinted for _, hinted, _ in offered],
             "held_out": {turn: list(documents) for turn, documents in held_out.items()},
             "held_out_tools": {turn: to_tools(documents, self._wording) for turn, documents in held_out.items()},
             "initial_config": as_object(entry.get("initial_config", {}), "initial_config"),
@@ -173,28 +173,28 @@ def _with_hint(document: Document, language: Language, wording: PromptWording) -
     properties = parameters.get("properties")
     if not isinstance(properties, dict):
         return hinted
-    as_text = {name: _as_text(schema, language, wording) for name, schema in properties.items()}
-    return hinted | {"parameters": parameters | {"properties": as_text}}
+    converted = {name: _as_text_parameter(schema, language, wording) for name, schema in properties.items()}
+    return hinted | {"parameters": parameters | {"properties": converted}}
 
 
-def _as_text(schema: JSON, language: Language, wording: PromptWording) -> JSON:
+def _as_text_parameter(schema: JSON, language: Language, wording: PromptWording) -> JSON:
     """Return a Java or JavaScript parameter as a text parameter. Its description names the original type."""
     if not isinstance(schema, dict):
         return schema
-    kept = dict(schema)
+    text_schema = dict(schema)
     declared = schema.get("type")
-    java = language == "java"
+    is_java = language == "java"
     if declared == "any":
-        said = wording.java_any if java else wording.javascript_any
+        note = wording.java_any if is_java else wording.javascript_any
     else:
-        said = f"{wording.java_type if java else wording.javascript_type}{declared}{wording.type_end}"
+        note = f"{wording.java_type if is_java else wording.javascript_type}{declared}{wording.type_end}"
     if declared in _LISTS[language]:
-        items = kept.pop("items", None)
+        items = text_schema.pop("items", None)
         if isinstance(items, dict):
-            said += f"{wording.items}{items.get('type')}{wording.items_end}"
-    if declared == "dict" and not java and isinstance(schema.get("properties"), dict):
-        said += wording.entries + json.dumps(kept.pop("properties"))
-    return kept | {"type": "string", "description": _description(schema) + said}
+            note += f"{wording.items}{items.get('type')}{wording.items_end}"
+    if declared == "dict" and not is_java and isinstance(schema.get("properties"), dict):
+        note += wording.entries + json.dumps(text_schema.pop("properties"))
+    return text_schema | {"type": "string", "description": _description(schema) + note}
 
 
 def to_tools(documents: Sequence[Document], wording: PromptWording | None = None) -> list[JSON]:
@@ -205,14 +205,14 @@ def to_tools(documents: Sequence[Document], wording: PromptWording | None = None
     """
     tools: list[JSON] = []
     for document in documents:
-        given = document.get("parameters")
-        schema = _schema(given, wording or PromptWording(), 0) if isinstance(given, dict) else {"properties": {}}
+        declared = document.get("parameters")
+        schema = _convert(declared, wording or PromptWording(), 0) if isinstance(declared, dict) else {"properties": {}}
         function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
         tools.append({"type": "function", "function": document | function})
     return tools
 
 
-def _schema(schema: Document, wording: PromptWording, depth: int) -> Document:
+def _convert(schema: Document, wording: PromptWording, depth: int) -> Document:
     """Return a schema with the type names of JSON Schema, at every level up to `MAX_DEPTH`.
 
     A float property becomes a number with `format: float` and a note in the description.
@@ -222,18 +222,19 @@ def _schema(schema: Document, wording: PromptWording, depth: int) -> Document:
         return converted
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        given = {name: part for name, part in properties.items() if isinstance(part, dict)}
-        parts = {name: _schema(part, wording, depth + 1) for name, part in given.items()}
-        for name, part in given.items():
+        schemas = {name: part for name, part in properties.items() if isinstance(part, dict)}
+        parts = {name: _convert(part, wording, depth + 1) for name, part in schemas.items()}
+        for name, part in schemas.items():
             if part.get("type") == "float":
                 parts[name].update(description=_description(part) + wording.floating, format="float")
         converted["properties"] = {**properties, **parts}
     for key in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(key), dict):
-            converted[key] = _schema(inner, wording, depth + 1)
+            converted[key] = _convert(inner, wording, depth + 1)
     return converted
 
 
 def _description(schema: Document) -> str:
+    """Return the description of a schema or a function document, "" without one."""
     description = schema.get("description")
     return description if isinstance(description, str) else ""
