@@ -51,16 +51,16 @@ class TrainingReply:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A training example: the messages, the right reply, and the model's wrong reply (None if there was no reply).
+    """A training example: the `messages`, the right reply, and the model's wrong reply (None if there was no reply).
 
     `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id in the run, `source_id` its id in the
     data set, which all trials share. `cause` is the cause of the failure, if known.
     """
 
-    asked: list[Message]
+    messages: list[Message]
     tools: list[JSON]
-    wanted: TrainingReply
-    given: TrainingReply | None = None
+    right_reply: TrainingReply
+    actual_reply: TrainingReply | None = None
     parallel: bool | None = None
     row_id: str = ""
     source_id: str = ""
@@ -102,7 +102,7 @@ class ExampleReader:
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
         self._messages = value_reader(manifest, "messages", _QUESTIONS if question is None else (question,))
-        self._asked_in = question or " or ".join(_QUESTIONS[:2])
+        self._message_columns = question or " or ".join(_QUESTIONS[:2])
         self._backends, self._one = backends, one
 
     def read(self, row: Values, turn: int = 0) -> Iterator[Example]:
@@ -117,11 +117,11 @@ class ExampleReader:
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
         cause = code if isinstance(code, str) else ""
         if is_conversation(row):
-            course = RightCourse(data, self._backends)
-            found = iter([course.differing(target, turn)]) if self._one else course.from_turn(turn)
+            conversation = ExpectedConversation(data, self._backends)
+            examples = iter([conversation.differing(target, turn)]) if self._one else conversation.from_turn(turn)
         else:
-            found = iter([self._question(data, target)])
-        yield from (replace(example, row_id=row_id, source_id=source_id, cause=cause) for example in found)
+            examples = iter([self._question(data, target)])
+        yield from (replace(example, row_id=row_id, source_id=source_id, cause=cause) for example in examples)
 
     def _question(self, data: Values, target: Values) -> Example:
         """Return the example of a row with a single question.
@@ -131,15 +131,15 @@ class ExampleReader:
         """
         try:
             tools = [dict(tool) for tool in openai_tools(self._tools(data, target)) or ()]
-            asked = [dict(message) for message in read_messages(self._messages(data, {}), self._asked_in)]
+            messages = [dict(message) for message in read_messages(self._messages(data, {}), self._message_columns)]
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
-        wanted, parallel = self._wanted_reply(data, target, tools, definitions), data.get("parallel_tool_calls")
-        given = _given_reply(self._response(data, target), target, definitions)
-        return Example(asked, [*tools], wanted, given, parallel if isinstance(parallel, bool) else None)
+        right, parallel = self._right_reply(data, target, tools, definitions), data.get("parallel_tool_calls")
+        wrong = _actual_reply(self._response(data, target), target, definitions)
+        return Example(messages, [*tools], right, wrong, parallel if isinstance(parallel, bool) else None)
 
-    def _wanted_reply(
+    def _right_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> TrainingReply:
         """Return the right reply to a question: calls, or a text if the ground truth has no calls.
@@ -160,19 +160,17 @@ class ExampleReader:
         return TrainingReply(text, reading.calls)
 
 
-def _given_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
+def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
     """Return the model's reply to a question, or None if it has neither text nor calls."""
     reading = read_calls(response, tools=tools or None)
     if reading.complete_calls:
-        text = target.get("text")
-        return TrainingReply(
-            text if isinstance(text, str) and isinstance(response, list) else reading.text, reading.calls
-        )
-    said = response if isinstance(response, str) else target.get("text")
-    return TrainingReply(said) if isinstance(said, str) and said else None
+        text = target.get("text") if isinstance(response, list) else None
+        return TrainingReply(text if isinstance(text, str) else reading.text, reading.calls)
+    text = response if isinstance(response, str) else target.get("text")
+    return TrainingReply(text) if isinstance(text, str) and text else None
 
 
-class RightCourse:
+class ExpectedConversation:
     """A conversation's expected calls, each with the messages before it.
 
     Raises:
@@ -214,12 +212,13 @@ class RightCourse:
             UnusableRowError: All expected calls were made.
         """
         texts = [text for step in _steps(target, "calls_made", turn) if isinstance(step, list) for text in step]
-        made = [call for text in texts for call in read_python_calls(str(text)).calls]
+        actual = [call for text in texts for call in read_python_calls(str(text)).calls]
         for at, example in self._examples():
-            right = example.wanted.calls[0]
-            if at == turn and right not in made:
-                wrong = [call for call in made if call not in self._truth[turn]]
-                return replace(example, given=_instead(right, wrong, self._backend) or _text_reply(target, turn))
+            right = example.right_reply.calls[0]
+            if at == turn and right not in actual:
+                wrong = [call for call in actual if call not in self._truth[turn]]
+                reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
+                return replace(example, actual_reply=reply)
         raise UnusableRowError("the model made all expected calls and others, so there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
@@ -230,31 +229,30 @@ class RightCourse:
         scenario: Scenario = self._scenario
         dialect = ToolsDialect(scenario.offer, OwnWording())
         messages: list[Message] = []
-        for turn, said in enumerate(scenario.turns):
+        for turn, turn_messages in enumerate(scenario.turns):
             added = scenario.held_out.get(turn)
-            messages += [dict(each) for each in (said if added is None else dialect.add(added, said))]
+            new = turn_messages if added is None else dialect.add(added, turn_messages)
+            messages += [dict(each) for each in new]
             for number, call in enumerate(self._truth[turn]):
-                yield (
-                    turn,
-                    Example([*messages], [dict(tool) for tool in dialect.tools or ()], TrainingReply("", (call,))),
-                )
+                tools: list[JSON] = [dict(tool) for tool in dialect.tools or ()]
+                yield turn, Example([*messages], tools, TrainingReply("", (call,)))
                 id_ = f"call_{turn}_{number}"
                 messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
                 messages.append({"role": "tool", "tool_call_id": id_, "content": self._backend.call(call).text})
             messages.append({"role": "assistant", "content": _DONE if self._truth[turn] else _UNABLE})
 
 
-def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
-    """Return the model's wrong call in place of the right one, or None if there is none.
+def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
+    """Return the wrong call that the model made in place of the right one, as a reply; None if there is none.
 
-    The first wrong call of the same function, else the first that changes the state or fails: another call that only
-    reads is no mistake.
+    Prefer a call of the same function to one that changes the state or fails. Another call that only reads is no
+    mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
-    replay = Player(backend)
-    steps = ((call, replay.call(call)) for call in wrong)
-    found = same or next((call for call, step in steps if step.changes or step.result.error), None)
-    return None if found is None else TrainingReply("", (found,))
+    player = Player(backend)
+    steps = ((call, player.call(call)) for call in wrong)
+    call = same or next((call for call, step in steps if step.changes or step.result.error), None)
+    return None if call is None else TrainingReply("", (call,))
 
 
 def _text_reply(target: Values, turn: int) -> TrainingReply | None:
@@ -270,14 +268,15 @@ def _steps(target: Values, column: str, turn: int) -> list[JSON]:
     return steps if isinstance(steps, list) else []
 
 
-def canonical_key(example: Example, *, with_given: bool) -> bytes:
+def canonical_key(example: Example, *, with_wrong: bool) -> bytes:
     """Return a key that is equal for examples with the same content, apart from the ids of calls.
 
-    The wrong reply counts only if `with_given`.
+    The wrong reply counts only if `with_wrong`.
     """
-    given = example.given.message(arguments_as_text=True) if with_given and example.given is not None else None
-    asked: list[JSON] = [_without_ids(m) for m in (*example.asked, example.wanted.message(arguments_as_text=True))]
-    return dumps([asked, example.tools, None if given is None else _without_ids(given)])
+    wrong = example.actual_reply if with_wrong else None
+    messages = (*example.messages, example.right_reply.message(arguments_as_text=True))
+    plain: list[JSON] = [_without_ids(message) for message in messages]
+    return dumps([plain, example.tools, None if wrong is None else _without_ids(wrong.message(arguments_as_text=True))])
 
 
 def _without_ids(message: Message) -> JSON:
@@ -285,5 +284,5 @@ def _without_ids(message: Message) -> JSON:
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    bare: list[JSON] = [call.get("function") if isinstance(call, dict) else call for call in calls]
-    return {**message, "tool_calls": bare}
+    functions: list[JSON] = [call.get("function") if isinstance(call, dict) else call for call in calls]
+    return {**message, "tool_calls": functions}

@@ -255,9 +255,8 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
             yield from failed
             continue
         passed = readers[right].examples(pair_rows[right])
-        for rejected, preferred in zip(failed, passed, strict=False):
-            if preferred.given:
-                yield replace(rejected, wanted=preferred.given)
+        answered = [(old, new.actual_reply) for old, new in zip(failed, passed, strict=False) if new.actual_reply]
+        yield from (replace(example, right_reply=reply) for example, reply in answered)
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
@@ -267,11 +266,11 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
     """
     known: set[bytes] = set()
     for example in examples:
-        if paired and example.given is None:
+        if paired and example.actual_reply is None:
             report.left_out["the model gave no reply that could be rejected"] += 1
             continue
         report.leaving.add(example.source_id)
-        key = canonical_key(example, with_given=paired)
+        key = canonical_key(example, with_wrong=paired)
         if key in known:
             report.equal += 1
         else:
@@ -281,30 +280,30 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
 
 def _record(example: Example, form: str, *, paired: bool) -> Record:
     """Return an example as a record of the file's form. TRL trains only on the completion."""
-    wanted, given = (
-        None if answer is None else answer.message(arguments_as_text=form == "openai")
-        for answer in (example.wanted, example.given)
+    right, wrong = (
+        None if reply is None else reply.message(arguments_as_text=form == "openai")
+        for reply in (example.right_reply, example.actual_reply)
     )
     tools: Record = {"tools": example.tools} if example.tools else {}
     if form == "openai":
-        return _openai_record(example, tools, wanted, given if paired else None)
-    prompt: Record = {"prompt": [with_objects(message) for message in example.asked], **tools}
-    return prompt | ({"chosen": [wanted], "rejected": [given]} if paired else {"completion": [wanted]})
+        return _openai_record(example, tools, right, wrong if paired else None)
+    prompt: Record = {"prompt": [with_objects(message) for message in example.messages], **tools}
+    return prompt | ({"chosen": [right], "rejected": [wrong]} if paired else {"completion": [right]})
 
 
-def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON) -> Record:
+def _openai_record(example: Example, tools: Record, right: JSON, rejected: JSON) -> Record:
     """Return the record for OpenAI: a preference if a reply is rejected, otherwise a chat.
 
     In a chat, earlier assistant messages have weight 0, because they did not fail.
     """
     tools = tools if example.parallel is None or not tools else {**tools, "parallel_tool_calls": example.parallel}
     if rejected is not None:
-        asked: Record = {"messages": [*example.asked], **tools}
-        return {"input": asked, "preferred_output": [wanted], "non_preferred_output": [rejected]}
+        prompt: Record = {"messages": [*example.messages], **tools}
+        return {"input": prompt, "preferred_output": [right], "non_preferred_output": [rejected]}
     history: list[JSON] = [
-        {**message, "weight": 0} if message.get("role") == "assistant" else message for message in example.asked
+        {**message, "weight": 0} if message.get("role") == "assistant" else message for message in example.messages
     ]
-    return {"messages": [*history, wanted], **tools}
+    return {"messages": [*history, right], **tools}
 
 
 def _source(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:

@@ -63,12 +63,12 @@ class KnownRow:
     told: tuple[bytes, ...]
     cluster: object = None
 
-    def is_made_with(self, other: KnownRow) -> bool:
-        """True if both rows belong to one declared cluster."""
+    def shares_cluster(self, other: KnownRow) -> bool:
+        """Return True if both rows belong to one declared cluster."""
         return self.cluster is not None and self.cluster == other.cluster
 
     def continues(self, other: KnownRow) -> bool:
-        """True if this row begins with the other row's whole chat."""
+        """Return True if this row begins with the other row's whole chat."""
         return other.asked[-1] in self.asked and other.told[-1] in self.told
 
 
@@ -99,14 +99,14 @@ class KnownRows:
         Rows of one declared cluster, and a row that continues the other's chat, may share their wording.
         """
         same = self._by_words.get(row.said)
-        if same is not None and same.is_made_with(row) and same.path == row.path:
+        if same is not None and same.shares_cluster(row) and same.path == row.path:
             return
         if same is not None and same.path != row.path and same.offered == row.offered:
             evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
         elif same is not None and same.offered == row.offered:
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
-        elif same is None and (near := self._near(row, but_for_its_chat=True)) is not None:
+        elif same is None and (near := self._near(row, exclude_related=True)) is not None:
             yield found(row.name, "near_duplicate", f"{near[1]:.0%} of the wording is in {near[0].name}", fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
@@ -122,15 +122,15 @@ class KnownRows:
             evidence = f"{self._by_path[row.path].name} of the training data has the same calls with another wording"
             yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
-    def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
+    def _near(self, row: KnownRow, *, exclude_related: bool = False) -> tuple[KnownRow, float] | None:
         """Return the most similar known row and its share of common wording, or None if the share is below `_NEAR`.
 
-        If `but_for_its_chat`, rows that continue one another or belong to one declared cluster are not compared.
+        With `exclude_related`, rows that continue one another or belong to one declared cluster are not compared.
         """
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
-        if but_for_its_chat:
+        if exclude_related:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
-            others = [other for other in others if not other.is_made_with(row)]
+            others = [other for other in others if not other.shares_cluster(row)]
         measured = [(_shared_wording(row.sketch, other.sketch), other) for other in others]
         share, other = max(measured, key=lambda each: each[0], default=(0.0, None))
         return (other, share) if other is not None and share >= _NEAR else None
@@ -177,10 +177,12 @@ def _shared_wording(one: Sketch, other: Sketch) -> float:
 
 
 def _digest(text: str, size: int = 16) -> bytes:
+    """Return a hash of a text with this many bytes."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=size).digest()
 
 
 def _path_text(path: Sequence[str]) -> str:
+    """Return the expected calls as a text for a finding."""
     return ", ".join(path) or "none"
 
 

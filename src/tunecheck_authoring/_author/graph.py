@@ -102,12 +102,12 @@ class _Search:
         for witness in self.random.sample(known, min(len(known), self.random.choice((0, 0, 1, 2)))):
             for call in (*witness.before, witness.call):
                 session.call(call)
-        given = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
-        if not given and function.parameters and self.random.random() < 0.5:
-            given = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
-        held = [atom for atom, _ in available(session)]
-        self.seen.update((atom.pattern, atom) for atom in held)
-        arguments = {name: self._value(function, name, held) for name in given}
+        names = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
+        if not names and function.parameters and self.random.random() < 0.5:
+            names = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
+        known_atoms = [atom for atom, _ in available(session)]
+        self.seen.update((atom.pattern, atom) for atom in known_atoms)
+        arguments = {name: self._value(function, name, known_atoms) for name in names}
         before = tuple(session.calls)
         call = FunctionCall(function.name, arguments)
         step = session.call(call)

@@ -72,7 +72,7 @@ def sample_tasks(
     seed: int,
     weakness: Callable[[AuthoredTask], Weakness | None],
 ) -> Iterator[AuthoredTask]:
-    """Yield `count` different tasks for which `weakness` returns None; their words are still empty.
+    """Yield `count` different tasks for which `weakness` returns None. The tasks have no words yet.
 
     The least used functions, edges and error replies are chosen first. `turns` are the least and most turns of a task.
 
@@ -90,19 +90,19 @@ def sample_tasks(
             key = "" if task is None else str([task.configuration if turns != (1, 1) else None, task.turns])
             if task is None or key in known:
                 continue
-            found = weakness(task)
-            if found is None:
+            rejection = weakness(task)
+            if rejection is None:
                 known.add(key)
                 coverage.add(task)
                 yield task
                 break
-            reasons[found.reason] += 1
-            if found.function is not None:
-                coverage.refused[found.function] += 1
+            reasons[rejection.reason] += 1
+            if rejection.function is not None:
+                coverage.refused[rejection.function] += 1
         else:
-            why = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
+            cause = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {plural(number - 1, 'task')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
+                f"only {plural(number - 1, 'task')} of {count:,} can be found{cause}; ask for fewer --tasks, or give "
                 "world.yaml more values and configurations"
             )
 
@@ -113,7 +113,7 @@ class _Walk:
     def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
         """Draw the services and the initial state of a conversation, and start a session with its simulators."""
         self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
-        self._services = self._chosen_services(usable)
+        self._services = self._draw_services(usable)
         self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
         self._sources: dict[str, set[str]] = defaultdict(set)
         for edge in graph.edges:
@@ -125,7 +125,7 @@ class _Walk:
         self._turns: list[list[PlannedCall]] = []
         self._recoveries: dict[str, str] = {}
 
-    def _chosen_services(self, usable: set[str]) -> list[str]:
+    def _draw_services(self, usable: set[str]) -> list[str]:
         """Return one or two services, drawn by their rarely used functions, in the order of the world."""
         services: list[str] = []
         for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
@@ -142,8 +142,7 @@ class _Walk:
         """Return the task of this walk, or None if a turn found no call that works."""
         if turns == (1, 1):
             return self._question(task_id)
-        wanted = self._random.randint(*turns)
-        for number in range(wanted):
+        for number in range(self._random.randint(*turns)):
             self._turns.append([])
             if not (number and self._random.random() < _RECOVERS and self._recover(number)):
                 for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
@@ -156,14 +155,14 @@ class _Walk:
         """Return a task with one turn: calls that each succeed alone, or no calls."""
         self._sources.clear()
         self._turns.append([])
-        wanted = self._random.choice(_CALLS_OF_A_QUESTION)
-        for _ in range(wanted):
+        call_count = self._random.choice(_CALLS_OF_A_QUESTION)
+        for _ in range(call_count):
             self._step(0, self._candidates())
         for call in self._turns[0]:
             self._session.take_back(0)
             if not call_succeeded(call.function, self._session.call(call.call)):
                 return None
-        return self._task(task_id) if len(self._turns[0]) == wanted else None
+        return self._task(task_id) if len(self._turns[0]) == call_count else None
 
     def _task(self, task_id: str) -> AuthoredTask:
         """Return the walk's calls so far as a task without words."""
@@ -176,10 +175,10 @@ class _Walk:
         )
 
     def _candidates(self) -> list[str]:
-        """Return the few least used functions to try next; of these, those that can use the last result come first."""
-        made = Counter(call.name for call in self._session.calls)
-        free = [name for name in self._usable if made[name] < _MOST_OF_ONE]
-        rarest = self._rarest(free, _CANDIDATES)
+        """Return the few least used functions to try next. Functions that can use the last result come first."""
+        counts = Counter(call.name for call in self._session.calls)
+        callable_again = [name for name in self._usable if counts[name] < _MOST_OF_ONE]
+        rarest = self._rarest(callable_again, _CANDIDATES)
         last = self._session.calls[-1].name if self._session.calls else None
         fed = [name for name in rarest if last is not None and self._is_fed(name, last)]
         return [*fed, *(name for name in rarest if name not in fed)]
@@ -187,9 +186,8 @@ class _Walk:
     def _is_fed(self, name: str, producer: str) -> bool:
         """Return True if a result of the function `producer` can be an argument of the function `name`."""
         parameters = self._world.functions[name].parameters
-        return any(
-            source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]
-        )
+        sources = (source for each in parameters for source in self._sources[f"{name}.{each}"])
+        return any(source.partition(".")[0] == producer for source in sources)
 
     def _step(self, turn: int, candidates: Sequence[str]) -> bool:
         """Add one call that succeeds and does something new to the turn; return False if no candidate allows this."""
@@ -203,26 +201,26 @@ class _Walk:
     def _make(self, turn: int, planned: PlannedCall) -> bool:
         """Execute a planned call and add it to the turn.
 
-        Returns False, with the call undone, if it has no new effect or overwrites an earlier call of the turn.
+        If the call has no new effect or overwrites an earlier call of the turn, undo it and return False.
         """
-        made = len(self._session.calls)
+        call_count = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
         step = self._session.call(planned.call)
         if not self._is_worth(planned.function, step, texts) or self._overwrites(step, turn):
-            self._session.take_back(made)
+            self._session.take_back(call_count)
             return False
         self._places.append((turn, len(self._turns[turn])))
         self._turns[turn].append(planned)
         return True
 
     def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
-        """True if a call changed the state or, for a function that only reads, returned something not in `texts`."""
+        """Return True if a call changed the state or, if its function only reads, returned a text not in `texts`."""
         if not call_succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
 
     def _overwrites(self, step: Called, turn: int) -> bool:
-        """True if a call overwrites all changes of an earlier call of the turn. The call is the last step so far."""
+        """Return True if the last call overwrites all changes of an earlier call of the turn."""
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]
@@ -238,9 +236,9 @@ class _Walk:
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
         for maker, name in pairs:
-            made = len(self._session.calls)
+            call_count = len(self._session.calls)
             refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
-            self._session.take_back(made)
+            self._session.take_back(call_count)
             if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
                 self._recoveries[str(turn)] = refused.text
                 return True
@@ -259,16 +257,16 @@ class _Walk:
             chosen.add(self._random.choice(optional))  # a request for a change says what to change
         for name in function.parameters:
             if name in function.required or name in chosen:
-                taken = [each.value for each in arguments.values() if isinstance(each.value, str)]
-                arguments[name] = self._argument(function, name, found, taken)
+                used_texts = [each.value for each in arguments.values() if isinstance(each.value, str)]
+                arguments[name] = self._argument(function, name, found, used_texts)
         return PlannedCall(function=function.name, arguments=arguments)
 
     def _argument(
-        self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
+        self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], used_texts: Sequence[str]
     ) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
-        A text in `taken` is avoided, because a call should not use a text twice: two cities must differ.
+        Avoid the texts that the call uses already: two cities must differ.
         """
         sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
@@ -276,12 +274,12 @@ class _Walk:
         results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
         shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
         known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
-        held = [atom for atom, at in fitting if at is None and atom.value in known]
+        in_state = [atom for atom, at in fitting if at is None and atom.value in known]
         if results and self._random.random() < _FROM_A_RESULT:
             atom, at = self._random.choice(results)
             return Argument(value=atom.value, source=self._places[at], path=[*atom.path], edge=atom.pattern)
-        if held and self._random.random() < _FROM_THE_STATE:
-            atom = self._random.choice(held)
+        if in_state and self._random.random() < _FROM_THE_STATE:
+            atom = self._random.choice(in_state)
             return Argument(value=atom.value, edge=atom.pattern)
         nameable = [atom for atom, _ in found if atom.value in known]
         inner = {
@@ -294,7 +292,7 @@ class _Walk:
         }
         values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
         values = free_values(self._world, function, name, self._random, values_held)
-        value = self._random.choice([each for each in values if each not in taken] or values)
+        value = self._random.choice([each for each in values if each not in used_texts] or values)
         return Argument(value=value, inner=_edges_in(value, name, inner))
 
 
@@ -311,13 +309,12 @@ def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> d
 
 
 def _can_be_said(atom: Atom) -> bool:
-    """True if a user can describe the value's place: a field, or a field of the first item in a list."""
+    """Return True if a user can describe the value's place: a field, or a field of the first item in a list."""
     fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
-    return fields == [step for step in atom.path if isinstance(step, str)] and not any(
-        step for step in atom.path if isinstance(step, int)
-    )
+    is_first_item = not any(step for step in atom.path if isinstance(step, int))
+    return is_first_item and fields == [step for step in atom.path if isinstance(step, str)]
 
 
 def _is_within(path: tuple[object, ...], places: Collection[tuple[object, ...]]) -> bool:
-    """True if a path is one of the places or below one: a deletion also removes changes below it."""
+    """Return True if a path is one of the places or below one: a deletion also removes changes below it."""
     return any(path[:length] in places for length in range(1, len(path) + 1))

@@ -69,7 +69,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """Return what replaces a needless word: its article, if it had one, as `a` or `an` according to the next word."""
+    """Return the article of a needless word, as `a` or `an` according to the next word; "" without an article."""
     article, following = found[1] or "", found.string[found.end() : found.end() + 1]
     if article.lower() in ("a", "an"):
         return f"{article[0]}{'n' if following in 'aeio' else ''} "
@@ -99,37 +99,34 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
     """Word requests as "Please cancel an order, with order id 7. Then …", one after another if `in_order`."""
-    said = [ask.request + _details(ask, _with, ", with ") for ask in asks]
-    return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
+    texts = [ask.request + _details(ask, _with, ", with ") for ask in asks]
+    return f"Please {('. Then ' if in_order else '. Please also ').join(texts)}."
 
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Word requests as "Could you cancel an order? The order id is 7.", one after another if `in_order`."""
-    said = [f"{ask.request}?{_details_sentence(ask)}" for ask in asks]
-    return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
+    texts = [f"{ask.request}?{_details_sentence(ask)}" for ask in asks]
+    return "Could you " + (" After that, could you " if in_order else " Could you also ").join(texts)
 
 
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
     """Word requests as "Cancel an order (order id: 7).", one after another if `in_order`."""
-    said = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
-    text = ("; then " if in_order else "; and ").join(said)
+    texts = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
+    text = ("; then " if in_order else "; and ").join(texts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """Word requests as "I need you to cancel an order. The order id is 7.", one after another if `in_order`."""
-    said = [f"need you to {ask.request}.{_details_sentence(ask)}" for ask in asks]
-    return "I " + (" After that, I " if in_order else " I also ").join(said)
+    texts = [f"need you to {ask.request}.{_details_sentence(ask)}" for ask in asks]
+    return "I " + (" After that, I " if in_order else " I also ").join(texts)
 
 
 def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
-    """Word requests as "Here's what I need: cancel an order.
-
-    Use 7 as the order id.", one after another if `in_order`.
-    """
-    said = [f"{ask.request}.{_details(ask, '{1} as the {0}'.format, ' Use ', '.')}" for ask in asks]
+    """Word requests as "Here's what I need: cancel an order. Use 7 as the order id.", in order if `in_order`."""
+    texts = [f"{ask.request}.{_details(ask, '{1} as the {0}'.format, ' Use ', '.')}" for ask in asks]
     between = " Once that's done, " if in_order else " And while you're at it, "
-    return "Here's what I need: " + between.join(said)
+    return "Here's what I need: " + between.join(texts)
 
 
 VOICES: Mapping[str, Voice] = {
@@ -146,8 +143,8 @@ def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str =
 
     They are joined by `between`, or as a list in prose if it is None.
     """
-    said = [say(label, value) for label, value in ask.details]
-    return f"{before}{_join_texts(said) if between is None else between.join(said)}{after}" if said else ""
+    texts = [say(label, value) for label, value in ask.details]
+    return f"{before}{_join_texts(texts) if between is None else between.join(texts)}{after}" if texts else ""
 
 
 def _details_sentence(ask: Ask) -> str:

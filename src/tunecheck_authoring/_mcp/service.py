@@ -54,11 +54,10 @@ def write_recorded(server: str, path: Path) -> bool:
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
         shown = tried.showing_all()
-    recording = path.with_suffix(".recording.jsonl")
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
     tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**shown}}
     write_service(path, Recorded.__name__, _TABLES, tables, line)
-    recording.unlink(missing_ok=True)  # of an earlier simulator
+    path.with_suffix(".recording.jsonl").unlink(missing_ok=True)  # of an earlier simulator
     return True
 
 
@@ -71,6 +70,7 @@ def _describe(tool: Message) -> dict[str, JSON]:
 
 
 def _hint(tool: Message, name: str) -> JSON:
+    """Return an annotation of a server's tool, or None."""
     annotations = tool.get("annotations")
     return annotations.get(name) if isinstance(annotations, dict) else None
 
@@ -89,12 +89,12 @@ class _Tried:
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
     def showing_all(self) -> dict[str, dict[str, JSON]]:
-        """Return the tools without arguments that together show every write, to be called for the state.
+        """Return the tools without arguments that together show every write, for `state_from`.
 
-        If there are none, this is {FILES: {}} if the server's files show every write, and otherwise {}. Only additions
+        If there are no such tools, return {FILES: {}} if the server's files show every write, else {}. Only additions
         are tried: a deletion may find nothing to delete.
         """
-        before, seen = self._shown(), []
+        before, changes = self._shown(), []
         for name in self._writes:
             for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
                 _, failed = self._session.call(self._own_name(name), self._arguments(name))
@@ -102,20 +102,21 @@ class _Tried:
                 changed = {each for each in after if after[each] != before.get(each)}
                 before = after
                 if changed or not failed:
-                    seen.append(changed)
+                    changes.append(changed)
                     break
-        telling = {name for changed in seen for name in changed if name != FILES}
-        if seen and all(changed & telling for changed in seen):
-            return {name: {} for name in self._readers if name in telling}
-        return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
+        tools = {name for changed in changes for name in changed if name != FILES}
+        if changes and all(changed & tools for changed in changes):
+            return {name: {} for name in self._readers if name in tools}
+        return {FILES: {}} if changes and all(FILES in changed for changed in changes) else {}
 
     def _shown(self) -> dict[str, JSON]:
-        """Return what the server shows now: the answers of tools that need no arguments, and its files."""
-        told: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
+        """Return the current answers of tools that need no arguments, by name, and the server's files."""
+        answers: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
         files = None if self._session.folder is None else files_in(self._session.folder)
-        return told if files is None else {**told, FILES: files}
+        return answers if files is None else {**answers, FILES: files}
 
     def _own_name(self, name: str) -> str:
+        """Return the server's name of a tool."""
         return str(self._tools[name]["name"])
 
     def _arguments(self, name: str) -> dict[str, JSON]:
@@ -126,6 +127,7 @@ class _Tried:
 
 
 def _schema(tool: Message) -> Message:
+    """Return the schema of a tool's arguments, {} if it has none."""
     schema = tool.get("inputSchema")
     return schema if isinstance(schema, dict) else {}
 
@@ -205,25 +207,25 @@ class LiveServer:
         Raises:
             ServerGoneError: The server does not answer, or differs from the recording.
         """
-        begun = self._reach(state)
-        made = self._make(begun, name, arguments)
-        self._keep(begun)
-        self.recording.keep(made)
-        return made
+        live = self._reach(state)
+        call = self._make(live, name, arguments)
+        self._keep(live)
+        self.recording.keep(call)
+        return call
 
     def close(self) -> None:
         """End all sessions."""
-        for begun in self._in_use.values():
-            begun.session.close()
+        for live in self._in_use.values():
+            live.session.close()
         self._in_use.clear()
         self._idle.close()
 
-    def _keep(self, begun: _LiveSession) -> None:
+    def _keep(self, live: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
-        if begun.state in self._in_use:
-            begun.session.close()
+        if live.state in self._in_use:
+            live.session.close()
             return
-        self._in_use[begun.state] = begun
+        self._in_use[live.state] = live
         if len(self._in_use) > _MOST_KEPT:
             self._in_use.pop(next(iter(self._in_use))).session.close()
 
@@ -233,23 +235,23 @@ class LiveServer:
         Raises:
             ServerGoneError: the server starts in another state.
         """
-        begun = _LiveSession(self._idle.take())
-        with _closed_on_error(begun):
-            holds = self._holds(begun)
+        live = _LiveSession(self._idle.take())
+        with _closed_on_error(live):
+            state = self._state(live)
             if not self.recording.start:
-                self.recording.begin(holds)
-            begun.state = self.recording.hold(holds)
-            if begun.state != self.recording.start:
+                self.recording.begin(state)
+            live.state = self.recording.hold(state)
+            if live.state != self.recording.start:
                 raise ServerGoneError(
                     f"{self._shown}: the server did not start in its recorded state: write {{folder}} in its command "
                     f"to give it a new folder, or delete {self.recording.path} if the server has changed"
                 )
-        return begun
+        return live
 
     def _reach(self, state: str) -> _LiveSession:
-        """Return a session in a state: a kept one, or one brought there by repeating the recorded calls.
+        """Return a session in a state: a kept session, or one that repeats the recorded calls up to that state.
 
-        The session is no longer kept.
+        The session is then no longer kept.
 
         Raises:
             ServerGoneError: a repeated call leads to a state that differs from the recording.
@@ -259,57 +261,58 @@ class LiveServer:
         while at not in self._in_use and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
-        begun = self._in_use.pop(at) if at in self._in_use else self._begin()
+        live = self._in_use.pop(at) if at in self._in_use else self._begin()
         for call in reversed(route):
-            self._make(begun, call.call, call.arguments)
-            if begun.state != call.after:
-                begun.session.close()
+            self._make(live, call.call, call.arguments)
+            if live.state != call.after:
+                live.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise ServerGoneError(
                     f"{self._shown}: {text} leaves a state that differs from the recording (random ids?): "
                     f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
-        return begun
+        return live
 
     @property
     def _file(self) -> str:
+        """The name of the simulator's file of tables, for messages."""
         return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
-    def _make(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+    def _make(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
         """Make a call in a session and return it with the states before and after it.
 
         A call that may write changes the session's state; a new state is recorded.
         """
-        before = begun.state
-        with _closed_on_error(begun):
-            answer, failed = self._call(begun, name, arguments)
+        before = live.state
+        with _closed_on_error(live):
+            answer, failed = self._call(live, name, arguments)
             if name in self._simulator.writes:
                 if not failed:
-                    begun.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
-                begun.state = self.recording.hold(self._holds(begun))
+                    live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
+                live.state = self.recording.hold(self._state(live))
         return RecordedCall(
-            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
+            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=live.state
         )
 
-    def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
+    def _state(self, live: _LiveSession) -> dict[str, JSON]:
         """Return the server's state in a session.
 
         It consists of the answers of the tools in `state_from` and the files. Without these, it is the list of writes
         so far.
         """
-        told = self._simulator.state_from
-        if not told:
-            return {"calls": [*begun.written]}
-        held = {name: self._call(begun, name, arguments)[0] for name, arguments in told.items() if name != FILES}
-        return {**held, "files": self._file_texts(begun)} if FILES in told else held
+        tools = self._simulator.state_from
+        if not tools:
+            return {"calls": [*live.written]}
+        answers = {name: self._call(live, name, arguments)[0] for name, arguments in tools.items() if name != FILES}
+        return {**answers, "files": self._file_texts(live)} if FILES in tools else answers
 
-    def _file_texts(self, begun: _LiveSession) -> JSON:
+    def _file_texts(self, live: _LiveSession) -> JSON:
         """Return the content of the server's files, without secrets.
 
         Raises:
             ServerGoneError: the files cannot be read completely.
         """
-        folder = begun.session.folder
+        folder = live.session.folder
         files = None if folder is None else files_in(folder)
         if files is None:
             raise ServerGoneError(
@@ -318,17 +321,17 @@ class LiveServer:
             )
         return self._redactor.answer(files)
 
-    def _call(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+    def _call(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
         """Return the answer of a call, without secrets of the environment, and True if it failed."""
-        answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
+        answer, failed = live.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
         return self._redactor.answer(answer), failed
 
 
 @contextmanager
-def _closed_on_error(begun: _LiveSession) -> Iterator[None]:
+def _closed_on_error(live: _LiveSession) -> Iterator[None]:
     """Close the session if an error occurs."""
     try:
         yield
     except BaseException:  # Ctrl-C, too, must not leave the server running
-        begun.session.close()
+        live.session.close()
         raise

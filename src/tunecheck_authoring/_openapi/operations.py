@@ -154,20 +154,21 @@ class _SchemaWriter:
         return joined
 
     def _alternatives(self, options: Sequence[JSON], above: tuple[str, ...], depth: int) -> Schema:
-        """Return one schema for alternatives: objects are joined to one with the fields of all, others become `anyOf`.
+        """Return one schema for alternatives, without null.
 
-        A joined field is required only if all alternatives require it. Null is no alternative.
+        Objects are joined to one object with the fields of all. A field is then required only if all alternatives
+        require it. Other alternatives become `anyOf`.
         """
-        plain = [self.schema(each, above, depth + 1) for each in options]
-        plain = [each for each in plain if each.get("type") != "null"]
-        if plain and all(each.get("type") == "object" for each in plain):
+        schemas = [self.schema(each, above, depth + 1) for each in options]
+        schemas = [each for each in schemas if each.get("type") != "null"]
+        if schemas and all(each.get("type") == "object" for each in schemas):
             joined: Schema = {}
-            for each in plain:
+            for each in schemas:
                 _join(joined, {key: value for key, value in each.items() if key != "required"})
-            needed = [set(map(str, as_list(each.get("required")))) for each in plain]
-            joined["required"] = [*sorted(set.intersection(*needed))]
+            required = [set(map(str, as_list(each.get("required")))) for each in schemas]
+            joined["required"] = [*sorted(set.intersection(*required))]
             return joined
-        return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
+        return schemas[0] if len(schemas) == 1 else {"anyOf": [*schemas]} if schemas else {}
 
     def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
         """Return the type, limits, choices, items and fields of a schema without alternatives."""
@@ -196,29 +197,27 @@ class _SchemaWriter:
             if self.document.at(each).get("readOnly") is True:
                 schema["readOnly"] = True
             properties[name] = schema
-        required: list[JSON] = [
-            each for each in as_list(node.get("required")) if isinstance(each, str) and each in properties
-        ]
-        return {"properties": properties, "required": required}
+        required = [each for each in as_list(node.get("required")) if isinstance(each, str) and each in properties]
+        return {"properties": properties, "required": [*required]}
 
 
 def _open(node: Node) -> Schema:
-    """Return a schema with only the type, or an empty schema, which allows any value, without a single known type."""
-    kinds = node.get("type")
-    named = [each for each in (kinds if isinstance(kinds, list) else [kinds]) if each in _TYPES]
-    return {"type": named[0]} if len(named) == 1 else {}
+    """Return a schema with only the type. Return {}, which allows any value, unless there is one known type."""
+    listed = node.get("type")
+    types = [each for each in (listed if isinstance(listed, list) else [listed]) if each in _TYPES]
+    return {"type": types[0]} if len(types) == 1 else {}
 
 
 def _description(node: Node) -> Schema:
-    """Return the description and up to five examples of a schema, as far as it has them."""
-    said: Schema = {}
+    """Return the description and up to five examples of a schema; keys without a value are left out."""
+    description: Schema = {}
     text = node.get("description") or node.get("title")
     if isinstance(text, str) and text.strip():
-        said["description"] = one_line(text)
+        description["description"] = one_line(text)
     examples = [each for each in (node.get("example"), *_values(node.get("examples"))) if _is_plain(each)]
     if examples:
-        said["examples"] = examples[:5]
-    return said
+        description["examples"] = examples[:5]
+    return description
 
 
 def one_line(text: str) -> str:
@@ -228,6 +227,7 @@ def one_line(text: str) -> str:
 
 
 def _is_plain(value: JSON) -> bool:
+    """Return True for a boolean, a number, or a text of 1 to 200 characters."""
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and 0 < len(value) <= 200)
 
 
@@ -284,6 +284,7 @@ class ApiAnswer:
 
     @property
     def is_list(self) -> bool:
+        """True if the answer is a list."""
         return self.schema.get("type") == "array"
 
     @property
@@ -317,15 +318,15 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
     Raises:
         ConfigurationError: There is no such operation, or a reference leaves the file.
     """
-    taken: set[str] = set()
-    entries = [each for each in _entries(document) if _is_wanted(each, only)]
+    names: set[str] = set()
+    entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
         raise ConfigurationError(f"{document.path}: {len(entries):,} operations are too many; choose some with --only")
-    found = [_operation(document, each, taken) for each in entries]
-    if not found:
-        which = f" that matches --only {' or '.join(only)}" if only else ""
-        raise ConfigurationError(f"{document.path}: has no operation{which}")
-    return found
+    operations = [_operation(document, each, names) for each in entries]
+    if not operations:
+        condition = f" that matches --only {' or '.join(only)}" if only else ""
+        raise ConfigurationError(f"{document.path}: has no operation{condition}")
+    return operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,21 +348,21 @@ def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
                 yield _ApiEntry(method, path, document.at(around[method]), around)
 
 
-def _is_wanted(entry: _ApiEntry, only: Collection[str]) -> bool:
-    """True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
+def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
+    """Return True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
     tags = entry.node.get("tags")
     names = [entry.path, str(entry.node.get("operationId", "")), *(tags if isinstance(tags, list) else ())]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
 
 
-def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiOperation:
-    """Return an entry of the file as an operation. Its name is new, and is added to `taken`."""
+def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiOperation:
+    """Return an entry of the file as an operation. Its name is not in `names`, and is added there."""
     node = entry.node
     parts = _parts(entry.path)
-    own = node.get("operationId")
-    wanted = own if isinstance(own, str) and own.strip() else f"{entry.method} {entry.path}"
-    name = unused_name(identifier(wanted), taken)
-    taken.add(name)
+    operation_id = node.get("operationId")
+    title = operation_id if isinstance(operation_id, str) and operation_id.strip() else f"{entry.method} {entry.path}"
+    name = unused_name(identifier(title), names)
+    names.add(name)
     parameters, body_name = _parameters(document, entry)
     text = next((each for each in map(node.get, ("summary", "description")) if isinstance(each, str) and each), "")
     more = node.get("description")
@@ -374,7 +375,7 @@ def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiO
 
 
 def is_parameter(part: str) -> bool:
-    """True if a part of a path is a parameter."""
+    """Return True if a part of a path is a parameter."""
     return part.startswith("{") and part.endswith("}")
 
 
@@ -400,18 +401,18 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Parameter], str]:
-    """Return the parameters by the function's names, and the name of the body's schema in the file."""
-    given: dict[tuple[str, str], Node] = {}
+    """Return the parameters by their names in the function, and the name of the body's schema in the file."""
+    nodes: dict[tuple[str, str], Node] = {}
     for node in (entry.around, entry.node):  # an operation's own parameters replace those of the path
         listed = node.get("parameters")
         for each in listed if isinstance(listed, list) else ():
             parameter = document.at(each)
-            given[str(parameter.get("in")), str(parameter.get("name"))] = parameter
+            nodes[str(parameter.get("in")), str(parameter.get("name"))] = parameter
     for part in filter(is_parameter, _parts(entry.path)):
-        given.setdefault(("path", part[1:-1]), {"type": "string"})
+        nodes.setdefault(("path", part[1:-1]), {"type": "string"})
     parameters: dict[str, Parameter] = {}
     body_name = ""
-    for (place, name), parameter in given.items():
+    for (place, name), parameter in nodes.items():
         if place in ("path", "query", "formData") or (
             place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)
         ):
@@ -419,7 +420,7 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
             required = place == "path" or parameter.get("required") is True
             where = "body" if place == "formData" else cast("Place", place)
             _add(parameters, Parameter(schema, where, name, required))
-    for media, required in _bodies(document, entry.node, given.values()):
+    for media, required in _bodies(document, entry.node, nodes.values()):
         body_name, body = document.named(media)
         if body.get("type") == "array":
             body_name, _ = document.named(body.get("items"))
@@ -445,12 +446,12 @@ def _describe(schema: Schema, parameter: Node) -> Schema:
     return schema
 
 
-def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
+def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
     """Yield the schema of the request's body, if there is one, and True if the body is required."""
     body = document.at(node.get("requestBody"))
     if body:
         yield _media(document, body), body.get("required") is True
-    for parameter in given:
+    for parameter in parameters:
         if parameter.get("in") == "body":
             yield parameter.get("schema"), parameter.get("required") is True
 
@@ -472,11 +473,11 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
         if schema:
             _add(parameters, Parameter(schema, "body", "body", required))
         return
-    needed = cast("Sequence[JSON]", schema.get("required") or ())
+    required_names = cast("Sequence[JSON]", schema.get("required") or ())
     for name, each in properties.items():
-        own = cast("Schema", each)
-        if not own.pop("readOnly", False) or (with_key and name == "id"):
-            _add(parameters, Parameter(own, "body", name, required=required and name in needed))
+        field_schema = cast("Schema", each)
+        if not field_schema.pop("readOnly", False) or (with_key and name == "id"):
+            _add(parameters, Parameter(field_schema, "body", name, required=required and name in required_names))
 
 
 def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
@@ -498,15 +499,15 @@ def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
     answers = document.at(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
     media = _media(document, document.at(answers[code])) if code is not None else None
-    name, own = document.named(media)
-    fields = document.at(own.get("properties"))
+    name, node_of_answer = document.named(media)
+    fields = document.at(node_of_answer.get("properties"))
     for field_name, each in fields.items():
         inner_name, inner = document.named(each)
-        is_named_so = field_name.lower() in (*_LISTS, last.lower())
-        if inner.get("type") == "array" and is_named_so:
+        may_hold_list = field_name.lower() in (*_LISTS, last.lower())
+        if inner.get("type") == "array" and may_hold_list:
             return ApiAnswer(document.schema(inner), document.named(inner.get("items"))[0], field_name)
         if "properties" in inner and (field_name == "data" or len(fields) == 1):
             return ApiAnswer(document.schema(inner), inner_name)
-    if own.get("type") == "array":
-        name = document.named(own.get("items"))[0]
+    if node_of_answer.get("type") == "array":
+        name = document.named(node_of_answer.get("items"))[0]
     return ApiAnswer(document.schema(media), name)

@@ -90,15 +90,15 @@ def _read_tables(simulator: type[TableSimulator]) -> Mapping[str, object]:
 @functools.cache
 def _operations(simulator: type[TableSimulator]) -> Mapping[str, Operation]:
     """Return the operations of a class by name. Its own methods replace functions of its table."""
-    made: dict[str, Operation] = {}
+    table: dict[str, Operation] = {}
     for name, function in simulator.functions().items():
         schema = function.get("parameters")
         content = schema if isinstance(schema, dict) else {}
         properties, required = content.get("properties"), content.get("required")
         names = (*properties,) if isinstance(properties, dict) else ()
         needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
-        made[name] = Operation(name, functools.partial(_call, name), names, needed, len(names))
-    return types.MappingProxyType({**made, **operations_of(simulator)})  # type: ignore[arg-type]
+        table[name] = Operation(name, functools.partial(_call, name), names, needed, len(names))
+    return types.MappingProxyType({**table, **operations_of(simulator)})  # type: ignore[arg-type]
 
 
 def _call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
@@ -332,16 +332,17 @@ class Resources(TableSimulator):
         return {action.answers or action.resource: found, **_repeat_arguments(action, arguments)}
 
     def _act(self, name: str, action: Action, arguments: Record) -> Record:
-        """Change the selected record and return a copy: set the arguments and the fields of `sets`.
+        """Change the selected record and return a copy of it.
 
-        Without `sets`, the arguments (or true) are stored under the action's name.
+        Set the fields of `sets`, and fields of the arguments' names. Without `sets`, store the arguments as an object
+        under the action's name, or true without arguments.
         """
         record = self._find_record(action, arguments)
-        given = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
+        values = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
         if action.sets:
-            record.update(copy_json({**given, **action.sets}))
+            record.update(copy_json({**values, **action.sets}))
         else:
-            record[name] = copy_json(given) or True
+            record[name] = copy_json(values) or True
         return copy_json(record)
 
     def _find_record(self, action: Action, arguments: Record) -> Record:
@@ -377,15 +378,15 @@ def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
 
 
 def _given_values(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
-    """Return the fields to match with the values that the given arguments want."""
+    """Return pairs of a field and the argument's value that the field must have."""
     return [(name, arguments[parameter]) for parameter, name in matches.items() if parameter in arguments]
 
 
-def _holds(record: Record, name: str, wanted: JSON) -> bool:
-    """Return True if a field has the wanted value; if either is a list, one common value is enough."""
+def _holds(record: Record, name: str, expected: JSON) -> bool:
+    """Return True if a field has the expected value; if either is a list, one common value is enough."""
     own, others = (
         {canonical(each) for each in (value if isinstance(value, list) else [value])}
-        for value in (record.get(name), wanted)
+        for value in (record.get(name), expected)
     )
     return not own.isdisjoint(others)
 
