@@ -110,7 +110,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         if not isinstance(calls, str) and isinstance(definitions, list):
             calls = calls if isinstance(calls, list) else [calls]
             names = [_name(call) for call in calls]
-            defined = {each["name"] for one in definitions for each in one.get("functions") or [one]}
+            defined = {each["name"] for group in definitions for each in group.get("functions") or [group]}
             if not defined.union(_BUILT_IN).issuperset(names):
                 return "Tool definitions for all tool calls must be provided."
             definitions = definitions + _built_in(names)
@@ -130,12 +130,12 @@ def _name(call: object) -> object:
 
 def _built_in(names: Iterable[object]) -> list[object]:
     """Return Azure's definitions of the built-in tools among these names."""
-    wanted = [name for name in dict.fromkeys(names) if name in _BUILT_IN]
-    if not wanted:
+    selected = [name for name in dict.fromkeys(names) if name in _BUILT_IN]
+    if not selected:
         return []
-    theirs = import_module("azure.ai.evaluation._converters._models")
-    descriptions, parameters = theirs._BUILT_IN_DESCRIPTIONS, theirs._BUILT_IN_PARAMS
+    models = import_module("azure.ai.evaluation._converters._models")
+    descriptions, parameters = models._BUILT_IN_DESCRIPTIONS, models._BUILT_IN_PARAMS
     return [
         {"type": name, "description": descriptions[name], "name": name, "parameters": parameters.get(name, {})}
-        for name in wanted
+        for name in selected
     ]

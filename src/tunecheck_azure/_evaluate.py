@@ -116,9 +116,9 @@ def _write(path: Path, result: EvaluationResult) -> None:
 
 def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
     """Return the arguments of Tunecheck's `evaluate`. As for Azure's, `PF_WORKER_COUNT` sets the concurrency."""
-    own = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
+    arguments = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
     workers = os.environ.get("PF_WORKER_COUNT", "")
-    return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | own)
+    return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | arguments)
 
 
 # -- checks of arguments
@@ -147,8 +147,8 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
         raise mistake("The 'output_path' parameter must be a string or a path-like object.")
     folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - shown as written
     if folder and not Path(folder).exists():
-        told = f"The output directory '{folder}' does not exist. Please create the directory manually."
-        raise mistake(told, personal=True)
+        message = f"The output directory '{folder}' does not exist. Please create the directory manually."
+        raise mistake(message, personal=True)
     if graders := [name for name, evaluator in evaluators.items() if _is_grader(evaluator)]:
         raise mistake(f"{', '.join(graders)}: graders of Azure OpenAI run only in azure.ai.evaluation's own evaluate()")
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
@@ -173,14 +173,14 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
         raise mistake(
             "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
         )
-    needed: dict[str, Mapped] = {}
+    parsed: dict[str, Mapped] = {}
     for parameter, mapped in parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
         if isinstance(mapped, Reference):
-            whole = ".".join(map(str, mapped.steps))
-            steps = (whole,) if mapped.source == "data" and whole in columns else mapped.steps
+            full_name = ".".join(map(str, mapped.steps))
+            steps = (full_name,) if mapped.source == "data" and full_name in columns else mapped.steps
             mapped = Needed(mapped.source, steps, mapped.text)
-        needed[parameter] = mapped
-    return needed
+        parsed[parameter] = mapped
+    return parsed
 
 
 # -- the execution
@@ -205,9 +205,9 @@ class _Script:
         try:
             self.columns = self.dataset.scan().columns
         except DataError as error:
-            supported = "Supported formats are JSONL and CSV."
-            told = f"Unable to load data from '{data}'. {supported} Detailed error: {error}."
-            raise mistake(told, personal=True) from error
+            formats = "Supported formats are JSONL and CSV"
+            message = f"Unable to load data from '{data}'. {formats}. Detailed error: {error}."
+            raise mistake(message, personal=True) from error
         self._target = None if target is None else _asked_for_required(target)
         if self._target is not None:
             _check_target(self._target, self.columns)
@@ -225,11 +225,11 @@ class _Script:
 
         In the default, leaves of nested objects can be used by their names.
         """
-        given = {name: entry.get("column_mapping") for name, entry in config.items()}
-        self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
-        read = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
-        default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
-        return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
+        mappings = {name: entry.get("column_mapping") for name, entry in config.items()}
+        self._own = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}
+        parsed = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
+        default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **parsed.get("default", {})}
+        return {name: parsed.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
     def execution(self, settings: RunSettings) -> Execution:
         """Return the execution of the target and the evaluators over the data, which has NaN for missing values."""

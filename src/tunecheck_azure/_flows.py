@@ -39,9 +39,9 @@ class AsyncPrompty:
             EvaluationException: the file or the model cannot be used.
         """
         with as_evaluation_exception(ErrorTarget.MODELS):
-            prompt, given = load_prompt(source), model or {}
-            configuration: ModelConfig | None = given.get("configuration")  # type: ignore[assignment]
-            parameters = plain(given.get("parameters") or {})
+            prompt, settings = load_prompt(source), model or {}
+            configuration: ModelConfig | None = settings.get("configuration")  # type: ignore[assignment]
+            parameters = plain(settings.get("parameters") or {})
             assert isinstance(parameters, dict)
             return cls(prompt, judge_endpoint(configuration, prompt), {**prompt.parameters, **parameters})
 
@@ -68,8 +68,8 @@ class AsyncPrompty:
         request = ChatRequest(self.render(**inputs), parameters=self._parameters)
         with as_evaluation_exception(ErrorTarget.MODELS):
             text = (await DirectCalls().complete(self._endpoint, request)).text or ""
-            wanted = self._parameters.get("response_format")
-            return loads(text) if isinstance(wanted, dict) and wanted.get("type") == "json_object" else text
+            form = self._parameters.get("response_format")
+            return loads(text) if isinstance(form, dict) and form.get("type") == "json_object" else text
 
 
 class Prompty(AsyncPrompty):

@@ -90,8 +90,7 @@ def answer(response: object, *, with_calls: bool = False) -> object:
     if with_calls and not all(isinstance(each.get("content", []), list) for each in (*replies, *tools)):
         return response
     results = _results(tools) if with_calls else {}
-    calls = [_calls_in_lines(reply, results) if with_calls else () for reply in replies]
-    lines = [line for reply, of_reply in zip(replies, calls, strict=True) for line in (*_texts(reply), *of_reply)]
+    lines = [line for each in replies for line in (*_texts(each), *(_call_lines(each, results) if with_calls else ()))]
     return "\n".join(lines) if lines or not response else response
 
 
@@ -101,7 +100,7 @@ def _results(tools: list[Message]) -> dict[object, object]:
     return {id: part.get(_RESULT) for id, part in parts if part.get("type") == _RESULT}
 
 
-def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Iterator[str]:
+def _call_lines(message: Message, results: Mapping[object, object]) -> Iterator[str]:
     """Yield a line for each call of a message, and a line for its result if `results` has the call's id."""
     for part in _messages(message.get("content")):
         if part.get("type") != _CALL:

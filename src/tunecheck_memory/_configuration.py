@@ -92,14 +92,14 @@ class Configuration:
         names = {each.title: each.name for each in self.data_sets}
         blocked = conflicts([each.kind for each in self.data_sets], self.incompatibilities, by_topics=True)
         together: list[JSON] = [
-            [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
+            [names[first], names[second]] for first, second in combinations(names, 2) if second in blocked[first]
         ]
         config: dict[str, JSON] = {"run_name": self.run_name, "incompatibilities": together, "isolated": self.isolated}
         shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
         data_sets: list[JSON] = []
         for each in self.data_sets:
-            own = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
-            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **own}})
+            settings = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
+            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **settings}})
         return {"config": config, "datasets": {"args": shared, "datasets": data_sets}}
 
     def text(self) -> bytes:
@@ -172,16 +172,16 @@ class _Reader:
             ConfigurationError: A key, a name or an argument is wrong; the message names the line.
         """
         file = read_as(self.document.value, ConfigurationFile, self.document.where)
-        config, given, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
+        config, common, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
         kinds = [self._kind(entry.name, ("datasets", "datasets", at)) for at, entry in enumerate(entries)]
-        shared = self._common(given, ("datasets", "args"))
-        self._check_shared(given, kinds)
+        shared = self._common(common, ("datasets", "args"))
+        self._check_shared(common, kinds)
         data_sets: dict[str, DataSet] = {}
         for at, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
             if kind.title in data_sets:
                 problem = f"the data set {kind.title!r} is listed twice: list it once"
                 raise self._mistake(("datasets", "datasets", at), problem)
-            data_sets[kind.title] = self._data_set(entry, kind, given, ("datasets", "datasets", at, "args"))
+            data_sets[kind.title] = self._data_set(entry, kind, common, ("datasets", "datasets", at, "args"))
         titles = {entry.name: kind.title for entry, kind in zip(entries, kinds, strict=True)}
         groups = tuple(
             frozenset(titles.get(name) or self._kind(name, ("config", "incompatibilities", at)).title for name in names)
@@ -205,13 +205,13 @@ class _Reader:
             raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 
-    def _data_set(self, entry: _DataSetEntry, kind: type[Kind], given: Mapping[str, JSON], path: _Path) -> DataSet:
-        """Return a data set with its own arguments, and those of all data sets (`given`) that its kind accepts.
+    def _data_set(self, entry: _DataSetEntry, kind: type[Kind], shared: Mapping[str, JSON], path: _Path) -> DataSet:
+        """Return a data set with its own arguments, and those for all data sets (`shared`) that its kind accepts.
 
         Raises:
             ConfigurationError: An argument is wrong; the message names the line.
         """
-        args, accepted = {**given, **(entry.args or {})}, {*kind.argument_names(), *(entry.args or {})}
+        args, accepted = {**shared, **(entry.args or {})}, {*kind.argument_names(), *(entry.args or {})}
         common = self._common(args, path)
         arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
         try:
@@ -222,10 +222,10 @@ class _Reader:
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
-    def _check_shared(self, given: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
+    def _check_shared(self, arguments: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
         """Raise ConfigurationError for an argument in the section for all data sets that no data set has."""
         known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
-        for key in given:
+        for key in arguments:
             if key not in known:
                 problem = f"no data set here has an argument {key!r}{did_you_mean(key, known)}"
                 raise self._mistake(("datasets", "args", key), problem)
@@ -298,9 +298,9 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
             hint = did_you_mean(name, known) or "; it takes none"
             raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
     try:
-        made = kind(**arguments)
-        dict(made.arguments)  # raises if the kind does not store its arguments
-        return made
+        instance = kind(**arguments)
+        dict(instance.arguments)  # raises if the kind does not store its arguments
+        return instance
     except ConfigurationError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything

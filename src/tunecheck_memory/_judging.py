@@ -70,8 +70,8 @@ class _Question(PromptyEvaluator):
 
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Ask the model with these inputs of the prompt, lists as lines of text; return the values of its answer."""
-        given = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
-        judgement = await self._asking.judge(calls, self._messages(given), 0)
+        inputs = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
+        judgement = await self._asking.judge(calls, self._messages(inputs), 0)
         return judgement.answer.values
 
 
@@ -91,19 +91,19 @@ class _Calls:
 
     def outcome(self, text: str) -> Outcome:
         """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls."""
-        made = CallsMade()
+        total = CallsMade()
         for each in self._outcomes:
-            made = made.plus(each.made)
+            total = total.plus(each.made)
         return Outcome(
             0,
             text,
             sum(each.latency_ms or 0.0 for each in self._outcomes) if self._outcomes else None,
-            made.input_tokens,
-            made.output_tokens,
+            total.input_tokens,
+            total.output_tokens,
             simulated=any(each.simulated for each in self._outcomes),
-            cached_input_tokens=made.cached_input_tokens,
-            asked=made.asked,
-            masked=made.masked > 0,
+            cached_input_tokens=total.cached_input_tokens,
+            asked=total.asked,
+            masked=total.masked > 0,
         )
 
 
@@ -139,12 +139,12 @@ class MemoryJudges:
             replies *= len(expected)
         elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
             expected = ["\n".join(expected)]
-        asked = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
-        told = "\n".join(line for line in test.script if line not in test.questions)
-        told = told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}…"
+        questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
+        script = "\n".join(line for line in test.script if line not in test.questions)
+        script = script if len(script) <= _MOST_TOLD else f"{script[:_MOST_TOLD]}…"
         return [
-            {"told": told, "question": question, "expected": answer, "response": reply}
-            for question, answer, reply in zip(asked, expected, replies, strict=False)
+            {"told": script, "question": question, "expected": answer, "response": reply}
+            for question, answer, reply in zip(questions, expected, replies, strict=False)
         ]
 
     def judge(self, test: FinishedTest) -> PromptyEvaluator:
@@ -159,12 +159,12 @@ class MemoryJudges:
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
         count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
         reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
-        properties = [own for each in verdicts if isinstance(own := each.get(f"{name}_properties"), dict)]
-        taken: dict[str, JSON] = dict(properties[0]) if properties else {}
+        properties = [values for each in verdicts if isinstance(values := each.get(f"{name}_properties"), dict)]
+        combined: dict[str, JSON] = dict(properties[0]) if properties else {}
         for key in ("input_tokens", "output_tokens"):
-            counts = [tokens for own in properties if isinstance(tokens := own.get(key), int)]
-            taken |= {key: sum(counts)} if counts else {}
-        return Score(sum(scores) / count, reasons), {**taken, "prompt": name}
+            counts = [tokens for values in properties if isinstance(tokens := values.get(key), int)]
+            combined |= {key: sum(counts)} if counts else {}
+        return Score(sum(scores) / count, reasons), {**combined, "prompt": name}
 
     async def close(self) -> None:
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))

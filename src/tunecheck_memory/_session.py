@@ -99,8 +99,8 @@ class TestState:
     simulated: bool = False
     registered_at: int | None = None
 
-    def note(self, what: str, moment: Moment, **values: JSON) -> None:
-        self.log.append({"what": what, **moment.data(), **values})
+    def note(self, event: str, moment: Moment, **values: JSON) -> None:
+        self.log.append({"what": event, **moment.data(), **values})
 
 
 class SessionState:
@@ -171,13 +171,13 @@ class SessionState:
         `before` is the place in the conversation before the message.
         """
         reply = outcome.text or ""
-        said, answered = self._count(effect.message), self._count(reply)
+        message_tokens, reply_tokens = self._count(effect.message), self._count(reply)
         self.messages += 1
         self.fillers += effect.filler
-        self.tokens += said + answered
-        self.agent_tokens += answered
+        self.tokens += message_tokens + reply_tokens
+        self.agent_tokens += reply_tokens
         if outcome.latency_ms is not None and not outcome.adopted:
-            self.generated_tokens += answered
+            self.generated_tokens += reply_tokens
             self.generated_ms += outcome.latency_ms
         self._characters += len(effect.message) + len(reply)
         if not outcome.simulated:
@@ -191,11 +191,11 @@ class SessionState:
             state.responses.append(reply)
         state.spent.add(outcome)
         state.simulated |= outcome.simulated
-        what = "question" if effect.question else "statement"
-        entry: dict[str, JSON] = {"size": said + answered, "said": effect.message, "reply": reply}
+        event = "question" if effect.question else "statement"
+        entry: dict[str, JSON] = {"size": message_tokens + reply_tokens, "said": effect.message, "reply": reply}
         entry["ms"] = outcome.latency_ms
         more = {name: value for name in ("adopted", "declined", "reasoning") if (value := getattr(outcome, name))}
-        state.note(what, before, **entry, **more)
+        state.note(event, before, **entry, **more)
 
     def _keep_replies(self, state: TestState) -> None:
         """Store all replies since the test's callback began; later calls change nothing."""
@@ -415,9 +415,9 @@ def _effect_text(effect: Effect | None) -> str:
     if effect is None:
         return "the end"
     if isinstance(effect, Send):
-        whose = effect.test or ("filler" if effect.draws else "the introduction")
+        sender = effect.test or ("filler" if effect.draws else "the introduction")
         message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
-        return f"a message of {whose}: {message!r}"
+        return f"a message of {sender}: {message!r}"
     data = to_data(effect)
-    what = str(data.pop("do")).replace("_", " ")
-    return " ".join([what, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])
+    action = str(data.pop("do")).replace("_", " ")
+    return " ".join([action, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

@@ -105,7 +105,7 @@ def exact(value: object) -> JSON:
     return _exact(value, [MAX_VALUES], 0)
 
 
-def _exact(value: object, left: list[int], depth: int) -> JSON:
+def _exact(value: object, budget: list[int], depth: int) -> JSON:
     """Copy a value to plain JSON types.
 
     `left[0]` is the number of further values allowed, shared by the whole copy; `depth` counts the levels above.
@@ -117,31 +117,31 @@ def _exact(value: object, left: list[int], depth: int) -> JSON:
     if kind is str or value is None or kind is bool:
         return value  # type: ignore[return-value]  # the most frequent case
     if isinstance(value, (dict, list, tuple)):
-        left[0] -= len(value)
+        budget[0] -= len(value)
         if depth >= MAX_DEPTH:
             raise UnreadableError(f"the value is nested deeper than {MAX_DEPTH} levels")
-        if left[0] < 0:
+        if budget[0] < 0:
             raise UnreadableError(f"the value contains more than {MAX_VALUES} values")
         if isinstance(value, dict):
-            return _exact_object(value, left, depth + 1)
-        return [_exact(item, left, depth + 1) for item in value]
+            return _exact_object(value, budget, depth + 1)
+        return [_exact(item, budget, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise UnreadableError(f"{value} is not a JSON number")
     try:
         return jsontext.plain(value)  # the plain number or text of a subclass or of numpy's scalars
     except Exception:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
-        what = "an integer has too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
-        raise UnreadableError(what) from None
+        problem = "an integer has too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
+        raise UnreadableError(problem) from None
 
 
-def _exact_object(value: dict[object, object], left: list[int], depth: int) -> dict[str, JSON]:
+def _exact_object(value: dict[object, object], budget: list[int], depth: int) -> dict[str, JSON]:
     """Copy an object's entries; two keys with the same text (1 and "1") raise UnreadableError."""
     copied: dict[str, JSON] = {}
     for key, item in dict.items(value):
         name = key if type(key) is str else _key(key)
         if name in copied:
             raise UnreadableError(f"the key {quoted(name)} is given twice")
-        copied[name] = _exact(item, left, depth)
+        copied[name] = _exact(item, budget, depth)
     return copied
 
 
@@ -227,19 +227,19 @@ def _is_deeper(value: JSON, most: int) -> bool:
     """Return whether lists and objects are nested in the value more than `most` levels deep."""
     level: list[JSON] = [value]
     for _ in range(most):
-        held = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
-        level = [*chain.from_iterable(held)]
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [*chain.from_iterable(inner)]
     return any(isinstance(each, (dict, list)) for each in level)
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Make an object from its decoded entries; a repeated key raises UnreadableError."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        known: set[str] = set()
+        twice = next(key for key, _ in pairs if key in known or known.add(key))  # type: ignore[func-returns-value]
         raise UnreadableError(f"the key {quoted(twice)} is given twice")
-    return made
+    return values
 
 
 def _float(digits: str) -> float:

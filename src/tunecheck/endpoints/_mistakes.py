@@ -240,8 +240,7 @@ def _different_value(value: JSON, schema: Mapping[str, JSON], said: str, rng: Ra
 
 def _different_text(text: str, said: str, rng: Random) -> str:
     """Return another text: a later or earlier date, fewer words, a name from the conversation, or a doubled letter."""
-    shifted = shifted_date_or_time(text, rng)
-    if shifted is not None:
+    if (shifted := shifted_date_or_time(text, rng)) is not None:
         return shifted
     words = text.split()
     if len(words) > 2:

@@ -119,8 +119,7 @@ class PythonEndpoint(Endpoint):
         """Return threads, an event loop and a process for calls from the current event loop."""
         concurrency = self.concurrency or 1
         # A separate pool, because the default pool may have fewer threads than `concurrency`.
-        threads = Threads(concurrency, f"tunecheck-{self.name}")
-        process = FunctionProcess(self._reference, self._place)
+        threads, process = Threads(concurrency, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
         return _PythonState(asyncio.Semaphore(concurrency), threads, UserLoop(), process)
 
     async def _call(self, request: ChatRequest, state: _PythonState) -> object:

@@ -60,9 +60,8 @@ class EndpointTargetBase(Target):
         """Return a hash of the endpoint's kind, its source code and the settings that answers depend on; never None."""
         kind = type(self.endpoint)
         form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
-        return content_hash(
-            [kind.__module__, kind.__qualname__, _source_hash(kind), self.endpoint.answer_settings(), *form]
-        )
+        code = [kind.__module__, kind.__qualname__, _source_hash(kind)]
+        return content_hash([*code, self.endpoint.answer_settings(), *form])
 
     def describe(self) -> dict[str, JSON]:
         """Return the endpoint's settings with secrets masked."""

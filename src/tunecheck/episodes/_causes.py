@@ -83,10 +83,9 @@ class TurnComparison:
         self._record_expected(truth.turns[: self.turn])
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
-        changed = [
-            (number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls if called.changes
+        self.early = [
+            (at, self._by_name(call)) for at, turn in enumerate(earlier, 1) for call in turn.calls if call.changes
         ]
-        self.early = [(number, self._by_name(called)) for number, called in changed]
         self.actual = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
@@ -399,11 +398,9 @@ def _extra_fault(code: str, turn: int, called: Called, message: str) -> Fault:
     return Fault(code=code, call=called.call.name, turn=turn, actual=arguments, message=message)
 
 
-def _pair_fault(
-    code: str, compared: TurnComparison, expected: FunctionCall, actual: FunctionCall, message: str
-) -> Fault:
+def _pair_fault(code: str, compared: TurnComparison, expected: FunctionCall, actual: FunctionCall, text: str) -> Fault:
     """Return a fault with a call and the ground truth's call as evidence."""
-    fault = Fault(code=code, call=actual.name, turn=compared.turn, message=message)
+    fault = Fault(code=code, call=actual.name, turn=compared.turn, message=text)
     return replace(fault, expected=as_value(expected), actual=as_value(actual))
 
 

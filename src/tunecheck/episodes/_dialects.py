@@ -271,9 +271,9 @@ def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
     assert isinstance(function, dict)
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) and arguments else dumps(arguments or {}).decode()
-    given = call.get("id")
+    own_id = call.get("id")
     return {
-        "id": given if isinstance(given, str) and given else id_,
+        "id": own_id if isinstance(own_id, str) and own_id else id_,
         "type": "function",
         "function": {"name": function.get("name"), "arguments": text},
         **{name: call[name] for name in _SIGNATURES if call.get(name)},

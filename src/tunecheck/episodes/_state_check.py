@@ -187,8 +187,8 @@ class StateCheck:
             return verdict
         causes = [*causes_of_ending(episode, verdict.turn)]
         if verdict.turn is not None and verdict.error_type in _EXPLAINED:
-            said = row.get("turns") or row.get("question")
-            causes += self._explain(truth, said, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
+            messages = row.get("turns") or row.get("question")
+            causes += self._explain(truth, messages, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
         return replace(verdict, causes=tuple(causes))
 
     def judge(self, given: Given) -> RowVerdict:
@@ -269,13 +269,15 @@ class StateCheck:
             turns.append([reading.calls for reading in readings])
         return turns
 
-    def _explain(self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool) -> Sequence[Fault]:
+    def _explain(
+        self, truth: GroundTruth, messages: object, turns: Sequence[Turn], lacks_results: bool
+    ) -> Sequence[Fault]:
         """Return the causes of the failure in the last of these turns; none if the search fails or would take long."""
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:
             return ()
         try:
-            compared = TurnComparison(truth, said, calls, self.services, lacks_results=lacks_results)
+            compared = TurnComparison(truth, messages, calls, self.services, lacks_results=lacks_results)
             return [*causes_of_calls(compared)]
         except Exception:  # noqa: BLE001 - simulators of users and values of models may raise anything; the verdict needs no causes
             return ()

@@ -163,8 +163,8 @@ class MultiTurnStateEvaluator(Evaluator):
             name = benchmark_of({"category": category, "check": "multi_turn"}) or STRICT
         if name not in self._checks:
             services = Services(data=data, time_limit_s=self._time_limit_s, trust=self._trust)
-            strict = name == STRICT
-            self._checks[name] = StateCheck(services) if strict else find_benchmark(name)(data).state_check(services)
+            benchmark = None if name == STRICT else find_benchmark(name)(data)
+            self._checks[name] = StateCheck(services) if benchmark is None else benchmark.state_check(services)
         return self._checks[name]
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TextIO
 
 from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, object_or_empty
 from tunecheck.comparison._compare import open_runs
 from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
@@ -50,7 +50,7 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     evaluators: list[JSON] = []
     for each in run.evaluators:
         lines: list[JSON] = [*_lines(run.table, each, groups, judges.get(each.name))]
-        evaluators.append({"name": each.name, "lines": lines, "more": _sums(each, run)})
+        evaluators.append({"name": each.name, "lines": lines, "more": _own_totals(each, run)})
     shown: list[JSON] = [{"column": each.column, "value": each.value, "rows": len(each.rows)} for each in groups]
     return {"groups": shown, "evaluators": evaluators}
 
@@ -96,9 +96,9 @@ def _lines(
 def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
     """Return each group's figure with its interval, or None for no figure; a rate also has its passed rows."""
     cells: list[JSON] = []
-    for found in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
-        passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate and found else {}
-        cells.append(None if found is None or not found.n else estimate_json(found) | passed)
+    for rate in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
+        passed: dict[str, JSON] = {"passed": round((rate.value or 0.0) * rate.n)} if is_rate and rate else {}
+        cells.append(None if rate is None or not rate.n else estimate_json(rate) | passed)
     return cells
 
 
@@ -108,11 +108,10 @@ def estimate_json(figures: Estimate) -> dict[str, JSON]:
     return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})
 
 
-def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
+def _own_totals(evaluator: Evaluated, run: ReportedRun) -> JSON:
     """Return the evaluator's own totals, and pass^k with several trials, as `[name, value]`."""
-    metrics, start = run.metrics.get("metrics"), f"{evaluator.name}."
-    known = metrics if isinstance(metrics, Mapping) else {}
-    own = [(key.removeprefix(start), value) for key, value in known.items() if key.startswith(start)]
+    metrics, start = object_or_empty(run.metrics.get("metrics")), f"{evaluator.name}."
+    own = [(key.removeprefix(start), value) for key, value in metrics.items() if key.startswith(start)]
     # Up to `error_count`, the keys are those that every evaluator has.
     totals = islice(dropwhile(lambda each: each[0] != "error_count", own), 1, None)
     return [[key, value] for key, value in totals if isinstance(value, (int, float, str))]

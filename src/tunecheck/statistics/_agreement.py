@@ -38,11 +38,11 @@ class Agreement:
         self.counts = {pair: count for pair, count in counts.items() if count}
         self.first: Counter[str] = Counter()
         self.second: Counter[str] = Counter()
-        for (one, other), count in self.counts.items():
-            self.first[one] += count
-            self.second[other] += count
+        for (first, second), count in self.counts.items():
+            self.first[first] += count
+            self.second[second] += count
         self.total = sum(self.counts.values())
-        self.agreed = sum(count for (one, other), count in self.counts.items() if one == other)
+        self.agreed = sum(count for (first, second), count in self.counts.items() if first == second)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Agreement:
@@ -86,20 +86,20 @@ class Agreement:
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
         """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
-        same = apart = Fraction(0)
-        for (one, other), count in self.counts.items():
-            if one == other:
-                same += count * (1 - rest * (self.first[one] + self.second[one]) / total) ** 2
+        of_agreement = of_disagreement = Fraction(0)
+        for (first, second), count in self.counts.items():
+            if first == second:
+                of_agreement += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
             else:
-                apart += count * Fraction(self.second[one] + self.first[other], total) ** 2
-        spread = (same + rest**2 * apart) / total - (kappa - expected * rest) ** 2
+                of_disagreement += count * Fraction(self.second[first] + self.first[second], total) ** 2
+        spread = (of_agreement + rest**2 * of_disagreement) / total - (kappa - expected * rest) ** 2
         return spread / (total * (1 - expected) ** 2)
 
     def _one_class(self) -> str | None:
         """Return a remark if a rater uses only one class, else None."""
-        for who, said in (("the labels say", self.first), ("the verdicts say", self.second)):
-            if len(said) == 1:
-                return f"{who} {next(iter(said))!r} of every row: kappa is 0 whatever the others say"
+        for subject, counts in (("the labels say", self.first), ("the verdicts say", self.second)):
+            if len(counts) == 1:
+                return f"{subject} {next(iter(counts))!r} of every row: kappa is 0 whatever the others say"
         return None
 
 

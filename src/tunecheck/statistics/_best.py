@@ -64,9 +64,9 @@ def multiple_comparisons_with_the_best(
         raise ValueError("a comparison with the best of the others needs at least two runs")
     sign = 1.0 if higher_is_better else -1.0
     means = sign * scores.mean(axis=0)
-    apart = means[:, None] - means[None, :]
-    numpy.fill_diagonal(apart, numpy.inf)
-    differences = apart.min(axis=1)
+    gaps = means[:, None] - means[None, :]
+    numpy.fill_diagonal(gaps, numpy.inf)
+    differences = gaps.min(axis=1)
     centred = sign * scores - means
     groups = as_clusters(clusters, rows)
     if groups is not None:
@@ -80,15 +80,15 @@ def multiple_comparisons_with_the_best(
     if verdicts:
         errors = numpy.maximum(errors, _errors_of_verdicts(scores))
     widths = reach[:, None] * errors
-    highs = (apart + widths).min(axis=1)
+    highs = (gaps + widths).min(axis=1)
     possible = highs >= -_ROUNDING
-    found = []
+    standings = []
     for run in range(runs):
         rivals = [other for other in numpy.flatnonzero(possible).tolist() if other != run]
-        low = min((float(apart[run, other] - widths[other, run]) for other in rivals), default=0.0)
+        low = min((float(gaps[run, other] - widths[other, run]) for other in rivals), default=0.0)
         ends = sorted((sign * min(0.0, low), sign * max(0.0, float(highs[run]))))
-        found.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(possible[run])))
-    return found
+        standings.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(possible[run])))
+    return standings
 
 
 def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | None:
@@ -102,15 +102,15 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
         clusters: a number for every row; rows with equal numbers are not independent.
     """
     rows, runs = scores.shape
-    apart = scores - scores.mean(axis=1, keepdims=True)
-    apart -= apart.mean(axis=0)
+    deviations = scores - scores.mean(axis=1, keepdims=True)
+    deviations -= deviations.mean(axis=0)
     groups = as_clusters(clusters, rows)
     if groups is not None:
-        apart = numpy.column_stack([groups.sums(column) for column in apart.T])
-    units = len(apart)
+        deviations = numpy.column_stack([groups.sums(column) for column in deviations.T])
+    units = len(deviations)
     if units < 2 or runs < 2:
         return None
-    error: float = math.sqrt(float((apart**2).sum()) / (runs - 1) * units / (units - 1)) / rows
+    error: float = math.sqrt(float((deviations**2).sum()) / (runs - 1) * units / (units - 1)) / rows
     chances: list[float] = [NormalDist().cdf(at * _STEP) ** runs for at in range(-_STEPS, _STEPS + 1)]
     below, above = chances[:_STEPS], chances[_STEPS:]
     highest: float = _STEP * (sum(1 - chance for chance in above) - sum(below))
@@ -135,8 +135,8 @@ def _errors_of_verdicts(scores: Floats) -> Floats:
     """
     rows = len(scores) + 2
     only: NDArray[numpy.float64] = scores.T @ (1 - scores) + 1
-    changed, apart = (only + only.T) / rows, (only - only.T) / rows
-    errors: Floats = numpy.sqrt((changed - apart**2) / rows)
+    changed, difference = (only + only.T) / rows, (only - only.T) / rows
+    errors: Floats = numpy.sqrt((changed - difference**2) / rows)
     return errors
 
 

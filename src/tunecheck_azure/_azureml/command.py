@@ -80,23 +80,23 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
-    given = _evaluate_options(options)
-    name = options.name or _name(given.dataset)
-    file = _write(options, _checked_data(given.dataset), name)
-    read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
-    needed = sorted(read - _variables(options.env).keys())
-    by_hand = command_line(_az_command(file, options))
-    at = _submit(file, options) if options.submit else None
+    evaluation = _evaluate_options(options)
+    name = options.name or _name(evaluation.dataset)
+    file = _write(options, _checked_data(evaluation.dataset), name)
+    read = {*_variables_read(evaluation), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
+    missing = sorted(read - _variables(options.env).keys())
+    command = command_line(_az_command(file, options))
+    url = _submit(file, options) if options.submit else None
     if options.json:
-        print_json({"job": str(file), "submit": by_hand, "url": at, "variables_needed": [*needed]})
+        print_json({"job": str(file), "submit": command, "url": url, "variables_needed": [*missing]})
         return DONE
     print(f"written {file}")
-    for variable in needed:
+    for variable in missing:
         print(
             f"{clean(variable)} is read from the environment, but the job does not set it. For a secret, use "
             "auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
         )
-    print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand}")
+    print(f"submitted: {clean(url)}" if url is not None else f"submit it:  {command}")
     return DONE
 
 
@@ -105,15 +105,15 @@ def _evaluate_options(options: JobOptions) -> Options:
     from tunecheck.cli import evaluate
 
     # Wrong arguments are refused here, before a job waits for its machine.
-    given = evaluate.parse("tunecheck evaluate", options.arguments)
-    wrong = next((name for name in _NOT_IN_A_JOB if name in given.given()), None)
-    if wrong is not None:
-        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job always makes a new run; leave this option out")
+    parsed = evaluate.parse("tunecheck evaluate", options.arguments)
+    refused = next((name for name in _NOT_IN_A_JOB if name in parsed.given()), None)
+    if refused is not None:
+        raise ConfigurationError(f"--{refused.replace('_', '-')}: a job always makes a new run; leave this option out")
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
-    if given.on is not None:
+    if parsed.on is not None:
         raise ConfigurationError("--on: a job cannot choose its machines; give --instances N before the `--`")
-    return given
+    return parsed
 
 
 def _checked_data(dataset: str | None) -> str:
@@ -129,24 +129,24 @@ def _checked_data(dataset: str | None) -> str:
         raise ConfigurationError("no data set is given; give --dataset FILE after the `--`")
     if not _is_remote(dataset):
         open_dataset(dataset)
-    beside = sidecar_path(Path(dataset))
-    if _is_input(dataset) and beside.exists():
+    sidecar = sidecar_path(Path(dataset))
+    if _is_input(dataset) and sidecar.exists():
         raise ConfigurationError(
-            f"{beside} would not be copied with the data set; copy it and {dataset} into datasets/"
+            f"{sidecar} would not be copied with the data set; copy it and {dataset} into datasets/"
         )
     return dataset
 
 
 def _without_dataset(arguments: list[str]) -> list[str]:
     """Return the arguments without `--dataset` and its value, because the job has its own path for the data."""
-    left: list[str] = []
+    kept_words: list[str] = []
     words = iter(arguments)
     for word in words:
         if word == "--dataset":
             next(words, None)
         elif not word.startswith("--dataset="):
-            left.append(word)
-    return left
+            kept_words.append(word)
+    return kept_words
 
 
 def _variables(entries: list[str] | None) -> dict[str, str]:
@@ -167,14 +167,14 @@ def _variables(entries: list[str] | None) -> dict[str, str]:
     return variables
 
 
-def _variables_read(given: Options) -> Iterator[str]:
+def _variables_read(options: Options) -> Iterator[str]:
     """Yield the environment variables that the definitions of the endpoint and the judge read."""
     from tunecheck.cli import is_embedded
     from tunecheck.endpoints import read_definition
 
-    for name in (given.endpoint, given.judge):
+    for name in (options.endpoint, options.judge):
         if name is not None and not is_embedded(name):
-            yield from (found.decode() for found in _READ.findall(dumps(read_definition(name).data)))
+            yield from (name_bytes.decode() for name_bytes in _READ.findall(dumps(read_definition(name).data)))
 
 
 def _name(dataset: str | None) -> str:
@@ -238,8 +238,8 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
         "distribution": {"type": "ray"} if options.instances > 1 else None,
         "resources": {"instance_count": options.instances},
     }
-    given = {key: value for key, value in job.items() if value}
-    return yaml.safe_dump(given, sort_keys=False, allow_unicode=True, width=120)
+    settings = {key: value for key, value in job.items() if value}
+    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _dockerfile(options: JobOptions) -> str:
@@ -300,12 +300,12 @@ def _seen_from(folder: Path, path: Path) -> str:
 
 def _az_command(job: Path, options: JobOptions) -> list[str]:
     """Return the command that submits a job's file; without a workspace, `az` takes its default."""
-    given = {
+    flags = {
         "--workspace-name": options.workspace,
         "--resource-group": options.resource_group,
         "--subscription": options.subscription,
     }
-    words = [word for flag, value in given.items() if value is not None for word in (flag, value)]
+    words = [word for flag, value in flags.items() if value is not None for word in (flag, value)]
     return ["az", "ml", "job", "create", "--file", str(job), *words]
 
 
@@ -329,14 +329,14 @@ def _submit(job: Path, options: JobOptions) -> str:
 
 def _submit_by_az(command: list[str]) -> str:
     """Submit a job with the Azure CLI and return its page's address, or raise TunecheckError with az's last line."""
-    asking = [*command, "--query", "services.Studio.endpoint", "--output", "tsv"]
-    done = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
-        asking, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+    query = [*command, "--query", "services.Studio.endpoint", "--output", "tsv"]
+    result = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
+        query, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
     )
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise TunecheckError(f"az refused the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}")
-    return done.stdout.strip()
+    if result.returncode != 0:
+        lines = result.stderr.strip().splitlines()
+        raise TunecheckError(f"az refused the job: {clean(lines[-1] if lines else f'exit {result.returncode}', 1_000)}")
+    return result.stdout.strip()
 
 
 def _submit_by_package(job: Path, options: JobOptions) -> str:
@@ -356,7 +356,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
         raise ConfigurationError(f"--submit: without the Azure CLI, give {flags}, too")
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:
-        made = client.jobs.create_or_update(load_job(job))
+        submitted = client.jobs.create_or_update(load_job(job))
     except AzureError as error:
         raise TunecheckError(f"Azure ML refused the job: {clean(error, 1_000)}") from None
-    return str(made.studio_url)
+    return str(submitted.studio_url)

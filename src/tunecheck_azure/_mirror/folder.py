@@ -254,23 +254,23 @@ class MirrorFolder:
         with raise_as(RunError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
+    def pull(self, is_selected: Callable[[str], bool] | None = None) -> list[str]:
         """Fetch blobs that have changed, and return a note for each journal that cannot be fetched.
 
-        `wanted` selects files by name; None fetches all. Files that have changed on this machine, too, are kept. Files
-        that were removed from the storage are removed here. Blobs that are not files of a run are ignored.
+        `is_selected` selects files by name; None fetches all files. A file that has also changed on this machine is
+        kept. A file that was removed from the storage is removed here. Blobs that are not files of a run are ignored.
 
         Raises:
             RunError: The storage cannot be read.
         """
         with self._state() as state:
-            there = self.store.list("")
-            folders = {name.rpartition("/")[0] for name in there}  # some tools leave blobs that represent folders
+            blobs = self.store.list("")
+            folders = {name.rpartition("/")[0] for name in blobs}  # some tools leave blobs that represent folders
             parts: dict[str, list[int]] = {}
-            for name, version in there.items():
+            for name, version in blobs.items():
                 part = _PART.fullmatch(name)
                 file = name if part is None else part["file"]
-                if not _SAFE.fullmatch(file) or (wanted is not None and not wanted(file)) or file in folders:
+                if not _SAFE.fullmatch(file) or (is_selected is not None and not is_selected(file)) or file in folders:
                     continue
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
@@ -281,7 +281,7 @@ class MirrorFolder:
                 ):
                     self._fetch(state, file)
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
-            self._forget(state, there)
+            self._forget(state, blobs)
             return [problem for problem in problems if problem]
 
     def push(self) -> list[str]:
@@ -332,10 +332,10 @@ class MirrorFolder:
 
     def _has_changed(self, state: MirrorState, name: str) -> bool:
         """True if the file exists and has another size or time than when it was last equal to its blob."""
-        here, known = self._stat(name), state.files.get(name)
-        if here is None:
+        current, known = self._stat(name), state.files.get(name)
+        if current is None:
             return False
-        return known is None or (known.size, known.mtime_ns) != here
+        return known is None or (known.size, known.mtime_ns) != current
 
     def _stat(self, name: str) -> FileStamp | None:
         """Return the size and time of a file of the folder, or None if it does not exist."""
@@ -376,9 +376,9 @@ class MirrorFolder:
         return True
 
     def _mark_synced(self, state: MirrorState, name: str, version: str) -> None:
-        here = self._stat(name)
-        if here is not None:
-            state.files[name] = SyncedFile(version, *here)
+        current = self._stat(name)
+        if current is not None:
+            state.files[name] = SyncedFile(version, *current)
 
     def _ship_parts(self, state: MirrorState, name: str) -> bool:
         """Ship the complete lines that a growing file has got since the last part; return whether there were any.
@@ -413,8 +413,8 @@ class MirrorFolder:
         A file that has other content than the parts fetched so far is moved aside.
         """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
-        here = self._stat(name)
-        if len(numbers) <= known.number and here is not None:
+        current = self._stat(name)
+        if len(numbers) <= known.number and current is not None:
             return ""
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
@@ -422,8 +422,8 @@ class MirrorFolder:
                 f"{self.address}/{_part(name, max(numbers))}: part {missing} is missing; restore it, or remove the "
                 f"later parts: --resume then answers their rows again"
             )
-        if here is None or here.size != known.size:  # both machines continued it, or the file is gone
-            if here is not None:
+        if current is None or current.size != known.size:  # both machines continued it, or the file is gone
+            if current is not None:
                 self._move_aside(path)
             known = ShippedParts()
         with raise_as(RunError, path, "cannot be written"):
@@ -459,19 +459,19 @@ class MirrorFolder:
             path.rename(aside)
         return aside
 
-    def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
+    def _forget(self, state: MirrorState, blobs: dict[str, str]) -> None:
         """Remove files that were removed from the storage and have not changed on this machine.
 
         A run that is no longer in the storage is removed as a whole, unless its journal has grown here.
         """
-        for name in [name for name in state.files if name not in there and not self._has_changed(state, name)]:
+        for name in [name for name in state.files if name not in blobs and not self._has_changed(state, name)]:
             del state.files[name]
             with raise_as(RunError, self.folder / name, "cannot be removed"):
                 (self.folder / name).unlink(missing_ok=True)
-        runs = {name.partition("/")[0] for name in there}
+        runs = {name.partition("/")[0] for name in blobs}
         for name, known in [*state.growing.items()]:
-            run, here = name.partition("/")[0], self._stat(name)
-            if run not in runs and (here is None or here.size == known.size):
+            run, current = name.partition("/")[0], self._stat(name)
+            if run not in runs and (current is None or current.size == known.size):
                 del state.growing[name]
                 shutil.rmtree(self.folder / run, ignore_errors=True)
 
@@ -481,9 +481,9 @@ class MirrorFolder:
         from filelock import lock_descriptor
 
         with raise_as(RunError, self.folder / _LOCK, "cannot be locked"):
-            held = open_regular(self.folder / _LOCK, "ab")
-        with held:
-            lock_descriptor(held.fileno())
+            lock_file = open_regular(self.folder / _LOCK, "ab")
+        with lock_file:
+            lock_descriptor(lock_file.fileno())
             state = _read_state(self.folder) or MirrorState(self.address)
             try:
                 yield state

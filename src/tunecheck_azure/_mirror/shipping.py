@@ -144,15 +144,15 @@ class _Shipping(threading.Thread):
 
     def run(self) -> None:
         """Ship files and change owner blobs every two seconds until `end` is called; report only the first failure."""
-        told = False
+        is_reported = False
         while not self._ended.wait(_EACH_S):
             try:
                 self._push()
                 self._beat()
             except (GoneOnElsewhereError, RunError) as error:
-                if not told:
+                if not is_reported:
                     self._tell(f"note: {error}" + "; Tunecheck tries again" * isinstance(error, RunError))
-                told = True
+                is_reported = True
 
     def end(self) -> None:
         """Stop the thread, ship the rest, and remove the owner blobs of this machine.

@@ -237,14 +237,14 @@ class ChapterBreak(Kind):
         numbers are no choices either.
         """
         reply, answer = last_reply(given), expected_text(given)
-        counted = _OF_HOW_MANY.sub(" ", reply)
-        options = [*_NAMED_OPTION.finditer(counted)] or [*_DIGITS.finditer(counted)]
-        kept = [each for each in options if not is_denied(counted, each.start(), each.end())]
-        chosen = {each[each.lastindex or 0] for each in kept}
-        right = chosen == {answer.strip()}
+        text = _OF_HOW_MANY.sub(" ", reply)
+        options = [*_NAMED_OPTION.finditer(text)] or [*_DIGITS.finditer(text)]
+        affirmed = [each for each in options if not is_denied(text, each.start(), each.end())]
+        chosen = {each[each.lastindex or 0] for each in affirmed}
+        is_right = chosen == {answer.strip()}
         shown = ", ".join(sorted(chosen)[:6]) or "none"
-        reason = f"the reply chooses {shown}" + ("" if right else f", not {answer} alone")
-        return Score(float(right), (reason,), sure=len(chosen) < 2)
+        reason = f"the reply chooses {shown}" + ("" if is_right else f", not {answer} alone")
+        return Score(float(is_right), (reason,), sure=len(chosen) < 2)
 
 
 _DIGITS = re.compile(r"\d+")

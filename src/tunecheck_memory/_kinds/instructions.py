@@ -42,8 +42,8 @@ class ProspectiveMemory(Kind):
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
         number = random.randint(FEWEST, MOST)
         question = random.choice(_QUESTIONS).format(author=author, nth=_ordinal(number))
-        made = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
-        return replace(made, uses_callback=True)
+        test = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
+        return replace(test, uses_callback=True)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if only the nth reply since the request contains the quote; the reply to the request is the first.
@@ -178,22 +178,22 @@ _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
 
 
-def _is_said(wanted: str, reply: str) -> bool:
+def _is_said(expected: str, reply: str) -> bool:
     """Return True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = plain_words(reply)
-    in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
+    in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(expected))[:100]))
     if match := re.search(rf"\b{in_order}\b", reply, re.I):
         # "I will not say 'Here is …'" has the words and does not say them.
         lead = re.split(r"[.!?\n]", reply[max(0, match.start() - 80) : match.start()])[-1]
         tail = reply[match.end() : match.end() + 120]
         return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
     sentences = _SENTENCE_END.split(reply, _MOST_SENTENCES)
-    return any(likeness(wanted, sentence) > LIKENESS and not _DENIED.search(sentence) for sentence in sentences)
+    return any(likeness(expected, sentence) > LIKENESS and not _DENIED.search(sentence) for sentence in sentences)
 
 
-def likeness(wanted: str, text: str) -> float:
+def likeness(sentence: str, text: str) -> float:
     """Return the ROUGE-L F1 of a text and the wanted sentence, on stems; 0 if the text is too long to compare."""
     tokens = rouge_tokens(text, stemmer=True)
     if len(tokens) > _MOST_WORDS:
         return 0.0
-    return rouge_l(rouge_tokens(wanted, stemmer=True)[:_MOST_WORDS], tokens).f1_score
+    return rouge_l(rouge_tokens(sentence, stemmer=True)[:_MOST_WORDS], tokens).f1_score

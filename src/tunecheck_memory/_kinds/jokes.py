@@ -39,9 +39,9 @@ class Jokes(Kind):
 
     def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question for the joke that was told this many hours and minutes ago; days count as hours."""
-        lines, asked = definition.script, [*definition.expected[:1]]
-        told = next((at for at, line in enumerate(lines) if line in asked), 0)
-        hours, minutes = divmod((scene.now_us() - statements_us[told]) // _MINUTE_US, 60)
+        lines, jokes = definition.script, [*definition.expected[:1]]
+        position = next((at for at, line in enumerate(lines) if line in jokes), 0)
+        hours, minutes = divmod((scene.now_us() - statements_us[position]) // _MINUTE_US, 60)
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
@@ -50,12 +50,12 @@ class Jokes(Kind):
         text yet.
         """
         random = making.random(self.title, example)
-        told = random.sample(read_words("jokes"), self.jokes_told)
-        asked = random.choice(told)
-        made = scripted_test(self, example, told, [], [asked])
+        jokes = random.sample(read_words("jokes"), self.jokes_told)
+        expected = random.choice(jokes)
+        test = scripted_test(self, example, jokes, [], [expected])
         *pauses, last = default_waits(self.jokes_told + 1)
         waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
-        return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)
+        return replace(test, is_question=(*test.is_question, True), waits=(*waits, last), is_temporal=True)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others."""
@@ -157,5 +157,5 @@ def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
 
 def _like(joke: str, text: str) -> bool:
     """Return True if a text has at least 80% of the joke's words in order."""
-    wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
-    return bool(wanted and said) and rouge_l(wanted, said).recall >= LIKENESS
+    joke_words, words = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
+    return bool(joke_words and words) and rouge_l(joke_words, words).recall >= LIKENESS

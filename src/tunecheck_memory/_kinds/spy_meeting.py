@@ -47,7 +47,7 @@ class SpyMeeting(Kind):
         codes = [random.choice(known) for known in spy_codes().values()]
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
-        names = [f"{one} {other}" for one, other in zip(first, last, strict=True)]
+        names = [f"{first_name} {last_name}" for first_name, last_name in zip(first, last, strict=True)]
         opening = _OPENING.format(names="{}, {} and {}".format(*names))
         senders = random.sample(names, 3)
         messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
@@ -105,11 +105,11 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
         stems.setdefault(_MODIFIER.sub("", word.lower()).removesuffix("s"), set()).add(word)
     longest_first = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
     forms = re.compile(rf"(?<!\w){_COMPOUND}(?P<stem>{longest_first})(?:e?s|(?P<doing>ing))?(?!\w)", re.IGNORECASE)
-    said: set[str] = set()
-    for found in forms.finditer(text):
-        if (found["compound"] or not found["doing"]) and not is_denied(text, found.start(), found.end()):
-            said |= stems.get(found["stem"].lower(), set())
-    return said
+    named: set[str] = set()
+    for match in forms.finditer(text):
+        if (match["compound"] or not match["doing"]) and not is_denied(text, match.start(), match.end()):
+            named |= stems.get(match["stem"].lower(), set())
+    return named
 
 
 def expected_words(given: FinishedTest) -> list[list[str]]:

@@ -164,13 +164,13 @@ _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.
 _MOST_CLAUSES = 400
 
 
-def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
+def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
     """Yield each colour that a reply does not deny, with a weight that is higher if its clause calls it current or
     favourite.
 
     Words of the past lower the weight.
     """
-    colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(wanted)})\b", re.I)
+    colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(expected)})\b", re.I)
     for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
         favourite = False
         for clause in _CLAUSE_END.split(sentence, _MOST_CLAUSES):
@@ -178,7 +178,7 @@ def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
             favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER.search(clause) is not None)
             weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
             weight += bool(_LATER.search(clause)) + favourite
-            for found in colours.finditer(clause):
-                if not is_denied(clause, found.start(), found.end()):
-                    left = _LEFT_BEHIND.match(clause, found.end()) is not None
-                    yield found[0].lower(), weight - 2 * left
+            for match in colours.finditer(clause):
+                if not is_denied(clause, match.start(), match.end()):
+                    is_left_behind = _LEFT_BEHIND.match(clause, match.end()) is not None
+                    yield match[0].lower(), weight - 2 * is_left_behind

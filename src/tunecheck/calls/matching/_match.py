@@ -176,8 +176,8 @@ def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
     """Yield the faults in which calls were made: misnamed, out of order, missing, and extra unless allowed."""
     any_of = policy.alternatives
     for pair in match.misnamed:
-        wanted, made = (as_value(call) for call in (pair.expected, pair.actual))
-        yield Fault(code="misnamed_call", call=pair.expected.name, expected=wanted, actual=made, any_of=any_of)
+        expected, actual = (as_value(call) for call in (pair.expected, pair.actual))
+        yield Fault(code="misnamed_call", call=pair.expected.name, expected=expected, actual=actual, any_of=any_of)
     for pair in match.moved:
         yield Fault(code="call_out_of_order", call=pair.actual.name, actual=pair.actual.arguments)
     for call in match.missing:

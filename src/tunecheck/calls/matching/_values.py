@@ -354,9 +354,9 @@ class ValueComparison:
             return schema is not None and schema.says_number()
         if not self._policy.tolerant or not _is_finite(expected) or not _is_finite(actual):
             return False
-        wanted = _decimal(expected)
-        relative = _decimal(self._policy.relative_tolerance) * abs(wanted)
-        return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
+        exact = _decimal(expected)
+        relative = _decimal(self._policy.relative_tolerance) * abs(exact)
+        return abs(exact - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
 
 def plainly_same(expected: JSON, actual: JSON) -> bool:
@@ -367,9 +367,9 @@ def plainly_same(expected: JSON, actual: JSON) -> bool:
 
 
 def _item_differences(expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
-    for index, (wanted, given) in enumerate(zip(expected, actual, strict=True)):
-        if not plainly_same(wanted, given):
-            yield from compare(wanted, given, spot.inside(index))
+    for index, (expected_item, actual_item) in enumerate(zip(expected, actual, strict=True)):
+        if not plainly_same(expected_item, actual_item):
+            yield from compare(expected_item, actual_item, spot.inside(index))
 
 
 def _is_empty(differences: Iterator[Difference]) -> bool:

@@ -62,24 +62,24 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
     """Check that some question was answered with a call that the API returned as one, not in text or reasoning."""
-    called, left = answers.with_calls, answers.left_in_text
-    if left and not answers.as_text:
-        return _left_in_text(answers, left[0])
+    called, in_text = answers.with_calls, answers.left_in_text
+    if in_text and not answers.as_text:
+        return _left_in_text(answers, in_text[0])
     if called:
         first = called[0]
-        read = " (read from the text)" * (first.is_read_from_text or first in left)
+        read = " (read from the text)" * (first.is_read_from_text or first in in_text)
         return Diagnosis("pass", f"{first.shown()}{read}")
-    asked = [answer for answer in answers.answered if answer.request.tools]
-    kept = next(((answer, answer.kept_back) for answer in asked if answer.kept_back), None)
-    if kept is not None:
-        cause = cause_named(str(kept[1]))
-        said = clean(kept[0].completion.reasoning or kept[0].raw_text, 120)
-        return Diagnosis("fail", f"{cause.title}: {said}", cause.advice)
-    broken = next((answer for answer in asked if answer.in_text.problem and not answer.ended_by_length), None)
+    with_tools = [answer for answer in answers.answered if answer.request.tools]
+    kept_back = next(((answer, answer.kept_back) for answer in with_tools if answer.kept_back), None)
+    if kept_back is not None:
+        cause = cause_named(str(kept_back[1]))
+        excerpt = clean(kept_back[0].completion.reasoning or kept_back[0].raw_text, 120)
+        return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
+    broken = next((answer for answer in with_tools if answer.in_text.problem and not answer.ended_by_length), None)
     if broken is not None:
         evidence = f"there is a call that cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
         return Diagnosis("fail", evidence)
-    evidence = f"none of {len(asked)} questions with tools was answered with a call: {answers['call'].shown()}"
+    evidence = f"none of {len(with_tools)} questions with tools was answered with a call: {answers['call'].shown()}"
     if not _are_shown(answers):
         return Diagnosis("skip", evidence)
     return Diagnosis("fail", evidence, "check that the model was trained to call functions, and its chat template")
@@ -158,7 +158,7 @@ _MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong; if not, 
 
 def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
     """Return a check that the answer to a question has the right call."""
-    name, wanted = RIGHT[question].function, RIGHT[question].arguments
+    name, expected = RIGHT[question].function, RIGHT[question].arguments
 
     def check(answers: Answers) -> Diagnosis:
         """Check that the right function was called with the right arguments (others may be added)."""
@@ -166,10 +166,10 @@ def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
         arguments = answer.call(name)
         if arguments is None:
             return Diagnosis("fail", f"{name} was not called, but: {answer.shown()}", _MODEL_OR_PARSER)
-        wrong = [key for key, value in wanted.items() if not _same(arguments.get(key), value)]
+        wrong = [key for key, value in expected.items() if not _same(arguments.get(key), value)]
         if wrong:
             pairs = ", ".join(
-                f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(wanted[key]).decode()}"
+                f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(expected[key]).decode()}"
                 for key in wrong
             )
             return Diagnosis("fail", pairs, _MODEL_OR_PARSER)
@@ -178,9 +178,9 @@ def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
     return check
 
 
-def _same(value: JSON, wanted: JSON) -> bool:
+def _same(value: JSON, expected: JSON) -> bool:
     """Return whether two values are equal in JSON: 20.0 equals 20, but 1 does not equal true."""
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+    return value == expected and isinstance(value, bool) == isinstance(expected, bool)
 
 
 def enum_is_obeyed(answers: Answers) -> Diagnosis:
@@ -200,7 +200,7 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
     """Check that a question about two cities was answered with a call for each."""
     answer = answers["parallel"]
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
-    if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
+    if all(any(expected in city for city in cities) for expected in ("lisbon", "oslo")):
         return Diagnosis("pass", answer.shown())
     evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
     return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")

@@ -40,15 +40,15 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     if leaked is not None:
         advice = f"{answers.serving.advice('reasoning')}; Tunecheck separates it from the answer itself"
         return Diagnosis("fail", f"the model's reasoning is in its text: {clean(leaked.raw_text, 120)}", advice)
-    swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
-    if swallowed is not None:
+    empty = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
+    if empty is not None:
         evidence = (
-            f"a whole answer is in the reasoning, and its text is empty: {clean(swallowed.completion.reasoning, 120)}"
+            f"a whole answer is in the reasoning, and its text is empty: {clean(empty.completion.reasoning, 120)}"
         )
         return Diagnosis("fail", evidence, "leave the reasoning parser out, or choose that of the model's family")
-    given = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
-    if given:
-        return Diagnosis("pass", f"returned apart from the text: {clean(given, 100)}")
+    reasoning = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
+    if reasoning:
+        return Diagnosis("pass", f"returned apart from the text: {clean(reasoning, 100)}")
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0

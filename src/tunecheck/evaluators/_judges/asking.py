@@ -163,8 +163,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     worse = -1 if higher_is_better else 1  # a tie goes to the worse score
     winner = max(counts, key=lambda score: (counts[score], worse * score))
     typical = next(judgement for score, judgement in scored if score == winner)
-    written = (judgement.answer.written_score for _, judgement in scored)
-    votes = Counter(map(text_or_json, written))
+    votes = Counter(text_or_json(judgement.answer.written_score) for _, judgement in scored)
     return Combined(winner, typical, 1 - counts[winner] / len(scores), dict(votes))
 
 

@@ -48,19 +48,15 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
-    unmatched = _positions(enumerate(wanted))
-    words_left = _match_equal(reversed(list(enumerate(words))), unmatched, matches)
-    if words_left and unmatched:
-        unmatched = _positions(
-            sorted((place, stem(wanted[place])) for places in unmatched.values() for place in places)
-        )
-        words_left = _match_equal([(place, stem(word)) for place, word in words_left], unmatched, matches)
-        if words_left and unmatched:
+    rest = _positions(enumerate(wanted))
+    words_left = _match_equal(reversed(list(enumerate(words))), rest, matches)
+    if words_left and rest:
+        rest = _positions(sorted((place, stem(wanted[place])) for places in rest.values() for place in places))
+        words_left = _match_equal([(place, stem(word)) for place, word in words_left], rest, matches)
+        if words_left and rest:
             for place, word in words_left:
-                if fitting := unmatched.keys() & synonyms(word):
-                    matches.append(
-                        (place, _take_last_position(max(fitting, key=lambda name: unmatched[name][-1]), unmatched))
-                    )
+                if fitting := rest.keys() & synonyms(word):
+                    matches.append((place, _pop_last(max(fitting, key=lambda name: rest[name][-1]), rest)))
     matches.sort()
     return matches
 
@@ -74,27 +70,27 @@ def _positions(words: Iterable[tuple[int, str]]) -> Positions:
 
 
 def _match_equal(
-    words: Iterable[tuple[int, str]], unmatched: Positions, matches: list[tuple[int, int]]
+    words: Iterable[tuple[int, str]], rest: Positions, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match words with equal ones in `unmatched`, add the pairs to `matches`, and return the words without a match.
+    """Match words with equal ones in `rest`, add the pairs to `matches`, and return the words without a match.
 
-    A matched position is removed from `unmatched`.
+    A matched position is removed from `rest`.
     """
     words_left: list[tuple[int, str]] = []
     for place, word in words:
-        if word in unmatched:
-            matches.append((place, _take_last_position(word, unmatched)))
+        if word in rest:
+            matches.append((place, _pop_last(word, rest)))
         else:
             words_left.append((place, word))
     return words_left
 
 
-def _take_last_position(word: str, unmatched: Positions) -> int:
-    """Remove the word's last free position from `unmatched` and return it."""
-    places = unmatched[word]
+def _pop_last(word: str, rest: Positions) -> int:
+    """Remove the word's last free position from `rest` and return it."""
+    places = rest[word]
     place = places.pop()
     if not places:
-        del unmatched[word]
+        del rest[word]
     return place
 
 
