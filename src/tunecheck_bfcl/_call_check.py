@@ -153,10 +153,10 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
     Raises:
         UnusableAnswerError: the functions are not a list.
     """
-    given = row.get("declared") or row.get("functions") or []
-    if not isinstance(given, list):
+    listed = row.get("declared") or row.get("functions") or []
+    if not isinstance(listed, list):
         raise UnusableAnswerError("the functions are not a list")
-    tools = [document for document in given if isinstance(document, dict)]
+    tools = [document for document in listed if isinstance(document, dict)]
     documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
     return {str(document.get("name")): document for document in documents}
 
@@ -283,8 +283,8 @@ def _whole(document: object) -> object:
     if not isinstance(document, dict):
         return document
     parameters = document.get("parameters")
-    given = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
-    return {**document, "parameters": {"properties": {}, "required": [], **given}}
+    known = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
+    return {**document, "parameters": {"properties": {}, "required": [], **known}}
 
 
 _METRIC = "call_check"

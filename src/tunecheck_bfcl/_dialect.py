@@ -173,8 +173,8 @@ class LeaderboardText(TextDialect):
         The types of the parameters come from the row's `declared` documents.
         """
         function = tool_name(call.name)
-        own = (document for document in self._documents if tool_name(str(document.get("name"))) == function)
-        types = _parameter_types(next(own, {}))
+        documents = (document for document in self._documents if tool_name(str(document.get("name"))) == function)
+        types = _parameter_types(next(documents, {}))
         arguments = (f"{name}={_source(value, types.get(name))}" for name, value in call.arguments.items())
         return f"{call.name}({', '.join(arguments)})"
 

@@ -139,8 +139,8 @@ def _result_paths(path: Path) -> list[Path]:
         return [path]
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
-        what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
-        raise DataError(f"{path}: {what}")
+        text = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
+        raise DataError(f"{path}: {text}")
     for file in paths:
         if not file.is_file():  # reading a pipe or a device would never end
             raise DataError(f"{file}: is not a regular file")

@@ -97,9 +97,9 @@ def score_results(
     tree = find_results(path)
     by_category: dict[str, list[tuple[ResultFile, CallMode]]] = {}
     for group in tree.models.values():
-        asked = mode or asked_in_mode(group)
+        group_mode = mode or asked_in_mode(group)
         for file in group:
-            by_category.setdefault(file.category.name, []).append((file, asked))
+            by_category.setdefault(file.category.name, []).append((file, group_mode))
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
     scored = _score_files(scorer, by_category, workers)
     models = {

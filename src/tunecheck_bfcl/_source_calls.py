@@ -313,8 +313,8 @@ def _number(match: re.Match[str]) -> int | float:
         raise UnreadableError(f"a number has more than {_MOST_DIGITS} digits")
     if digits.lstrip("+-")[:2].lower() == "0x":
         return int(match[0].replace("_", ""), 16)
-    whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
-    return int(digits) if whole else float(digits)
+    is_whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
+    return int(digits) if is_whole else float(digits)
 
 
 def _constant(match: re.Match[str]) -> bool | None:

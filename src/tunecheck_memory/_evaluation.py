@@ -117,9 +117,9 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     )
     resume = arguments.get("resume")
     resumed = None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
-    made = _definitions(plan, read, settings, resumed)
+    suite = _definitions(plan, read, settings, resumed)
     damaged = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
-    target = _target(plan, read, settings, made)
+    target = _target(plan, read, settings, suite)
     target.notes = [*target.notes, *damaged]
     rows = open_dataset([_row(test) for test in target.tests])
     mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
@@ -136,8 +136,8 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     )
     run = Run(result.run_dir)
     folder = benchmark_folder(run.folder, read, isolated=settings.isolated)
-    figures, results = write_run_files(run, target, made, folder, plan.repeat, result.usage, isolated=settings.isolated)
-    return MemoryOutcome(result, figures, made.left_out, results)
+    figures, paths = write_run_files(run, target, suite, folder, plan.repeat, result.usage, isolated=settings.isolated)
+    return MemoryOutcome(result, figures, suite.left_out, paths)
 
 
 def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
@@ -145,22 +145,22 @@ def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resu
     texts = None if plan.texts is None else Path(plan.texts)
     context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
     if resumed is not None:
-        kept = benchmark_folder(resumed.folder, read, isolated=settings.isolated) / "definitions"
-        if kept.is_dir():
-            return make_definitions(read, kept, context, mode="reuse")
+        folder_of_run = benchmark_folder(resumed.folder, read, isolated=settings.isolated) / "definitions"
+        if folder_of_run.is_dir():
+            return make_definitions(read, folder_of_run, context, mode="reuse")
     folder = Path(plan.definitions or DEFINITIONS / read.run_name / "definitions")
     return make_definitions(read, folder, context, mode=plan.mode, count=settings.tokenizer.count)
 
 
-def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: DefinitionSet) -> MemoryTarget:
+def _target(plan: MemoryPlan, read: Configuration, settings: Settings, suite: DefinitionSet) -> MemoryTarget:
     """Return the plan's agent as a target that holds the conversation.
 
     Raises:
         ConfigurationError: The prompt size does not suit the agent, or there is no such clock.
     """
     data_sets = {each.title: each for each in read.data_sets}
-    tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in made.definitions]
-    kinds = [data_sets[title].kind for title in sorted({each.title for each in made.definitions})]
+    tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in suite.definitions]
+    kinds = [data_sets[title].kind for title in sorted({each.title for each in suite.definitions})]
     return MemoryTarget(
         plan.endpoint,
         tests,
@@ -169,9 +169,9 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
         max_prompt_size=plan.max_prompt_size,
         clock=plan.clock,
         prepare=lambda run: keep_definitions(
-            benchmark_folder(run, read, isolated=settings.isolated), read, made.definitions
+            benchmark_folder(run, read, isolated=settings.isolated), read, suite.definitions
         ),
-        notes=[*_notes(made, kinds, plan.judge)],
+        notes=[*_notes(suite, kinds, plan.judge)],
     )
 
 
@@ -201,9 +201,9 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
         )
 
 
-def _notes(made: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -> Iterator[str]:
+def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -> Iterator[str]:
     """Yield notes on data sets that were left out, and on tests that lack a judge."""
-    for each in made.left_out:
+    for each in suite.left_out:
         yield f"{each.title} is left out: {each.reason}"
     consulting = ", ".join(kind.title for kind in kinds if kind.consults)
     judged = ", ".join(kind.title for kind in kinds if kind.judged)

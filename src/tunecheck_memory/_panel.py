@@ -108,10 +108,10 @@ class _PanelConversation:
 
     def drawn(self, name: str) -> JSON:
         """Return the data from which the page draws the conversation; tokens between the tests' messages are filler."""
-        said = sorted(self.said, key=lambda each: each.message)
+        messages = sorted(self.said, key=lambda each: each.message)
         filler, passed = list[JSON](), list[JSON]()
         end, at = 0, ""
-        for each in said:
+        for each in messages:
             if each.tokens > end:
                 filler.append([end, each.tokens])
             if (seconds := _seconds(at, each.at)) > _JUMP_S:
@@ -119,8 +119,8 @@ class _PanelConversation:
             end, at = each.tokens + (each.size or 0), each.at
         return {
             "name": name,
-            "tokens": max((each.tokens + (each.size or 0) for each in said), default=0),
-            "messages": said[-1].message + 1 if said else 0,
+            "tokens": max((each.tokens + (each.size or 0) for each in messages), default=0),
+            "messages": messages[-1].message + 1 if messages else 0,
             "tests": [*sorted(self.tests, key=lambda test: (test["begin"], test["row"]))],
             "left_out": self.left_out,
             "filler": filler,
@@ -156,8 +156,8 @@ class TimelineReader:
         shown = [entry.shown for entry in log[:_MOST_ENTRIES]]
         if len(log) > _MOST_ENTRIES:
             shown.append(["", "", [], f"and {len(log) - _MOST_ENTRIES:,} more entries"])
-        asked = next((entry.said for entry in reversed(log) if entry.what == "question" and entry.said), "")
-        return PanelRow(shown, asked, frozenset({"log"}))
+        question = next((entry.said for entry in reversed(log) if entry.what == "question" and entry.said), "")
+        return PanelRow(shown, question, frozenset({"log"}))
 
     def data(self) -> JSON:
         """Return the conversations and the run's figures for the page; None if no row is a memory test."""

@@ -188,7 +188,7 @@ _SCORE, _REASON = f"outputs.{EVALUATOR}.memory", f"outputs.{EVALUATOR}.memory_re
 def write_run_files(
     run: Run,
     target: MemoryTarget,
-    made: DefinitionSet,
+    suite: DefinitionSet,
     benchmark: Path,
     repeat: int,
     usage: Mapping[str, JSON],
@@ -200,9 +200,9 @@ def write_run_files(
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
     figures = structs.replace(
-        run_figures(tests, states.values()), usage=dict(usage), left_out=[*made.left_out], isolated=isolated
+        run_figures(tests, states.values()), usage=dict(usage), left_out=[*suite.left_out], isolated=isolated
     )
-    by_id = {definition.id: definition for definition in made.definitions}
+    by_id = {definition.id: definition for definition in suite.definitions}
     folders = []
     with raise_as(RunError, benchmark, f"run {run.id} is finished, but its files cannot be written"):
         for trial, state in states.items():
@@ -322,13 +322,13 @@ def write_results(
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
-            said, noted = logs.get(getattr(effect, "test", ""), ([], []))
+            messages, entries = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
-            said += lines if isinstance(effect, Send) else []
-            noted += lines
+            messages += lines if isinstance(effect, Send) else []
+            entries += lines
             before_us = outcome.at_us
-    for test, kept in logs.items():
-        _write_result(folder, state.tests[test], definitions[test], scores.get(test), kept)
+    for test, log in logs.items():
+        _write_result(folder, state.tests[test], definitions[test], scores.get(test), log)
     statistics: dict[str, JSON] = {
         "total_tokens": state.tokens,
         "agent_tokens": state.agent_tokens,

@@ -141,16 +141,16 @@ _DROP = "leave out the row"
 
 def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     """Return a row's digest for comparisons. `cluster` is the value of its declared cluster column, if there is one."""
-    said = words(" ".join(dialogue.asked))
+    request_words = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
-    shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
+    shingles = {" ".join(request_words[at : at + _SHINGLE]) for at in range(max(1, len(request_words) - _SHINGLE + 1))}
     hashes = (int.from_bytes(_digest(each, 8), "big") for each in shingles)
-    sketch = heapq.nsmallest(_SKETCH, hashes) if len(said) >= _FEWEST_WORDS else ()
+    sketch = heapq.nsmallest(_SKETCH, hashes) if len(request_words) >= _FEWEST_WORDS else ()
     defined = {name: dialogue.tools.spelled(name) for name in sorted(dialogue.tools)}
     tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
     return KnownRow(
         dialogue.name,
-        said=_digest("\n".join([*said, *dialogue.told])),
+        said=_digest("\n".join([*request_words, *dialogue.told])),
         offered=_digest("\n".join(tools) + start),
         path=dialogue.path,
         sketch=array("Q", sketch),
@@ -170,10 +170,10 @@ def _beginnings(texts: Sequence[str]) -> tuple[bytes, ...]:
     return tuple(digests)
 
 
-def _shared_wording(one: Sketch, other: Sketch) -> float:
+def _shared_wording(first: Sketch, second: Sketch) -> float:
     """Estimate the share of common shingles of two rows from their smallest hashes (MinHash)."""
-    both = heapq.nsmallest(_SKETCH, {*one, *other})
-    return len({*one} & {*other} & {*both}) / len(both) if both else 0.0
+    smallest = heapq.nsmallest(_SKETCH, {*first, *second})
+    return len({*first} & {*second} & {*smallest}) / len(smallest) if smallest else 0.0
 
 
 def _digest(text: str, size: int = 16) -> bytes:
@@ -220,7 +220,7 @@ def audit(
         training: Training rows; none of them may be among `rows`.
         runs: Runs that tested these rows.
     """
-    trained, own = KnownRows(), KnownRows()
+    trained, tested = KnownRows(), KnownRows()
     for each in training:
         trained.add(known_row(each))
     names: set[str] = set()
@@ -237,8 +237,8 @@ def audit(
         idle += passes_idle(row, dialogue)
         findings += _row_findings(row, dialogue)
         known = known_row(dialogue, reader.cluster_of(row))
-        findings += [*own.repeated(known), *trained.leaked(known)]
-        own.add(known)
+        findings += [*tested.repeated(known), *trained.leaked(known)]
+        tested.add(known)
     findings += failing_alike(runs, names)
     return Audit(count, worst_first(findings), idle)
 
@@ -279,7 +279,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     """Yield a finding for each repeated call of a turn that can be left out without any effect."""
     played = check.played
     for at, each in enumerate(played):
-        earlier = [one for one in played[:at] if one.turn == each.turn and one.call == each.call]
+        earlier = [call for call in played[:at] if call.turn == each.turn and call.call == each.call]
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
             evidence = f"{each.text} is made twice, and nothing changes in between"
             drop = Replacement(each.turn, each.text, None)
@@ -303,10 +303,10 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
                 yield found(name, "renamed_original", evidence, each.turn, fix="rename the copy if the user means it")
 
 
-def _is_renamed(gone: Change, changes: Sequence[Change]) -> bool:
+def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:
     """True if the deleted item appears under another name in the same place."""
-    beside = (change for change in changes if change.is_new and change.path[:-1] == gone.path[:-1])
-    return any(change.after == gone.before for change in beside)
+    additions = (change for change in changes if change.is_new and change.path[:-1] == deletion.path[:-1])
+    return any(change.after == deletion.before for change in additions)
 
 
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:
@@ -315,11 +315,11 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
     Replays the conversation twice, on new simulators.
     """
     others = [each for number, each in enumerate(check.played) if number != at]
-    whole, shorter = (check.replay(check.entry.config) for _ in range(2))
+    complete, shorter = (check.replay(check.entry.config) for _ in range(2))
     for each in check.played:
-        whole.call(each.call)
+        complete.call(each.call)
     results = [shorter.call(each.call).result.text for each in others]
-    return results == [each.step.result.text for each in others] and shorter.state == whole.state
+    return results == [each.step.result.text for each in others] and shorter.state == complete.state
 
 
 @dataclass(frozen=True, slots=True)

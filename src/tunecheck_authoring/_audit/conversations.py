@@ -360,11 +360,11 @@ def _calls(item: JSON) -> list[GroundTruthCall]:
     return [GroundTruthCall(text, None, reading.problem or "it contains no call")]
 
 
-def _messages(value: JSON, what: str) -> list[JSON]:
-    """Return the messages of a turn, or refuse the row if one has no role. `what` names the turn's column."""
-    messages = as_list(value, what)
+def _messages(value: JSON, column: str) -> list[JSON]:
+    """Return the messages of a turn, or refuse the row if one has no role. `column` names the turn's column."""
+    messages = as_list(value, column)
     if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
-        refuse(f"{what} holds a message without a role")
+        refuse(f"{column} holds a message without a role")
     return messages
 
 
@@ -393,9 +393,9 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
     An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
     entry hides a mistake in its configuration.
     """
-    given = {str(value) for value in leaves(call.arguments)}
+    argument_values = {str(value) for value in leaves(call.arguments)}
     answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
-    chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *given}
+    chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *argument_values}
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
@@ -403,9 +403,9 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
             if named and not change.is_new and _at(start, place) is not None:
                 return path_text(place)
         if change.is_new and isinstance(change.path[-1], int):
-            taken = _same_id(change.after, start, change.path[:-1])
-            if taken is not None:
-                return path_text(taken)
+            place_of_id = _same_id(change.after, start, change.path[:-1])
+            if place_of_id is not None:
+                return path_text(place_of_id)
     return None
 
 

@@ -44,7 +44,7 @@ _MOST_NAMES = 50
 def _numerals() -> dict[str, float]:
     """Return numbers by their words, such as 3 for "three", "third" and "march"."""
     shipped: dict[str, str] = json.loads(files(__package__).joinpath("numerals.json").read_text("utf-8"))
-    return {word: float(number) for number, said in shipped.items() for word in said.split()}
+    return {word: float(number) for number, words in shipped.items() for word in words.split()}
 
 
 def quotes(text: str) -> list[str]:
@@ -166,10 +166,10 @@ def _derive(known: list[float]) -> Iterator[float]:
         yield from (each * factor for factor in _FACTORS)
     if known:
         yield sum(known) / len(known)
-    for one, other in combinations(known, 2):
-        yield from (one + other, abs(one - other), one * other)
-        if one and other:
-            yield from (one / other, other / one)
+    for first, second in combinations(known, 2):
+        yield from (first + second, abs(first - second), first * second)
+        if first and second:
+            yield from (first / second, second / first)
     for three in combinations(known[:20], 3):
         yield sum(three) / 3
 
@@ -336,10 +336,10 @@ class DialogueReader:
         Without a ground truth, the calls of an assistant's message count as expected calls.
         """
         messages = self.question(row)
-        asked = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
-        if not any(asked):
+        requests = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
+        if not any(requests):
             return f"the whole row, because no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
-        told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
+        context = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
         except ValueError:  # `check` reports this
@@ -352,8 +352,8 @@ class DialogueReader:
             unknown = "whether the answer is right, because the row has no ground truth"
         elif calls and not tools:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
-        made = [TruthCall(len(asked) - 1, call_text(each.call), each) for each in calls]
-        return Dialogue(name, asked, told, made, tools, unknown=unknown, is_source=not is_plain(row))
+        truth_calls = [TruthCall(len(requests) - 1, call_text(each.call), each) for each in calls]
+        return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=not is_plain(row))
 
 
 def _conversation(name: str, check: EntryCheck) -> Dialogue:
@@ -363,11 +363,11 @@ def _conversation(name: str, check: EntryCheck) -> Dialogue:
         TruthCall(each.turn, each.text, as_right(each.call, entry.tools), each.step.result.value, each.step.changes)
         for each in check.played
     ]
-    asked = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
-    told = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
+    requests = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
+    context = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
     start = [entry.config, check.start]
     return Dialogue(
-        name, asked, told, calls, entry.tools, start, is_conversation=True, look_up=partial(_looked_up, check)
+        name, requests, context, calls, entry.tools, start, is_conversation=True, look_up=partial(_looked_up, check)
     )
 
 

@@ -56,9 +56,9 @@ def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
     """Draw a simulator that is not among these and shares no function name with them, or return None."""
-    taken = {name for each in simulators for name in world.known(each).operations()}
+    used_names = {name for each in simulators for name in world.known(each).operations()}
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
-    others = [name for name in candidates if taken.isdisjoint(world.known(name).operations())]
+    others = [name for name in candidates if used_names.isdisjoint(world.known(name).operations())]
     return random.choice(others) if others else None
 
 
@@ -71,15 +71,16 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
     if not functions:
         return "Please water the plants on the balcony."
     function = random.choice(functions)
-    given = [each for each in function.parameters if each in function.required]
-    values = {each: random.choice(free_values(world, function, each, random)) for each in given}
+    names = [each for each in function.parameters if each in function.required]
+    values = {each: random.choice(free_values(world, function, each, random)) for each in names}
     return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details_of(values))], True)
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
     """True if a request shares many words with one of the others and may be taken for it."""
-    own = {*request.lower().split()}
-    return any(len(own & words) > _ALIKE * len(own | words) for words in ({*each.lower().split()} for each in others))
+    request_words = {*request.lower().split()}
+    word_sets = ({*each.lower().split()} for each in others)
+    return any(len(request_words & words) > _ALIKE * len(request_words | words) for words in word_sets)
 
 
 class RequestWriter:
@@ -96,11 +97,11 @@ class RequestWriter:
         """
         instead, asks = instead or {}, []
         for at, planned in enumerate(self._task.turns[number]):
-            said = {name: each for name, each in planned.arguments.items() if name not in without}
-            values = {name: instead.get(name, each.value) for name, each in said.items()}
+            arguments = {name: each for name, each in planned.arguments.items() if name not in without}
+            values = {name: instead.get(name, each.value) for name, each in arguments.items()}
             texts = {
                 name: self._reference(each.source, each.path, (number, at))
-                for name, each in said.items()
+                for name, each in arguments.items()
                 if each.source is not None and name not in instead
             }
             asks.append(Ask(self._request(planned), details_of(values, texts)))
@@ -247,11 +248,11 @@ class VariantBuilder:
         if not places:
             return None
         place, name = self.random.choice(places)
-        asked = self._words().turn(place.number, without=[name])
+        request = self._words().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = format_values(details_of({name: place.planned.arguments[name].value}))
-        given = replace(draft.turns[place.at], text=f"{opening} {stated}.")
-        return replace(draft.put(place.at, DraftTurn(asked), given), free_calls=_READS)
+        answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
+        return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
         """Return the draft with a changing function withheld until the next turn, or None if no function can be
@@ -278,9 +279,9 @@ class VariantBuilder:
 
         None if one is impossible.
         """
-        held = self.missing_function(draft)
-        lacking = held and self.missing_parameter(held)
-        return lacking and self.long_context(lacking)
+        without_function = self.missing_function(draft)
+        without_parameter = without_function and self.missing_parameter(without_function)
+        return without_parameter and self.long_context(without_parameter)
 
     def distractors(self, draft: Draft) -> Draft | None:
         """Return the draft with another service's functions offered as well, or None if no other service fits."""

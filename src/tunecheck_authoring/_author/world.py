@@ -78,12 +78,12 @@ class TrialSession(Player):
         self.steps.append(super().call(call))
         return self.steps[-1]
 
-    def take_back(self, kept: int) -> None:
-        """Undo all but the first `kept` calls.
+    def take_back(self, count: int) -> None:
+        """Undo all but the first `count` calls.
 
         These are replayed on new simulators, because a saved state may lack some of their effects.
         """
-        calls, self.steps = self.calls[:kept], []
+        calls, self.steps = self.calls[:count], []
         super().__init__(self._begin())
         for call in calls:
             self.call(call)
@@ -120,11 +120,11 @@ class World:
             require_known("world.yaml", "function", name, functions)
         for name in file.configurations:
             require_known("world.yaml", "simulator", name, classes)
-        kept = {name: function for name, function in functions.items() if name not in file.left_out}
-        taken = {name for simulator in classes.values() for name in simulator.operations()}
+        included = {name: function for name, function in functions.items() if name not in file.left_out}
+        used_names = {name for simulator in classes.values() for name in simulator.operations()}
         others = {name: each for name, each in (built_in or {}).items() if name not in classes}
-        spare = {name: each for name, each in others.items() if taken.isdisjoint(each.operations())}
-        return cls(classes, file, kept, spare)
+        spare = {name: each for name, each in others.items() if used_names.isdisjoint(each.operations())}
+        return cls(classes, file, included, spare)
 
     def known(self, name: str) -> type[Simulator]:
         """Return the class of one of the world's simulators, or of a spare simulator."""
@@ -163,10 +163,10 @@ class World:
         return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
 
 
-def require_known(where: str, what: str, name: str, known: Collection[str]) -> None:
+def require_known(where: str, kind: str, name: str, known: Collection[str]) -> None:
     """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`."""
     if name not in known:
-        raise ConfigurationError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}")
+        raise ConfigurationError(f"{where}: there is no {kind} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
@@ -233,8 +233,8 @@ def draw_value(value: JSON, random: Random) -> JSON:
             chosen = sorted(random.sample(range(len(items)), random.randint((len(items) + 1) // 2, len(items))))
             return [draw_value(items[at], random) for at in chosen]
         case {"$some": dict() as entries} if entries:
-            kept = random.sample([*entries], random.randint((len(entries) + 1) // 2, len(entries)))
-            return {name: draw_value(each, random) for name, each in entries.items() if name in kept}
+            names = random.sample([*entries], random.randint((len(entries) + 1) // 2, len(entries)))
+            return {name: draw_value(each, random) for name, each in entries.items() if name in names}
         case {"$between": [int() as low, int() as high]}:
             return random.randint(low, high)
         case {"$between": [int() | float() as low, int() | float() as high]}:
@@ -252,10 +252,10 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
         return dict(sample)
     try:
         state = {key: log_value(value) for key, value in _load(simulator, {}).state().items()}
-        again = {key: log_value(value) for key, value in _load(simulator, state).state().items()}
+        reloaded = {key: log_value(value) for key, value in _load(simulator, state).state().items()}
     except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
-    return state if canonical(again) == canonical(state) else {}
+    return state if canonical(reloaded) == canonical(state) else {}
 
 
 def _load(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simulator:

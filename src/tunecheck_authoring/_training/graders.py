@@ -109,27 +109,27 @@ class GraderEvaluator(Evaluator):
         tools = write_calls(reading.calls, "openai")
         values = {"item": item, "sample": {"output_text": text, "output_tools": tools, "output_json": value_of(text)}}
         assert isinstance(self._grader.input, str)
-        given, wanted = (fill_template(template, values) for template in (self._grader.input, self._grader.reference))
-        score = self._score(given, wanted)
+        actual, expected = (fill_template(each, values) for each in (self._grader.input, self._grader.reference))
+        score = self._score(actual, expected)
         threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
         passed = score >= (1 if threshold is None else threshold)
-        how = _FAILS.get(self._grader.operation or "", f"has too little {self._grader.evaluation_metric} with")
-        reason = None if passed else f"{clean(given, 100)!r} {how} {clean(wanted, 100)!r}"
+        relation = _FAILS.get(self._grader.operation or "", f"has too little {self._grader.evaluation_metric} with")
+        reason = None if passed else f"{clean(actual, 100)!r} {relation} {clean(expected, 100)!r}"
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
 
-    def _score(self, given: str, wanted: str) -> float:
+    def _score(self, actual: str, expected: str) -> float:
         """Return the score of a text: its similarity from 0 to 1, or 1 or 0 for a check by `operation`."""
         if self._similarity is not None:
-            score = self._similarity(response=given, ground_truth=wanted)[self._similarity.primary]
+            score = self._similarity(response=actual, ground_truth=expected)[self._similarity.primary]
             assert isinstance(score, (int, float))
             return score
         match self._grader.operation:
             case "eq" | "ne" as operation:
-                return float((given == wanted) is (operation == "eq"))
+                return float((actual == expected) is (operation == "eq"))
             case "like":
-                return float(wanted in given)
+                return float(expected in actual)
             case "ilike":
-                return float(wanted.casefold() in given.casefold())
+                return float(expected.casefold() in actual.casefold())
         from rapidfuzz import fuzz
 
-        return fuzz.ratio(given, wanted) / 100
+        return fuzz.ratio(actual, expected) / 100

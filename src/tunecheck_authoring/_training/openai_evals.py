@@ -57,19 +57,19 @@ def with_graders(path: Path) -> Form:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as JSON: {error}") from None
     definition = read_as(value, EvalDefinition, str(path))
-    taken = {each.name for each in discover("evaluators") if each.file is None}
+    known_names = {each.name for each in discover("evaluators") if each.file is None}
     files: dict[str, tuple[str, str]] = {}
     for number, grader in enumerate(definition.testing_criteria):
         name = re.sub(r"\W+", "_", grader.name[:_MOST_NAME], flags=re.ASCII).strip("_").lower()
         name = name if name.isidentifier() else f"grader_{name or number + 1}"
-        while name in taken or name in files:
-            name += "_grader" if name in taken else f"_{number + 1}"
+        while name in known_names or name in files:
+            name += "_grader" if name in known_names else f"_{number + 1}"
         try:
             files[name] = _evaluator_file(name, grader)
         except (ValueError, ConfigurationError) as error:
             raise ConfigurationError(f"{path}: testing_criteria[{number}]: {error}") from None
-    found = find_value(definition.data_source, ("input_messages", "template"))
-    question = read_as([] if isinstance(found, Missing) else found, list[GraderMessage], f"{path}: input_messages")
+    parts = find_value(definition.data_source, ("input_messages", "template"))
+    question = read_as([] if isinstance(parts, Missing) else parts, list[GraderMessage], f"{path}: input_messages")
     return replace(FORM, evaluators=(*files,), files=dict(files.values()), rows=partial(item_rows, question=question))
 
 
@@ -86,20 +86,20 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
         raise ConversationError("has no object 'item' or 'datasource_item'")
     sample = sample if isinstance(sample, dict) else {}
     try:
-        asked: list[JSON] = [
+        messages: list[JSON] = [
             {"role": each.role, "content": fill_template(_text(each.content), {"item": item})} for each in question
         ]
     except ValueError as error:
         raise ConversationError(str(error)) from None
     row: Record = {"id": f"item-{number}", "item": item}
-    if query := sample.get("input") or asked or item.get("messages") or item.get("query"):
+    if query := sample.get("input") or messages or item.get("messages") or item.get("query"):
         row["query"] = query
     if tools := as_tools(item.get("tools"), "'tools'"):
         row["tools"] = tools
-    said = sample.get("output")
-    if not isinstance(said, list) or not said:
-        said = [{"content": sample.get("output_text"), "tool_calls": sample.get("output_tools")}]
-    last = {"role": "assistant", **said[-1]} if isinstance(said[-1], dict) else {}
+    output = sample.get("output")
+    if not isinstance(output, list) or not output:
+        output = [{"content": sample.get("output_text"), "tool_calls": sample.get("output_tools")}]
+    last = {"role": "assistant", **output[-1]} if isinstance(output[-1], dict) else {}
     answer: JSON = [last] if last.get("tool_calls") else last.get("content")
     if answer:
         row["response"] = answer

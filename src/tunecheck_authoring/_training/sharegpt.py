@@ -42,21 +42,21 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
     Raises:
         ConversationError: The record is no conversation, or a turn cannot be read.
     """
-    said = record.get("conversations")
-    if not isinstance(said, list):
+    conversation = record.get("conversations")
+    if not isinstance(conversation, list):
         raise ConversationError("'conversations' is not a list of turns")
     columns = {key: value for key, value in record.items() if key not in _CONVERSATION}
     turns = Turns(f"sharegpt-{number}", as_tools(record.get("tools"), "'tools'"), columns)
     if isinstance(system := record.get("system"), str) and system:
         turns.say({"role": "system", "content": system})
     chosen = record.get("chosen")
-    _add_all(turns, said, trained=chosen is None)
+    _add_all(turns, conversation, trained=chosen is None)
     if chosen is not None:
         _add_all(turns, [chosen], trained=True)
     return turns.rows()
 
 
-def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
+def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
     """Add turns to the conversation.
 
     Only assistant turns that are `trained` and have no weight 0 become training targets.
@@ -66,20 +66,20 @@ def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
     Raises:
         ConversationError: a turn cannot be read.
     """
-    read = (_read(turns, turn) for turn in said)
-    for role, group in groupby(read, key=lambda turn: turn[0]):
+    parsed = (_read(turns, turn) for turn in items)
+    for role, group in groupby(parsed, key=lambda turn: turn[0]):
         if role == "tool":
             _results(turns, [value for _, value, _ in group])
             continue
         for _, value, weight in group:
-            learned = trained and weight != 0
+            is_trained = trained and weight != 0
             if role == "call":
                 reading = read_calls(value)
                 if not reading.complete_calls:
                     raise turns.error(reading.problem or "holds no call that can be read")
-                turns.answer(reading.text.strip(), reading.calls, trained=learned)
+                turns.answer(reading.text.strip(), reading.calls, trained=is_trained)
             elif role == "assistant":
-                turns.answer(value, (), trained=learned)
+                turns.answer(value, (), trained=is_trained)
             else:
                 turns.say({"role": role, "content": value})
 
@@ -96,12 +96,12 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
     return _ROLES[name], value, turn.get("weight")
 
 
-def _results(turns: Turns, given: list[str]) -> None:
+def _results(turns: Turns, values: list[str]) -> None:
     """Add the results of consecutive turns. A single one for several calls is divided among them."""
-    results: list[JSON] = [part for value in given for part in _parts(value)]
-    waiting = turns.waiting
-    if len(results) == 1 and waiting > 1:
-        results = _share_value(given[0], waiting)
+    results: list[JSON] = [part for value in values for part in _parts(value)]
+    call_count = turns.waiting
+    if len(results) == 1 and call_count > 1:
+        results = _share_value(values[0], call_count)
     for result in results:
         turns.result(result)
 

@@ -63,10 +63,10 @@ class EvalsUpload(AzureUpload):
     def _evaluation(self) -> str:
         """Return the id of the evaluation with this definition, created if there is none yet."""
         definition = read_definition(self._artifact(DEFINITION).path)
-        own = value_at(definition, "metadata", HASH)
-        for found in self._list_entries(FIND_EVALUATION, self._base):
-            if value_at(found.body, "metadata", HASH) == own:
-                return found.id("id")
+        definition_hash = value_at(definition, "metadata", HASH)
+        for entry in self._list_entries(FIND_EVALUATION, self._base):
+            if value_at(entry.body, "metadata", HASH) == definition_hash:
+                return entry.id("id")
         reply = self._service.json(CREATE_EVALUATION, "POST", self._base, definition)
         return reply.id("id")
 
@@ -102,21 +102,21 @@ class EvalsUpload(AzureUpload):
         """Upload the rows as a dataset of the project and return the dataset's id. Each attempt uses a new name."""
         place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
         version = f"?api-version={API_VERSION}"
-        asked: JSON = {"pendingUploadType": "BlobReference"}
-        reserved = self._service.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", asked)
+        request: JSON = {"pendingUploadType": "BlobReference"}
+        reserved = self._service.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", request)
         sas = reserved.text("blobReference", "credential", "sasUri")
         self._service.hide_signature(sas)
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
             folder.put(items)
-        made: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
+        description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
         kind = "application/merge-patch+json"
-        reply = self._service.json(REGISTER, "PATCH", f"{place}{version}", made, kind=kind)
+        reply = self._service.json(REGISTER, "PATCH", f"{place}{version}", description, kind=kind)
         return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
         """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics."""
-        own = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
-        pairs: Mapping[str, object] = own | {**self._contents.tags} | {**self._contents.metrics}
+        identity = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
+        pairs: Mapping[str, object] = identity | {**self._contents.tags} | {**self._contents.metrics}
         fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
         return dict(fitting[:_MOST_METADATA])
 

@@ -74,11 +74,11 @@ class BfclFiles:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the names and SHA-256 hashes of all required files, in order."""
-        whole = hashlib.sha256()
+        combined = hashlib.sha256()
         for path in self.required():
             with raise_as(DataError, path):
-                whole.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-        return whole.hexdigest()
+                combined.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        return combined.hexdigest()
 
     @property
     def is_the_release(self) -> bool:
@@ -99,8 +99,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
     Raises:
         DataError: there is no copy. The text tells how to get one.
     """
-    given = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
-    start = given or default_folder()
+    named = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
+    start = named or default_folder()
     for place in _PLACES:
         if _is_data(start / place / "data"):
             return BfclFiles(start / place, start / place / "data")
@@ -110,8 +110,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
     if start.suffix == ".whl":
         remedy = f"unpack it with: tunecheck bfcl get --from {start}, then leave out --data and TUNECHECK_BFCL"
         raise DataError(f"{start} is a wheel; {remedy}")
-    what = f"{start} holds no BFCL data" if given else "the BFCL data is not here yet"
-    raise DataError(f"{what}; get it with: tunecheck bfcl get")
+    problem = f"{start} holds no BFCL data" if named else "the BFCL data is not here yet"
+    raise DataError(f"{problem}; get it with: tunecheck bfcl get")
 
 
 def _is_data(folder: Path) -> bool:

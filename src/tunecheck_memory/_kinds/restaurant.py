@@ -75,8 +75,8 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
     """
     name = item.item.strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
-        asked = "something to drink" if wanted == "drinks" else "something to eat"
-        raise EndOfVisitError(f"Asked for {asked}, the agent ordered {name}.")
+        request = "something to drink" if wanted == "drinks" else "something to eat"
+        raise EndOfVisitError(f"Asked for {request}, the agent ordered {name}.")
     if item.is_drink:
         return name
     if item.off_menu and not menu.has(name):
@@ -201,9 +201,9 @@ class _Visit:
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
         """Ask the agent a question in the waiter's words; return the message and the reply."""
-        said = self._say(line, question=True, **values)
-        replied = yield said
-        return said.message, (replied.text or "")[:_MOST_REPLY]
+        message = self._say(line, question=True, **values)
+        replied = yield message
+        return message.message, (replied.text or "")[:_MOST_REPLY]
 
     def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
         """Ask the judge a question of yes or no.

@@ -76,18 +76,18 @@ class TownKind(Kind):
         one of its steps scores 0.
         """
         reply, steps = plain_words(last_reply(given)), _expected_steps(expected_text(given))
-        wanted, destination = _displacement(steps), steps[-1]["end"]
+        expected, destination = _displacement(steps), steps[-1]["end"]
         names = [name for step in steps for name in step.group("start", "end") if name.lower() != destination.lower()]
         if not names:
             raise NoExpectationError
         places = Places([*names, destination])
         routes = read_routes(reply, places)
         if _complete_routes(routes):
-            return _score_routes(routes, wanted)
+            return _score_routes(routes, expected)
         position = where_it_lies(reply, places)
         if position is None:
-            return _score_routes(_read_two_parts(reply, places) or routes, wanted)
-        return _score_position(position, wanted)
+            return _score_routes(_read_two_parts(reply, places) or routes, expected)
+        return _score_position(position, expected)
 
 
 def walk(random: Random, places: int) -> list[Leg]:
@@ -171,7 +171,7 @@ def _complete_routes(routes: Sequence[Route]) -> list[Route]:
     return [route for route in routes if route.complete and route.legs]
 
 
-def _score_routes(routes: Sequence[Route], wanted: tuple[float, float]) -> Score:
+def _score_routes(routes: Sequence[Route], expected: tuple[float, float]) -> Score:
     """Score the first complete route that arrives at the destination, or else the first complete route."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
@@ -179,15 +179,15 @@ def _score_routes(routes: Sequence[Route], wanted: tuple[float, float]) -> Score
     if not complete:
         return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
     route = next((route for route in complete if route.arrives), complete[0])
-    return _score_position(route.displacement(), wanted)
+    return _score_position(route.displacement(), expected)
 
 
-def _score_position(reached: tuple[float, float], wanted: tuple[float, float]) -> Score:
-    """Score 1 if the reply leads to the wanted point; both points are kilometers east and north of the start."""
+def _score_position(reached: tuple[float, float], expected: tuple[float, float]) -> Score:
+    """Score 1 if the reply leads to the expected point; both points are kilometers east and north of the start."""
     leads = f"the route leads {_position_text(*reached)}"
-    if math.dist(reached, wanted) < _NEAR_KM:
+    if math.dist(reached, expected) < _NEAR_KM:
         return Score(1.0, (leads,))
-    return Score(0.0, (f"{leads}, not {_position_text(*wanted)}",))
+    return Score(0.0, (f"{leads}, not {_position_text(*expected)}",))
 
 
 def _read_two_parts(text: str, places: Places) -> list[Route]:
