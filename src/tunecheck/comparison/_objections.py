@@ -426,7 +426,7 @@ class _Evidence:
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
-            yield Objection("repeated_rows", f"{plural(repeated, 'row')} repeat another row's content")
+            yield Objection("repeated_rows", f"{plural(repeated, 'row')} with the content of another row")
         if pair.base.info.simulated or pair.new.info.simulated:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 

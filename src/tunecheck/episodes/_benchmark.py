@@ -104,7 +104,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("a row needs the texts of long context: install the plug-in of the benchmark that has them")
+    raise DataError("a row needs a benchmark's long-context texts: install the benchmark's plug-in")
 
 
 @cache

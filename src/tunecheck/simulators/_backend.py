@@ -226,7 +226,7 @@ class Backends:
         """
         if self.long_context is None:
             raise DataError(
-                "a row needs the texts of long context: pass Backends(long_context=…), or use Services, which finds "
+                "a row needs long-context texts: pass Backends(long_context=…), or use Services, which finds "
                 "those of an installed benchmark"
             )
         return self.long_context()

@@ -121,7 +121,7 @@ def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | N
 
 def _endless() -> NoReturn:
     """Refuse a tree that contains itself or is nested too deeply."""
-    raise SimulatorError("a directory cannot be put inside itself, nor too many inside each other")
+    raise SimulatorError("a directory cannot contain itself, and directories cannot be nested too deeply")
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:

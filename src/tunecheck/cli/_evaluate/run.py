@@ -155,7 +155,7 @@ def _show_estimate(job: PreparedRun) -> None:
     names = ", ".join(map(clean, job.evaluators))
     head = [clean(job.label), *([SIMULATED] if job.simulated else []), f"evaluators: {names}"]
     at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
-    lines = [*head, *estimated.lines(at_most=at_most), *_power_lines(job)]
+    lines = [*head, *_power_lines(job), *estimated.lines(at_most=at_most)]
     print_view(View("estimate", [Text(lines)]), console(sys.stdout))
 
 
