@@ -120,6 +120,17 @@ def test_only_who_has_the_token_and_names_this_machine_is_answered(review: Revie
     assert not review.out.exists()
 
 
+def test_a_token_that_is_no_text_is_a_wrong_token(review: Review) -> None:
+    async def ask(_: aiohttp.ClientSession, url: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"GET /findings HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Token: \xff\r\nConnection: close\r\n\r\n")
+        reply = await reader.read()
+        writer.close()
+        return reply
+
+    assert _served(review, ask).startswith(b"HTTP/1.1 403 ")
+
+
 def test_the_page_runs_its_own_script_only_and_holds_nothing_of_the_data(review: Review) -> None:
     async def ask(session: aiohttp.ClientSession, url: str) -> tuple[str, str]:
         async with session.get(f"{url}/?token={review.token}") as reply:

@@ -107,3 +107,13 @@ def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatc
     with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: the storage cannot be reached") as caught:
         BlobStore("az://runs/x").read("lease/1")
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["http://storage.example", "ftp://127.0.0.1.example", "storage.example"])
+def test_a_signature_does_not_go_to_an_address_without_encryption(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    azurite_variables(1, monkeypatch)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
+    with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ENDPOINT must begin with https://"):
+        BlobStore("az://container/runs")

@@ -29,12 +29,15 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A self-signed certificate for localhost and its key."""
+    return self_signed(tmp_path_factory.mktemp("tls"), "DNS:localhost,IP:127.0.0.1,DNS:service.example")
+
+
+def self_signed(folder: Path, hosts: str) -> tuple[Path, Path]:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "cert.pem", folder / "key.pem"
-    names = "subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:service.example"
+    names = f"subjectAltName={hosts}"
     command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                "-addext", names, "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
@@ -58,6 +61,17 @@ class TestCertificates:
             await ask_once(azure_ml(server.url))
         assert "attempts" not in str(caught.value)
         assert server.requests == []
+
+    async def test_a_certificate_of_another_host_is_no_reason_to_trust_more_certificates(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        others = self_signed(tmp_path, "DNS:other.example")
+        monkeypatch.setenv("SSL_CERT_FILE", str(others[0]))
+        with FaultServer(lambda *_: answer("ok"), tls=server_context(others)) as server:
+            with pytest.raises(EndpointError, match=r"certificate is not valid for '127\.0\.0\.1'") as caught:
+                await ask_once(azure_ml(server.url))
+            assert "SSL_CERT_FILE" not in str(caught.value)
+            assert server.requests == []
 
     @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
     async def test_the_environment_names_the_certificates_to_trust(

@@ -151,6 +151,9 @@ CONNECT_S = 15.0
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
+_UNKNOWN_ISSUER = (18, 19, 20, 21)
+"""OpenSSL's codes for a certificate of an unknown authority; others mean that it is expired or of another host."""
+
 _LARGE_BODY = 1 << 20
 
 _LAST_EVENT = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][ \r\n]*\Z")
@@ -260,14 +263,18 @@ class HttpTransport:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
-                hint = "name a private authority's certificates with SSL_CERT_FILE"
-                return AttemptFailed(EndpointError, f"no secure connection: {text} ({hint})", sent=False, lasting=True)
+                unknown = getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER
+                hint = " (name a private authority's certificates with SSL_CERT_FILE)" if unknown else ""
+                return AttemptFailed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return AttemptFailed(ReplyError, "the answer broke off")
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
             case aiohttp.ClientConnectorError():
-                text = f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+                cut = "the connection was cut"
+                text = (
+                    f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error or cut}"
+                )
                 return AttemptFailed(EndpointError, text, sent=False)
             case aiohttp.ClientHttpProxyError():
                 text = f"the proxy answered {error.status} {error.message}"

@@ -90,7 +90,7 @@ def check_token(given: str, token: str, command: str) -> None:
     Raises:
         HTTPForbidden: it has another token, or none.
     """
-    if not hmac.compare_digest(given.encode(), token.encode()):
+    if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
         raise web.HTTPForbidden(text=f"open the address that `{command}` printed, with its token")
 
 

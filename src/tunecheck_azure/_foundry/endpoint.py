@@ -51,7 +51,6 @@ class FoundryUpload(AzureUpload):
         version, reserved = self._reserve()
         address = reserved.text("blobReferenceForConsumption", "blobUri")
         sas = reserved.text("blobReferenceForConsumption", "credential", "sasUri")
-        self._service.hide_signature(sas)
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
             for artifact in self._contents.artifacts:
                 folder.put(artifact)

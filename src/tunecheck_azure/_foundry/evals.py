@@ -105,7 +105,6 @@ class EvalsUpload(AzureUpload):
         request: JSON = {"pendingUploadType": "BlobReference"}
         reserved = self._service.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", request)
         sas = reserved.text("blobReference", "credential", "sasUri")
-        self._service.hide_signature(sas)
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
             folder.put(items)
         description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}

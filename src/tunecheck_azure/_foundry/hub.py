@@ -161,7 +161,6 @@ class HubUpload(AzureUpload):
         self._service.hide(secret)
         if sort == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
-        self._service.hide_signature(secret)
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
     def _register(self, artifact: Artifact, store: str, prefix: str) -> None:

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServiceReply:
-    """A service's reply to a step. `body` is None if the reply is not JSON."""
+    """A service's reply to a step. `body` is None if the reply is empty."""
 
     step: UploadStep
     status: int
@@ -121,16 +121,12 @@ class AzureService:
             response = self._client.send_request(request, retry_on_methods=methods)
             if not 200 <= response.status_code < 300:  # also a redirect, which could lead to any host
                 raise HttpResponseError(response=response)
-            return ServiceReply(step, response.status_code, self._body(step, response))
+            reply = value_of(response.content)
+            if reply is None and response.content.strip():  # a proxy's page must not pass for success
+                raise self.failure(step, "the service's answer is not JSON: check the address", unsure=True)
+            return ServiceReply(step, response.status_code, reply)
 
         return self.attempt(step, send)
-
-    def _body(self, step: UploadStep, response: Any) -> JSON:  # noqa: ANN401 - azure-core's
-        """Return the JSON of a reply, or None if it is empty. A page of a proxy must not pass for success."""
-        body = value_of(response.content)
-        if body is None and response.content.strip() not in (b"", b"null"):
-            raise self.failure(step, "the service's answer is not JSON: check the address", unsure=True)
-        return body
 
     def found(self, step: UploadStep, url: str) -> JSON:
         """Return the body of a resource, or None if it does not exist."""
@@ -181,7 +177,7 @@ class AzureService:
         response: Any = error.response
         status, headers = int(response.status_code), response.headers
         # The lines after the first repeat the code or give the time. Without a code, the line "Content:" has the text.
-        first, *others = str(error.message).splitlines()
+        first, *others = str(error.message).splitlines() or [""]
         text = " ".join([first, *(line for line in others if line.startswith("Content:"))])
         code = getattr(error, "error_code", None)  # the storage's code, which is not in its text
         code = f"({getattr(code, 'value', code)}) " if code and not first.startswith("(") else ""
@@ -309,6 +305,8 @@ class BlobFolder:
         """Create the client for the container or for the folder `prefix` in it. This sends no request."""
         self._service = service
         self._prefix = prefix
+        if credential is None:
+            service.hide_signature(container)
         if not _HTTPS.match(container):
             raise UploadError(_OPEN, "the service names no https address for files")
         self._container = service.attempt(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
@@ -30,6 +31,7 @@ from azure.core.exceptions import (
 from azure.storage.blob import BlobServiceClient, ContainerClient, ExponentialRetry
 
 from tunecheck import ConfigurationError, RunError
+from tunecheck.endpoints import is_loopback
 from tunecheck.plugins import open_regular, raise_as, write_file
 from tunecheck.runs import MIRROR_STATE
 
@@ -81,6 +83,8 @@ class BlobStore:
             retry_policy=retries,
             max_single_put_size=BLOCK_BYTES,
             max_block_size=BLOCK_BYTES,
+            permit_redirects=False,
+            connection_verify=os.environ.get("SSL_CERT_FILE") or True,
         )
         return service.get_container_client(self._name)
 
@@ -154,7 +158,10 @@ def _account_url(place: str) -> str:
     name, endpoint = account_of_environment()
     if not name:
         raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and sign in (az login) or set a key")
-    return endpoint or f"https://{name}.blob.core.windows.net"
+    address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
+    if address.scheme != "https" and not is_loopback(address.hostname or ""):
+        raise ConfigurationError(f"{place}: AZURE_STORAGE_ENDPOINT must begin with https://")
+    return address.geturl()
 
 
 def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredential:
