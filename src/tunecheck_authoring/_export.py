@@ -156,8 +156,8 @@ def _why_nothing(report: ExportReport) -> str:
     """Return the reason why no row was exported: none failed, or the most frequent reasons for leaving rows out."""
     if not report.failed:
         return f"none of its {plural(report.rows, 'row')} failed"
-    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in report.left_out.most_common(3))
-    return f"of {plural(report.failed, 'failed row')}, {reasons}"
+    reasons = "; ".join(f"{reason} ({count:,})" for reason, count in report.left_out.most_common(3))
+    return f"no usable row among its {plural(report.failed, 'failed row')}: {reasons}"
 
 
 class FailedRows:

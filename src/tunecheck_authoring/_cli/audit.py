@@ -209,9 +209,7 @@ def _training(path: str) -> Iterator[Dialogue]:
     if unread:
         told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared ({unread[0]})"
         if len(unread) == count:
-            raise ConfigurationError(
-                f"{path}: {told}; `tunecheck datasets convert` reads other formats of training data"
-            )
+            raise ConfigurationError(f"{path}: {told}; `tunecheck datasets convert` reads other training files")
         print(f"note: {clean(path)}: {told}", file=sys.stderr)
 
 

@@ -143,7 +143,7 @@ class McpSession:
             answer = self._transport.send(message, self._time_limit_s)
         except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
             late = isinstance(error, (queue.Empty, TimeoutError))
-            why = f"no answer within {self._time_limit_s:g} seconds" if late else str(error) or type(error).__name__
+            why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
             raise self._gone(method, why) from None
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):

@@ -28,6 +28,7 @@ from tunecheck.plugins import (
     dumps,
     dumps_line,
     loads,
+    read_as,
     read_regular,
 )
 from tunecheck.simulators import SimulatorError, copy_json
@@ -119,11 +120,11 @@ class Recording:
                 if number == 0 and isinstance(line, dict):
                     check_version(line, self.path)
                 elif isinstance(line, dict) and "state" in line:
-                    state = msgspec.convert(line, RecordedState)
+                    state = read_as(line, RecordedState, f"{self.path}, line {number + 1}", error=DataError)
                     self.start = self.start or state.state
                     self.states[state.state] = state.holds
                 else:
-                    self._add(msgspec.convert(line, RecordedCall))
+                    self._add(read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path}: cannot be read as a recording: {error}") from None
 

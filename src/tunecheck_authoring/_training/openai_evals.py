@@ -55,7 +55,7 @@ def with_graders(path: Path) -> Form:
     try:
         value = loads(read_regular(path, links=True))
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read as JSON: {error}") from None
+        raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     definition = read_as(value, EvalDefinition, str(path))
     known_names = {each.name for each in discover("evaluators") if each.file is None}
     files: dict[str, tuple[str, str]] = {}
