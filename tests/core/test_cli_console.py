@@ -36,6 +36,14 @@ def printed(table: Table, width: int) -> list[str]:
     return [line.rstrip() for line in stream.getvalue().splitlines()[1:]]
 
 
+def test_labels_are_wrapped_before_a_table_repeats_its_heads() -> None:
+    heads = ("", "all 50 rows", "call (40)", "answer (10)")
+    table = Table(heads, [("difference, as judged, uncalibrated", *["49 of 49 (100.0%)"] * 3)])
+    lines = printed(table, 80)
+    assert lines[0].split() == ["all", "50", "rows", "call", "(40)", "answer", "(10)"]
+    assert [line[:22].strip() for line in lines[1:]] == ["difference, as judged,", "uncalibrated"]
+
+
 def test_identifiers_stay_whole_above_text_for_which_there_is_no_room_beside_them() -> None:
     table = Table(("", ""), [(f"  {each}", "answered instead of calling the function") for each in IDS], "ll")
     expected = [line for each in IDS for line in (f"  {each}", "      answered instead of calling the function")]

@@ -187,6 +187,13 @@ def test_several_endpoints_make_one_run_each_side_by_side_in_one_table(small: Pa
     assert inside(small, *compare).code == 0
 
 
+def test_rows_with_an_error_are_counted_beside_each_endpoint(small: Path) -> None:
+    replay(small, right_answers({"r5": None}), "old")
+    replay(small, right_answers(), "new")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new", COLUMNS="300")
+    assert "match passed: old 5 of 5 (100.0%), 1 row with an error; new 6 of 6 (100.0%)." in said.out
+
+
 def test_groups_of_several_endpoints_stand_beside_each_other(small: Path) -> None:
     said = several(small, "--group-by", "id")
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
