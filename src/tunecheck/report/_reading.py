@@ -218,7 +218,6 @@ class ShapeReader:
         """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
         columns = Columns()
         keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in self._evaluators}
-        longest_first = sorted(keys_of, key=len, reverse=True)
         for key in shape:
             kind, _, name = key.partition(".")
             if kind == "inputs":
@@ -226,7 +225,8 @@ class ShapeReader:
             elif kind == "error":
                 columns.errors.append((name, key))
             elif kind == "outputs":
-                owner = next((evaluator for evaluator in longest_first if name.startswith(f"{evaluator}.")), None)
+                ends = (at for at in range(len(name) - 1, 0, -1) if name[at] == ".")
+                owner = next((name[:at] for at in ends if name[:at] in keys_of), None)  # the longest name that fits
                 if owner is None:
                     columns.target.append((name, key))
                 else:
