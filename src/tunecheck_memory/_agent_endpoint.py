@@ -45,8 +45,9 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        """Send a message to the agent's `/reply`; the suggested reply counts as adopted only if the agent answers with
-        it.
+        """Send a message to the agent's `/reply`.
+
+        The suggested reply counts as adopted only if the agent answers with it.
         """
         body = _message_body(conversation, sent_at) | {"message": message}
         if suggested is not None:

@@ -71,8 +71,9 @@ class Window:
         self._used += exchange.tokens
 
     def resize(self, limit: int | None) -> None:
-        """Change the token limit, None for no limit, and count the kept exchanges again; dropped exchanges stay
-        dropped.
+        """Change the token limit (None for no limit), and count the kept exchanges again.
+
+        Dropped exchanges stay dropped.
         """
         self._limit = limit
         exchanges = [*self._kept]

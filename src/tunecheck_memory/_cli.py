@@ -166,8 +166,9 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
-    """Replace a `--resume` without a run by the id of the unfinished run with the same options; print a note if there
-    is none.
+    """Replace a `--resume` without a run by the id of the unfinished run with the same options.
+
+    Print a note if there is no such run.
     """
     if options.resume != UNFINISHED:
         return options

@@ -161,8 +161,9 @@ class MemoryEvaluator(Evaluator):
         own_score: object = None,
         own_sure: object = None,
     ) -> Verdict:
-        """Score one test, from any thread, even if it runs an event loop; the judge is needed only if rules do not
-        suffice.
+        """Score one test, from any thread, even if an event loop runs in it.
+
+        The judge is needed only if the rules do not suffice.
         """
         row: dict[str, Any] = locals().copy()
         del row["self"]

@@ -39,8 +39,9 @@ class EndpointJudge:
         self._questions: dict[str, _Question] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Ask the model one question of a running test; return the judgement, `{"error": reason}` if the answer is
-        invalid.
+        """Ask the model one question of a running test, and return its judgement.
+
+        Return `{"error": reason}` if the answer is invalid.
 
         Raises:
             ConfigurationError: The question has no prompt file.

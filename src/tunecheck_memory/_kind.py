@@ -296,8 +296,9 @@ class Kind:
         raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests: add temporal_question()")
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
-        """Return True if a test with a callback needs no further replies; `replies` are those since its question,
-        included.
+        """Return True if a test with a callback needs no further replies.
+
+        `replies` are those since its question, with the reply to the question.
         """
         return True
 

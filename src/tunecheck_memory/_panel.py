@@ -144,8 +144,9 @@ class TimelineReader:
         self._conversations: dict[str, _PanelConversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
-        """Add a row to its conversation; return the test's log for the row's panel, or None if the row is no memory
-        test.
+        """Add a row to its conversation, and return the test's log for the row's panel.
+
+        Return None if the row is no memory test.
         """
         log = read_log(row.get("outputs.log"))
         if not log:

@@ -312,8 +312,9 @@ def write_results(
     scores: Mapping[str, Scored],
     costs: Mapping[str, JSON],
 ) -> None:
-    """Write a session's results in the GoodAI benchmark's layout: master log, statistics, and a file for each ended
-    test.
+    """Write a session's results in the GoodAI benchmark's layout.
+
+    The files are the master log, the statistics, and one file for each ended test.
     """
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]

@@ -311,8 +311,9 @@ class Scheduler:
                 yield from self._note(Deregister(id_))
 
     def _finish(self, task: Task) -> _Doing[None]:
-        """End a test; if its kind demands it, a message first makes the agent forget it. An isolated test resets the
-        agent.
+        """End a test. If its kind demands a reset, a message first makes the agent forget the test.
+
+        An isolated test resets the agent.
         """
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:

@@ -86,8 +86,9 @@ class NoteAgent(Service):
         return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
     async def _reply_once(self, request: web.Request) -> web.Response:
-        """Handle a request of any route; a request that is repeated with the same key gets the same answer without
-        effect.
+        """Handle a request of any route.
+
+        A request that is repeated with the same key gets the same answer and has no effect.
         """
         try:
             message = convert_value(read_object(await request.read()), AgentMessage)
@@ -110,21 +111,23 @@ class NoteAgent(Service):
         return json_reply(body, headers=headers)
 
     def reply(self, message: AgentMessage) -> str:
-        """Return the answer to the message's last question, "Noted." without one; note the message's statements
-        afterwards.
+        """Return the answer to the message's last question, or "Noted." without a question. Note its statements.
 
-        A suggested reply is returned unchanged, and its message is not noted.
+        If the message suggests a reply, return that reply and note nothing.
+
+        Raises:
+            BadRequestError: the request has no message.
         """
         if message.message is None:
             raise BadRequestError("message: is missing")
         if message.suggested_reply is not None:
             return message.suggested_reply
-        found = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))
-        sentences = [sentence for sentence in found if _WORD.search(sentence)]
+        candidates = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))
+        sentences = [sentence for sentence in candidates if _WORD.search(sentence)]
         questions = [sentence for sentence in sentences if sentence.endswith("?")]
         answer = self._answer(message, questions[-1]) if questions else "Noted."
-        if told := [_Note(each[:_MOST_NOTE], message.at_s) for each in sentences if not each.endswith("?")]:
-            self._memory(message.conversation).extend(told)
+        if notes := [_Note(each[:_MOST_NOTE], message.at_s) for each in sentences if not each.endswith("?")]:
+            self._memory(message.conversation).extend(notes)
         return answer
 
     def health(self) -> dict[str, JSON]:
@@ -140,7 +143,10 @@ class NoteAgent(Service):
         return memory
 
     def _answer(self, message: AgentMessage, question: str) -> str:
-        """Return the note that fits the question's words best, or its time if it asks about some time ago."""
+        """Return the text of the note that shares the most words with the question, else "I do not know.".
+
+        If the question is about a time such as "2 hours ago", return the note that is nearest to that time.
+        """
         if message.conversation not in self._memories:
             return "I do not know."
         notes = self._memory(message.conversation)
@@ -160,9 +166,12 @@ def _words(text: str) -> set[str]:
     return {word.removesuffix("s") for word in words if word not in _FILLING}
 
 
-def _fitting(notes: Iterable[_Note], asked: set[str]) -> list[_Note]:
-    """Return the notes that share most words with the question, rare words counting more; oldest first."""
-    shared = [(note, asked & _words(note.text)) for note in notes]
+def _fitting(notes: Iterable[_Note], question_words: set[str]) -> list[_Note]:
+    """Return the notes that share the most words with a question, the oldest first. Rare words count more.
+
+    Return an empty list if no note shares a word.
+    """
+    shared = [(note, question_words & _words(note.text)) for note in notes]
     common = Counter(word for _, words in shared for word in words)
     fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]
     best = max((fit for _, fit in fits), default=0.0)

@@ -212,8 +212,9 @@ _SHOWN = 160
 
 class Judge(Protocol):
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Answer one question of a running test; the outcome's text is a JSON object. A repeated question has the same
-        `key`.
+        """Answer one question of a running test. The outcome's text is a JSON object.
+
+        A repeated question has the same `key`.
 
         Raises:
             ConfigurationError: The judge does not know this question.
@@ -258,8 +259,9 @@ class Session:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Replay the logged events, making only a call again that was in flight, then continue the conversation to its
-        end.
+        """Replay the logged events, then continue the conversation to its end.
+
+        Only a call that was in flight is made again.
 
         Raises:
             ConfigurationError: The log does not match these tests and settings.

@@ -86,8 +86,9 @@ class MemoryTarget(EndpointTargetBase):
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Wait until the row's test ends in its session, and return the test's columns; the first row starts the
-        session.
+        """Wait until the row's test ends in its session, and return the test's columns.
+
+        The first row starts the session.
 
         Raises:
             RunError: The conversation cannot continue.

@@ -87,8 +87,10 @@ class ToolDefinitions:
 
     @classmethod
     def read(cls, value: object) -> ToolDefinitions:
-        """Read OpenAI `tools`, bare function schemas (`{"name", "description", "parameters"}`), one or a list of them,
-        or the JSON text of any of these. None and empty values are no definitions.
+        """Read tool definitions: an OpenAI tool, a bare function schema, a list of these, or the JSON text of any.
+
+        A bare schema is an object with `name`, `description` and `parameters`. None and empty values are no
+        definitions.
 
         Raises:
             ValueError: the text is not JSON, or an item is not a definition of a function; the message says where.
@@ -114,8 +116,9 @@ class ToolDefinitions:
         return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
 
     def misspelt_keys(self) -> Iterator[str]:
-        """Yield a hint (`'paramters'; did you mean 'parameters'?`) for each probably misspelt key of a definition or
-        its schema.
+        """Yield a hint for each probably misspelt key of a definition or its schema.
+
+        A hint is a text such as `'paramters'; did you mean 'parameters'?`.
         """
         for tool in self._tools.values():
             schema = _parameters(tool)

@@ -62,8 +62,7 @@ class BenchmarkDialect(ABC):
     def text_dialect(
         self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
     ) -> Dialect:
-        """Return the object that prompts a model and reads its calls as the benchmark does, with functions and calls in
-        text.
+        """Return the dialect that describes functions and reads calls in text, as the benchmark does.
 
         With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
         and written in the benchmark's format.

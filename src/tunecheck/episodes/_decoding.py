@@ -88,8 +88,9 @@ def source_text(call: FunctionCall, separator: str = ", ") -> str:
 
 
 def _source(value: object) -> str:
-    """Return an argument's value as Python source, with calls inside lists and dicts; `…` for a number too long to
-    write.
+    """Return an argument's value as Python source, with calls inside lists and dicts.
+
+    A number that is too long to write becomes `…`.
     """
     if isinstance(value, FunctionCall):
         return source_text(value)

@@ -153,8 +153,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return the answer as an assistant message for later requests; calls without an id get ids that begin with
-        `stem`.
+        """Return the answer as an assistant message for later requests.
+
+        Calls without an id get ids that begin with `stem`.
         """
 
     def within_turn(self, message: Message, completion: Completion) -> Message:

@@ -55,8 +55,9 @@ class ConversationAttempt:
     """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
-        """Run the conversation until the user has no message, it is ended by force, or it has 200 turns; return its
-        events.
+        """Run the conversation and return its events.
+
+        The conversation ends if the user has no further message, by force, or after 200 turns.
 
         Raises:
             EndpointError: a call of the model failed for good; if the context window is full, the episode ends instead.
@@ -80,8 +81,7 @@ class ConversationAttempt:
             self.episode.add(StateSeen(self.backend.state_texts()))
 
     def _begin_turn(self, turn: int, messages: Sequence[Message]) -> None:
-        """Add a turn with the user's messages to the episode and to the model's messages, and offer the turn's new
-        functions.
+        """Add a turn to the episode, its user messages to the model's messages, and its new functions to the offer.
 
         From now on, the model gets its former answers without their reasoning.
 

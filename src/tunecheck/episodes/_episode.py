@@ -194,8 +194,9 @@ class Episode:
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Episode:
-        """Return the events in the `inference_log` of a record of a result file, BFCL's or Tunecheck's; none without a
-        log.
+        """Return the events in the `inference_log` of a record of a result file, BFCL's or Tunecheck's.
+
+        Return no events if the record has no log.
         """
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
@@ -388,8 +389,7 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
 def recorded_columns(
     record: Mapping[str, JSON], columns: Mapping[str, JSON], *, stopped_early: bool
 ) -> dict[str, JSON]:
-    """Return the columns of a replayed record: `columns`, as the replay computed them, with the recorded result and
-    counts.
+    """Return the columns of a replayed record: those of the replay (`columns`), but the recorded result and counts.
 
     `stopped_early` is True if the record has fewer turns than its row. Then the conversation was ended by force, unless
     the record holds an error instead of a result.

@@ -121,8 +121,9 @@ class Attempt:
         self._named = named
 
     def make(self, call: FunctionCall) -> OperationResult:
-        """Make a model's call on the simulators; return its result, or an error result if it cannot be made. Never
-        raises.
+        """Make a model's call on the simulators, and return its result.
+
+        Return an error result if the call cannot be made. Never raise.
         """
         if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")

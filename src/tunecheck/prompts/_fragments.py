@@ -163,9 +163,7 @@ class Skeleton:
         return "".join(self.divided(piece))
 
     def divided(self, piece: str) -> Iterator[str | Inserted]:
-        """Yield a piece of the skeleton with its values: texts, and between them values that are not text, such as
-        images.
-        """
+        """Yield the parts of a piece of the skeleton with its values: texts, and values such as images between them."""
         texts: list[str] = []
         for index, part in enumerate(piece.split(self.mark)):
             value = self.values[int(part)] if index % 2 else part

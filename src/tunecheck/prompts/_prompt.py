@@ -219,8 +219,9 @@ class Prompt:
         return self._template.render(self._bound(values))
 
     def model_definition(self) -> dict[str, JSON] | None:
-        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`; None without a
-        configuration.
+        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`.
+
+        Return None if the prompt has no configuration.
 
         References to the environment stay unresolved.
 

@@ -159,8 +159,9 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
-    """Return the functions in `tools:` as OpenAI tools, and a note for each tool that is left out because it is no
-    function.
+    """Return the functions in `tools:` as OpenAI tools, and notes for the user.
+
+    A note says that a tool is left out because it is no function.
 
     Parameters that are bound to an input are left out, because the model must not set them.
     """
@@ -422,9 +423,7 @@ class _RoleHeaders:
         return messages
 
     def _header(self, line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
-        """Return the beginning of the message that a role header opens: role and attributes. None if the line is no
-        header.
-        """
+        """Return the role and the attributes of a line that begins a message; None if the line is no role header."""
         match = _HEADER.fullmatch(line)
         if match is None:
             return None
@@ -441,8 +440,9 @@ class _RoleHeaders:
 
 
 def _attributes(text: str) -> dict[str, str] | None:
-    """Return a header's attributes, such as `name="Ann", id=7`, as texts; None if the text has another form or is
-    empty.
+    """Return a header's attributes, such as `name="Ann", id=7`, as texts.
+
+    Return None if the text has another form or is empty.
     """
     attributes: dict[str, str] = {}
     position = 0

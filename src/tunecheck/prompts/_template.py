@@ -148,8 +148,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
-    """Raise TemplateSyntaxError for parts that prompts do not support; for Nunjucks, for all that Jinja may read
-    differently.
+    """Refuse the parts of a template that prompts do not support (TemplateSyntaxError).
+
+    In a Nunjucks template, refuse all that Jinja may read differently.
     """
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         problem = "include, import and extends are not supported: write the prompt in one file"

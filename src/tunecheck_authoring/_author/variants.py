@@ -255,8 +255,9 @@ class VariantBuilder:
         return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
-        """Return the draft with a changing function withheld until the next turn, or None if no function can be
-        withheld.
+        """Return the draft with a changing function withheld until the next turn.
+
+        Return None if no function can be withheld.
         """
         places = [place for place in self._single(draft) if self._can_be_held_out(place)]
         if not places:

@@ -60,8 +60,9 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
 
 def pages_of(text: str, size: int) -> list[str]:
-    """Split a text into pages of at most `size` characters without loss; a page ends with a sentence or a word if
-    possible.
+    """Split a text into pages of at most `size` characters without loss.
+
+    A page ends with a sentence or a word if possible.
     """
     pages: list[str] = []
     start = 0

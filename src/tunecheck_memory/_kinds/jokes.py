@@ -46,8 +46,9 @@ class Jokes(Kind):
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
-        """Return a test with random jokes, random pauses between them, and one joke to ask for; its question has no
-        text yet.
+        """Return a test with random jokes, random pauses between them, and a joke to ask for.
+
+        Its question has no text yet.
         """
         random = making.random(self.title, example)
         jokes = random.sample(read_words("jokes"), self.jokes_told)

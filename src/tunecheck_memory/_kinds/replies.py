@@ -59,8 +59,10 @@ def expected_texts(given: FinishedTest) -> list[str]:
 
 
 def expected_text(given: FinishedTest) -> str:
-    """Return the last expected text, which answers the last question; raise NoExpectationError if it is blank or
-    missing.
+    """Return the last expected text, which answers the last question.
+
+    Raises:
+        NoExpectationError: the text is blank or missing.
     """
     expected = expected_texts(given)
     if not expected or not expected[-1].strip():
@@ -78,8 +80,9 @@ _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
-    """Return True if a text denies its words from `start` to `end`: "not at dawn", "rather than Bob", "Bob is no
-    longer".
+    """Return True if a text denies its words from `start` to `end`.
+
+    Examples are "not at dawn", "rather than Bob" and "Bob is no longer".
     """
     before = _BREAK.split(text[max(0, start - 60) : start])[-1]
     return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
@@ -127,8 +130,7 @@ _decode = json.JSONDecoder(strict=False).raw_decode
 
 
 def read_lenient(text: str) -> JSON:
-    """Return the JSON value in a text: the whole text, else its first ```json block, else the value at the first
-    bracket.
+    """Return the JSON value in a text: the whole text, the first ```json block, or the value at the first bracket.
 
     These deviations are accepted: `//` comments, `...`, unquoted words, superfluous commas, missing commas between
     brackets, Python literals, and text after the value. An unclosed bracket is an error, as parts are missing.

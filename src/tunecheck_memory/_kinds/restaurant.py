@@ -39,8 +39,10 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def _read_reply(text: str, form: type[_T]) -> _T:
-    """Return the judge's reply in this form, numbers also as text; end the visit (EndOfVisitError) if it has another
-    form.
+    """Return the judge's reply in this form, with numbers also as text.
+
+    Raises:
+        EndOfVisitError: the reply has another form.
     """
     try:
         return msgspec.convert(read_lenient(text), form, strict=False)
@@ -134,8 +136,9 @@ class _Visit:
         self._reasons: list[str] = []
 
     def steps(self) -> Steps:
-        """Run the whole visit: yield its messages, waits and questions to the judge; return the points with their
-        reasons.
+        """Run the whole visit: yield its messages, waits and questions to the judge.
+
+        Return the points and their reasons.
 
         The first failure ends the visit; each stage before it has earned a point.
         """

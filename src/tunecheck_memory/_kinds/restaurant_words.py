@@ -133,8 +133,9 @@ class WordJudge:
 
 
 def _spoken_words(reply: str) -> str:
-    """Return what the guest says in a reply: lower case, without stage directions, emphasis and labels such as
-    "Guest:".
+    """Return the guest's words in a reply, in lower case.
+
+    Stage directions, emphasis and labels such as "Guest:" are removed.
     """
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_LONGEST_REPLY].translate(_QUOTES))
     return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
@@ -241,8 +242,9 @@ class _Names:
         return (number, shared) if shared else None
 
     def own_words(self, number: int, text: str) -> str:
-        """Return an entry of the menu in the guest's own words: first the sort, which the menu has in brackets, then
-        the name. If the guest uses none of its words, return the entry.
+        """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
+
+        Return the entry if the guest uses none of its words.
         """
         name, _, sorts = self._entries[number].partition("(")
         words = list(dict.fromkeys(_stems(text)))

@@ -68,8 +68,9 @@ def scripted_test(
     *,
     waits: Sequence[Wait] | None = None,
 ) -> MemoryTest:
-    """Return a test with statements, then questions; by default, its waits spread the lines evenly over the memory
-    span.
+    """Return a test with statements, then questions.
+
+    By default, the waits spread the lines evenly over the memory span.
     """
     count = len(statements) + len(questions)
     return MemoryTest(

@@ -40,8 +40,9 @@ class SpyMeeting(Kind):
     judged_in_parts = True
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
-        """Return a test with one random coded message each for time, place and thing, in random order and from random
-        senders.
+        """Return a test with a random coded message for the time, the place and the thing.
+
+        The messages come in random order from random senders.
         """
         random = making.random(self.title, example)
         codes = [random.choice(known) for known in spy_codes().values()]

@@ -165,8 +165,9 @@ _MOST_CLAUSES = 400
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
-    """Yield each colour that a reply does not deny, with a weight that is higher if its clause calls it current or
-    favourite.
+    """Yield each colour that a reply does not deny, with a weight.
+
+    The weight is higher if the clause calls the colour current or favourite.
 
     Words of the past lower the weight.
     """

@@ -91,8 +91,9 @@ class TownKind(Kind):
 
 
 def walk(random: Random, places: int) -> list[Leg]:
-    """Draw a walk through this many places, at most 5 km apart unless all near points are taken; no point is used
-    twice.
+    """Draw a walk through this many places; no point is used twice.
+
+    Places are at most 5 km apart unless all near points are taken.
     """
     position, used, legs = 0j, {0j}, list[Leg]()
     for start, end in pairwise(random.sample(read_words("places"), places)):

@@ -391,8 +391,9 @@ class _CallPairing:
         return self._cost(row, column, _schema_of(name, self.definitions))
 
     def _cost_if_misnamed(self, row: int, column: int) -> int | None:
-        """Return the cost of pairing two calls of different functions, or None if neither names nor arguments are
-        similar.
+        """Return the cost of pairing two calls of different functions.
+
+        Return None if neither the names nor the arguments are similar.
         """
         from rapidfuzz import fuzz
 
@@ -412,8 +413,9 @@ class _CallPairing:
         return sum(self._argument_cost(name, expected, actual, schema) for name in names)
 
     def _argument_cost(self, name: str, expected: Arguments, actual: Arguments, schema: Schema | None) -> int:
-        """Return the cost of one differing argument: less for a similar text, most for an argument that only one side
-        has.
+        """Return the cost of one differing argument.
+
+        A similar text costs less than another value. An argument that only one side has costs most.
         """
         if name in expected and name in actual:
             return _value_cost(expected[name], actual[name])

@@ -360,8 +360,9 @@ class ValueComparison:
 
 
 def plainly_same(expected: JSON, actual: JSON) -> bool:
-    """Return whether two texts, numbers, booleans or nulls have the same type and value; always False for objects and
-    lists.
+    """Return whether two texts, numbers, booleans or nulls have the same type and value.
+
+    Return False for objects and lists.
     """
     return type(expected) is type(actual) and not isinstance(expected, (dict, list)) and expected == actual
 

@@ -145,8 +145,9 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         query: object = None,
         **more: object,
     ) -> Mapping[str, object] | VerdictWithoutModel:
-        """Compare the calls; return the verdict if that decides the row, else the prompt's inputs with the differences
-        found.
+        """Compare the calls.
+
+        Return the verdict if the comparison decides the row, else the prompt's inputs with the differences.
         """
         comparison = compare_calls(response, ground_truth, tool_definitions, policy=_STRICT, format=AUTO)
         settled = self._without_model(comparison)
@@ -282,8 +283,9 @@ def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
 
 
 def _side(reading: Reading, value: object, tool_definitions: object) -> str:
-    """Return one side of the comparison as text for the prompt: its calls, or its text with a remark on an unreadable
-    call.
+    """Return one side of the comparison as text for the prompt.
+
+    The text contains the calls, or the side's text with a remark on an unreadable call.
     """
     if reading.complete_calls:
         return canonical_text(reading.calls)
