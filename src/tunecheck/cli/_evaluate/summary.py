@@ -114,10 +114,13 @@ def _verdict(page: RunPage) -> tuple[str, Style]:
     """Return the common end of a run's gates as text with its style; the text names the first gate that is not met."""
     end = end_of(page.gates, page.undecided)
     verdict, style = _VERDICTS[end]
-    if end == "met":
+    # With `--undecided`, a gate that is only undecided has another end than the run.
+    missed = [gate for gate in page.gates if not gate.met]
+    unmet = [gate for gate in missed if gate.end == end] or missed
+    if not unmet:
         return verdict, style
-    # With `--undecided fail`, a gate that is only undecided has another end than the run.
-    unmet = [gate for gate in page.gates if gate.end == end] or [gate for gate in page.gates if not gate.met]
+    if end == "met":
+        verdict, style = f"{_VERDICTS['undecided'][0]}, accepted (--undecided pass)", "warn"
     more = f" (and {plural(len(unmet) - 1, 'more gate')})" if len(unmet) > 1 else ""
     return f"{verdict}: required {clean(unmet[0].gate, 100)}, found {unmet[0].found_text}{more}", style
 
