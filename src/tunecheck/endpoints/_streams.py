@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from tunecheck._json import JSON, object_or_empty
+from tunecheck._json import JSON, object_or_empty, text_or_json
 from tunecheck.calls._strict_json import MAX_CALLS
 from tunecheck.endpoints._answers import UnreadableReplyError, first_choice, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
@@ -98,7 +98,9 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
     """Merge a piece into a message: join texts, merge list items by index, keep the first of other values."""
-    for key, value in delta.items():
+    for key, piece in delta.items():
+        # An object is complete: its lists are values of the call, not parts of a message.
+        value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
         before = message.get(key)
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
