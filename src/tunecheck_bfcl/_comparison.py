@@ -117,9 +117,8 @@ POOLED = "bfcl_pooled"
 
 POOLED_DECLARED = {POOLED: EvaluatorEntry(primary=POOLED, metrics=[MetricEntry(POOLED, "binary")])}
 
-_JUDGED = [f"outputs.{name}.{name}" for name in ("multi_turn_state", "call_check")]
-"""Prefixes of the columns in which a row of `bfcl run` may have its verdict, for the two evaluators."""
-
+_DERIVED = {POOLED: ("multi_turn_state", "call_check")}
+"""The pooled metric with the evaluators that judge rows of BFCL. Each has its verdicts in `outputs.<name>.<name>_…`."""
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
@@ -143,7 +142,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
             return opened
         declared = {**(opened.declared or {}), **POOLED_DECLARED}
         pooled = PooledRows(opened.rows)
-        return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=frozenset({POOLED}))
+        return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=_DERIVED)
     scores = find_scores(path)
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in files_below(path)):
@@ -170,7 +169,7 @@ def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
         primary=POOLED,
         groups=("category",),
         dataset="bfcl:scores",
-        derived=frozenset({POOLED}),
+        derived=_DERIVED,
     )
 
 
@@ -219,8 +218,9 @@ class PooledRows:
 
     def records(self) -> Iterator[dict[str, JSON]]:
         """Yield the run's rows with the verdict of either BFCL evaluator copied to the pooled metric."""
+        prefixes = [f"outputs.{name}.{name}" for name in _DERIVED[POOLED]]
         for row in self.rows.records():
-            source = next((prefix for prefix in _JUDGED if row.get(f"{prefix}_result") in ("pass", "fail")), None)
+            source = next((prefix for prefix in prefixes if row.get(f"{prefix}_result") in ("pass", "fail")), None)
             endings = ("_result", "_reason", "_properties")
             pooled = {f"{_POOLED_KEY}{end}": row[f"{source}{end}"] for end in endings if f"{source}{end}" in row}
             yield {**row, **pooled} if pooled else row

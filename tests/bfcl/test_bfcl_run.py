@@ -14,7 +14,7 @@ from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
 from tests.tables import cases
 
-from tunecheck import Run
+from tunecheck import Run, compare
 from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck_bfcl import run_bfcl, score_results
@@ -72,6 +72,20 @@ def test_the_command_shows_a_table_and_leaves_result_files_and_verdicts(workspac
     verdicts = (folder / "bfcl_score" / "live_simple.verdicts.jsonl").read_text().splitlines()
     assert [json.loads(line)["valid"] for line in verdicts] == [True, True]
     assert json.loads((folder / "bfcl_score" / "summary.json").read_bytes())["model"] == "right"
+
+
+def test_two_models_are_judged_alike_and_two_readings_of_the_rules_are_not(workspace: Path) -> None:
+    def judged(name: str, compat: str | None = None) -> Run:
+        target = ConversationTarget(load_endpoint({"kind": "simulated", "rates": {}}, name=name), compat=compat)
+        return Run(run_bfcl(target, ids=["multi_turn_base_0", "simple_python_3"], name=name).result.run_dir)
+
+    base, new, exact = judged("model-1"), judged("model-2"), judged("model-3", "bfcl")
+    found = compare(base, new, exact, allow_simulated=True)
+    changes = [
+        {(each.code, each.effect) for each in decision.objections if each.code.startswith("evaluator")}
+        for decision in (pair.decision for pair in found.against)
+    ]
+    assert changes == [set(), {("evaluator_changed", "invalid")}]
 
 
 def test_the_log_s_options_reach_the_result_file(workspace: Path) -> None:

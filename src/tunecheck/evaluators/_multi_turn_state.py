@@ -88,8 +88,8 @@ class MultiTurnStateEvaluator(Evaluator):
         self._data = data
         self._time_limit_s = time_limit_s
         self._model = model
-        named = {} if model is None else {"model": model}
-        super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s, **named)
+        # Without `model`: it differs between any two models, and runs with other arguments are not compared.
+        super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
 
     def entrust(self, trust: Trust) -> None:
         """Set the trust that decides which simulators rows may load; drop the checks made with the former trust."""

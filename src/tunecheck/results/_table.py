@@ -247,7 +247,7 @@ class OpenedRun:
     """An opened run; its rows have not been read yet, so that `info` counts none.
 
     `dataset` is the name of the data set, if known. `answers` are columns of the data with the run's answers. A plug-in
-    computed `derived` evaluators from the verdicts of others; they are compared, but gates ignore them.
+    computed `derived` evaluators from the verdicts of the named others; they are compared, but gates ignore them.
     """
 
     info: RunInfo
@@ -258,7 +258,7 @@ class OpenedRun:
     primary: str | None = None
     groups: tuple[str, ...] = ()
     dataset: str | None = None
-    derived: frozenset[str] = frozenset()
+    derived: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def run(self) -> Run | None:
