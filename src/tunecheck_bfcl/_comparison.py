@@ -121,6 +121,7 @@ _DERIVED = {POOLED: ("multi_turn_state", "call_check")}
 """The pooled metric with the evaluators that judge rows of BFCL. Each has its verdicts in `outputs.<name>.<name>_…`."""
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
+_WORDS = {True: "pass", False: "fail", None: "not_applicable"}
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
@@ -197,15 +198,12 @@ class BfclScores:
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():
-                word = "pass" if valid else "fail"
-                if valid is None:
-                    word = "not_applicable"
                 yield {
                     "row_id": name,
                     "row_fingerprint": "",
                     "inputs.category": category,
                     "outputs.result": answer,
-                    f"{_POOLED_KEY}_result": word,
+                    f"{_POOLED_KEY}_result": _WORDS[valid],
                     f"{_POOLED_KEY}_reason": reason,
                 }
 
@@ -237,8 +235,7 @@ def find_scores(path: Path) -> BfclScores | None:
         DataError: the scores are those of several models, or a category has two score files.
     """
     paths = [path] if path.is_file() else files_below(path)
-    categories = {file: _category(file) for file in paths}
-    scored = {file: category for file, category in categories.items() if category is not None}
+    scored = {file: category for file in paths if (category := _category(file)) is not None}
     if not scored:
         return None
     models = sorted({str(model_folder_of(file)) for file in scored})

@@ -209,11 +209,14 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
     except UnreadableError as error:
-        return "bad_arguments", "the arguments end in the middle" if isinstance(error, CutOffError) else None
+        is_cut = isinstance(error, CutOffError)
+        return ("bad_arguments.pieces", "the arguments end in the middle") if is_cut else ("bad_arguments", None)
     if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):
         return "double_encoded", None
     if isinstance(value, dict) and _CLOSING_TAG.match(arguments, end):
         return "trailing_tag", None
+    if isinstance(value, dict) and arguments[end:].lstrip().startswith("{"):
+        return "bad_arguments.pieces", "the arguments are several JSON objects"
     return None if isinstance(value, dict) and not arguments[end:].strip() else ("bad_arguments", None)
 
 

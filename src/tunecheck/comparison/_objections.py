@@ -181,22 +181,16 @@ class _Evidence:
         """Yield objections to evaluators and judges that differ between the runs."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
-        primary_changes = [change for name in self._sources if (change := changes.pop(name)) is not None]
+        sources = [name for name in self.pair.base.opened.derived.get(primary, ()) if name in changes] or [primary]
+        primary_changes = [change for name in sources if (change := changes.pop(name)) is not None]
         if primary_changes:
             yield self._change_objection(primary_changes[0])
-        elif any(None in (base[name].fingerprint, new[name].fingerprint) for name in self._sources):
+        elif any(None in (base[name].fingerprint, new[name].fingerprint) for name in sources):
             yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run does not record its evaluator")
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
         if others:
             text = f"other evaluators are not the same in both runs: {', '.join(others)}"
             yield Objection("evaluator_changed", text)
-
-    @cached_property
-    def _sources(self) -> Sequence[str]:
-        """The evaluators in both runs with the primary metric's verdicts: those it is derived from, else its own."""
-        base, new, primary = self.pair.base, self.pair.new, self.metric.evaluator
-        names = base.opened.derived.get(primary, ())
-        return [name for name in names if name in base.evaluators and name in new.evaluators] or [primary]
 
     def _judge_objections(self) -> Iterator[Objection]:
         """Yield objections to an uncalibrated judge, and to a judge that errs more often on one of the runs."""
@@ -456,7 +450,9 @@ class _Evidence:
         codes = {objection.code for objection in objections if objection.effect == choice}
         base, new = self.pair.base.info.id, self.pair.new.info.id
         if codes & _NOT_COMPARABLE:
-            score = f"tunecheck score {base} --evaluators {','.join(self._sources)}"
+            own = self.metric.evaluator
+            judged_by = ",".join(self.pair.base.opened.derived.get(own, (own,)))
+            score = f"tunecheck score {base} --evaluators {judged_by}"
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:

@@ -100,7 +100,7 @@ def read_chat(reply: JSON) -> Completion:
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
-    if finish_reason == "error" or choice.get("error"):
+    if finish_reason in ("error", "abort") or choice.get("error"):  # vLLM and SGLang: "abort"
         raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
     message = choice.get("message")
     if not isinstance(message, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from tunecheck._faults import (
     refuses,
     repeats_itself,
 )
-from tunecheck._json import JSON, canonical, object_or_empty, value_of
+from tunecheck._json import JSON, canonical, object_or_empty, text_or_json, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.calls._strict_json import arguments_problem
@@ -60,6 +61,13 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 """Matches a special token of a chat template, such as `<|im_end|>`."""
 
+_USER_TURN = re.compile(r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)user|<\|user\|>|<｜User｜>|\[INST]")
+"""Matches the token of a chat template that begins a message of the user."""
+
+_BEFORE_NAME = re.compile(r"(?s:.*(?:\W|__))?")
+_AFTER_NAME = re.compile(r"\W*|\W\d+|(?s:\W*<.*)")
+"""These match what servers and models add to a function's name, such as `functions.f:0`, `f()` or `<tool_call>f`."""
+
 _END_OF_TURN_TOKENS = 2  # tokens that an empty answer may count
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
@@ -91,12 +99,9 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     # The arguments of failing evaluators come last, so that they replace those of the others.
     for evaluator in sorted(with_output, key=lambda bound: bound.name in failing):
         arguments |= evaluator.bind(state.row.values, state.target)
-    faults: list[Fault] = []
-    for evaluator in with_output:
-        if evaluator.name in failing:
-            for key, value in state.outputs[evaluator.name].items():
-                if key.endswith(_PROPERTIES):
-                    faults += read_faults(value)
+    outputs = [state.outputs[evaluator.name] for evaluator in with_output if evaluator.name in failing]
+    properties = [value for output in outputs for key, value in output.items() if key.endswith(_PROPERTIES)]
+    faults = [fault for value in properties for fault in read_faults(value)]
     answer = FailedAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
@@ -137,23 +142,24 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     First, `decorated_name` for each extra call whose name is that of a missing call with something added. Then, if
     there are both missing and extra calls, `wrong_function` for the first of both.
     """
-    missing = next((fault for fault in faults if fault.code == "missing_call"), None)
-    extra = next((fault for fault in faults if fault.code == "extra_call"), None)
-    missing_names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
-    for fault in faults:
-        if missing_names and fault.code == "extra_call" and fault.call:
-            misnaming = name_fault(fault.call, missing_names)
+    missing, extra = ([fault for fault in faults if fault.code == code] for code in ("missing_call", "extra_call"))
+    names = [fault.call for fault in missing if fault.call]
+    for fault in extra:
+        if names and fault.call:
+            misnaming = name_fault(fault.call, names)
             if misnaming.code.startswith("decorated_name"):
                 yield replace(misnaming, turn=fault.turn)
-    if missing is not None and extra is not None:
-        expected, actual = {"name": missing.call}, {"name": extra.call}
-        yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=expected, actual=actual)
+    if missing and extra:
+        expected, actual = {"name": missing[0].call}, {"name": extra[0].call}
+        yield Fault(code="wrong_function", call=missing[0].call, turn=missing[0].turn, expected=expected, actual=actual)
 
 
 def _causes_of_fault(fault: Fault, answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that an evaluator's fault shows: more precise ones first, then the fault's own."""
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
+    elif fault.code.startswith("wrong_argument") and _is_garbled(fault):
+        yield replace(fault, code="garbled_text")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
     code = cause_of_fault(fault.code)
@@ -169,18 +175,13 @@ def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
     made, accepted = (_with_plain_names(calls) for calls in (answer.reading.calls, answer.truth.calls))
     if not made or not accepted:
         return
-    from tunecheck.calls.matching import (  # rows of texts need none of it
-        MatchPolicy,
-        argument_faults,
-        call_faults,
-        match_calls,
-    )
+    from tunecheck.calls import matching  # rows of texts need none of it
 
     # The leaderboard ignores these differences, too.
-    loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
-    match = match_calls(made, accepted, loose)
-    yield from call_faults(match, loose)
-    for fault in argument_faults(match):
+    loose = matching.MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
+    match = matching.match_calls(made, accepted, loose)
+    yield from matching.call_faults(match, loose)
+    for fault in matching.argument_faults(match):
         if fault.path is not None and not _should_be_text(fault, answer.tools):
             yield fault
 
@@ -313,14 +314,15 @@ def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool
 def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
-    encoding_faults = [*_encoding_faults(answer.response)]
+    encoding_faults = [*_encoding_faults(answer)]
     yield from encoding_faults
     lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:
         if not encoding_faults:
-            yield Fault(code="unreadable", message=answer.reading.problem)
+            code = "call_lost_by_parser" if answer.columns.get("tool_calls") else "unreadable"  # or no parser ran
+            yield Fault(code=code, message=answer.reading.problem)
     elif answer.reading.calls:
         yield from _call_faults(answer)
     else:
@@ -373,7 +375,11 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
         ending = _ending_text(answer, reason)
-        yield Fault(code=code, message=f"{ending}, and it repeats itself" if repeats_itself(answer.text) else ending)
+        if reason is not None and repeats_itself(answer.text):
+            code, ending = "cut_off.endless", f"{ending}, and it repeats itself"
+        elif _USER_TURN.search(answer.text):
+            code, ending = "cut_off.endless", f"{ending}, and it goes on with a message of the user"
+        yield Fault(code=code, message=ending)
 
 
 def _ending_text(answer: FailedAnswer, reason: JSON) -> str:
@@ -396,10 +402,14 @@ def _stops_midway(answer: FailedAnswer) -> bool:
 # -- how its calls are written
 
 
-def _encoding_faults(response: object) -> Iterator[Fault]:
-    """Yield a fault for each API call with arguments that are not a JSON object, or are JSON encoded twice."""
-    for name, arguments in _argument_texts(response):
-        problem = arguments_problem(arguments)
+def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
+    """Yield a fault for each API call with arguments that are not a JSON object, or are JSON encoded twice.
+
+    Empty arguments are a fault if the expected call has some.
+    """
+    for name, arguments in _argument_texts(answer.response):
+        is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
+        problem = arguments_problem(arguments) if is_wrong else None
         if problem is not None:
             code, message = problem
             yield Fault(code=code, call=name, actual=arguments, message=message)
@@ -415,10 +425,10 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
             continue
         function = item.get("function", item)
         if isinstance(function, dict) and "arguments" in function:
-            name, arguments = function.get("name"), function["arguments"]
+            name, arguments = function.get("name"), "" if function["arguments"] is None else function["arguments"]
         else:
             name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
-        if isinstance(arguments, str) and arguments.strip():
+        if isinstance(arguments, str):
             yield name if isinstance(name, str) else None, arguments
 
 
@@ -431,7 +441,20 @@ def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     return is_encoded and not _should_be_text(fault, tools)
 
 
-def _accepted_values(fault: Fault) -> Sequence[object]:
+def _is_garbled(fault: Fault) -> bool:
+    """Return True if a wrong argument is the expected text after an error of encoding or escaping.
+
+    For example `CafÃ©`, `Caf\\u00e9`, `Caf?`, `R&amp;D` or `Paris<|im_end|>`.
+    """
+    actual = text_or_json(fault.actual)
+    undone = [html.unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
+    undone += [actual.encode(codec, "ignore").decode(errors="ignore") for codec in ("latin-1", "cp1252")]
+    with_marks = actual.replace("\ufffd", "?")
+    expected = [text_or_json(each) for each in _accepted_values(fault) if type(each) is type(fault.actual)]
+    return any(text in undone or text.encode("ascii", "replace").decode() == with_marks for text in expected)
+
+
+def _accepted_values(fault: Fault) -> Sequence[JSON]:
     """Return the values that a fault's ground truth accepts for the argument."""
     return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
 
@@ -483,24 +506,21 @@ def _name_faults(answer: FailedAnswer) -> Iterator[Fault]:
 def name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault of a called name that no tool has, with the tool that it probably means, if any.
 
-    The code is `decorated_name.token` for a tool's name followed by a token such as `<|x|>`, `decorated_name` for a
-    tool's name after a prefix or before `:1`, else `unknown_function`.
+    The code is `decorated_name.token` for a tool's name with a token such as `<|x|>` or `<tool_call>`, `decorated_name`
+    for a tool's name with a prefix, `:1`, quotes and the like, else `unknown_function`.
     """
-    before_colon, _, number = name.rpartition(":")
-    bare = before_colon if number.isdigit() else name
-    token = _TOKEN.search(name)
-    if token is not None and token.start() and (tool := name[: token.start()]) in tools:
-        return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
-    ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}", f":{tool}"))), None)
+    for tool in filter(None, tools):
+        before, found, after = name.partition(tool)
+        if found and _BEFORE_NAME.fullmatch(before) and _AFTER_NAME.fullmatch(after):
+            code = "decorated_name.token" if "<" in before + after else "decorated_name"
+            added = f"{name} is not among the tools; perhaps it is {tool} with something added"
+            return Fault(code=code, call=name, expected=tool, message=added)
     alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
-    if ending is not None:
-        added = f"{words}; perhaps it is {ending} with something added"
-        return Fault(code="decorated_name", call=name, expected=ending, message=added)
-    if alike:
-        renamed = f"{words}; perhaps it is renamed from {alike[0]}"
-        return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
-    return Fault(code="unknown_function", call=name, message=words)
+    if not alike:
+        return Fault(code="unknown_function", call=name, message=words)
+    renamed = f"{words}; perhaps it is renamed from {alike[0]}"
+    return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
 
 
 def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:

@@ -168,8 +168,7 @@ def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
         reading = _written_call(text)
         if not reading.calls:
             expected.append([[as_text(text)[:_MOST_VALUE], []], False])
-        for call in reading.calls:
-            expected.append([shown_call(call), canonical_text([call]) in made])
+        expected += [[shown_call(call), canonical_text([call]) in made] for call in reading.calls]
     return expected
 
 
