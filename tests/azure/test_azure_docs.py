@@ -223,7 +223,7 @@ def broken_inputs(folder: Path) -> None:
         evaluate(folder, evaluators={"e": picky}, evaluator_config={"e": mapped(response=3)})
     with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
         azure.RelevanceEvaluator(3)  # type: ignore[arg-type]
-    with pytest.raises(azure.EvaluationException, match="expected a function or a class"):
+    with pytest.raises(azure.EvaluationException, match="must be a function or class"):
         evaluate(folder, evaluators={"e": 3})
 
 

@@ -150,10 +150,10 @@ class CannotBeMade(NeedsArguments):
     [
         (NeedsArguments, "'e' needs arguments, so give an instance: .*threshold"),
         (CannotBeMade, "'e' is a class that cannot be instantiated: KeyError"),
-        (3, "'e' is a int; expected a function or a class"),
-        (None, "'e' is a NoneType"),
+        (3, "'e' must be a function or class, not a int"),
+        (None, "'e' must be a function or class, not a NoneType"),
         (positional, "'response' is positional-only"),
-        (dict, "its parameters cannot be read|is a dict; expected a function or a class"),
+        (dict, "its parameters cannot be read|must be a function or class, not a dict"),
         ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],
 )

@@ -329,7 +329,7 @@ def _make_target(
     if callable(target):
         parsed = parse_mapping(mapping, "evaluator_config['target']")
         return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
-    raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
+    raise ConfigurationError(f"target must be a function, an Endpoint or a Target, not of type {type(target).__name__}")
 
 
 def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str, object], trust: Trust) -> Target:

@@ -207,7 +207,7 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
                 f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"
             ) from error
     if not callable(evaluator):
-        raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}; expected a function or a class")
+        raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")
     return evaluator
 
 

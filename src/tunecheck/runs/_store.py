@@ -315,7 +315,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
     is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
-    hint = did_you_mean(name, runs if is_id else map(given_name, runs))
+    hint = did_you_mean(name, runs if is_id else map(given_name, runs)) or "; it holds no runs yet"
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
 
