@@ -64,12 +64,12 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._columns = {f"outputs.{name}.{key}": key for key in keys}
         self._error = f"error.{name}"
         self._rows = rows
-        self._kept: list[EvaluatorRow] | None = None
+        self._outputs: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
         """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
-        if self._kept is not None:
-            yield from self._kept
+        if self._outputs is not None:
+            yield from self._outputs
             return
         for row in self._rows.read(self._columns):
             if self._error not in row:
@@ -77,21 +77,22 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
                 if output:
                     yield EvaluatorRow(output)
 
-    def _all(self) -> list[EvaluatorRow]:
-        if self._kept is None:
-            self._kept = list(iter(self))  # list(self) would call __len__, which reads all rows
-        return self._kept
+    def _read_all(self) -> list[EvaluatorRow]:
+        """Return all outputs; read them from the file at the first call."""
+        if self._outputs is None:
+            self._outputs = list(iter(self))  # list(self) would call __len__, which reads all rows
+        return self._outputs
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._read_all())
 
     def __getitem__(self, index: int | slice) -> EvaluatorRow | list[EvaluatorRow]:  # type: ignore[override]
-        return self._all()[index]
+        return self._read_all()[index]
 
 
 @dataclass(frozen=True, slots=True)
 class _Aggregation:
-    """An evaluator's `__aggregate__` as a callable for a worker, which reads the rows itself."""
+    """Calls an evaluator's `__aggregate__` in a worker, which reads the rows from their file."""
 
     name: str
     evaluator: Callable[..., object]
@@ -111,33 +112,34 @@ class OwnAggregates:
         """The names of evaluators whose aggregation runs in a process."""
         self._executors: dict[str, Executor] = {}
         self._loop: LoopThread | None = None
-        self._given_up: set[str] = set()
+        self._abandoned: set[str] = set()
         self.errors: dict[str, Failure] = {}
         """The first error of each evaluator's aggregation: an exception, or dropped keys."""
 
     def metrics(self, evaluator: BoundEvaluator, rows: RowsView, keys: Sequence[str]) -> Metrics:
-        """Return the metrics from the evaluator's `__aggregate__` of these rows, as `<evaluator>.<key>`.
+        """Return what the evaluator's `__aggregate__` computes from these rows, by `<evaluator>.<key>`.
 
-        `keys` are the keys of its outputs. Empty if it has no `__aggregate__` or failed; the error is kept in `errors`.
+        `keys` are the keys of its outputs. The result is empty if it has no `__aggregate__`, or if that fails; then
+        `errors` has the error.
         """
         name = evaluator.name
-        if evaluator.aggregate is None or name in self._given_up:
+        if evaluator.aggregate is None or name in self._abandoned:
             return {}
-        executor = self._executors.get(name) or self._open(evaluator)
+        executor = self._executors.get(name) or self._open_executor(evaluator)
         self._loop = self._loop or LoopThread("aggregate")  # the caller may already run an event loop
         reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
         outcome = reply.outcomes[0][0]
         if isinstance(outcome, Failure):
             self.errors.setdefault(name, outcome)
             if outcome.type in (LATE, CRASHED):
-                self._given_up.add(name)
+                self._abandoned.add(name)
             return {}
         if isinstance(outcome, Partial):
             self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(outcome.lost.values())))
         output = outcome.output if isinstance(outcome, Partial) else outcome or {}
         return {f"{name}.{key}": value for key, value in output.items()}
 
-    def _open(self, evaluator: BoundEvaluator) -> Executor:
+    def _open_executor(self, evaluator: BoundEvaluator) -> Executor:
         """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
         call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
         if evaluator.name in self.isolated:
@@ -165,7 +167,10 @@ class OwnAggregates:
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts of one evaluator in one cell; `results` counts pass, fail and not applicable by metric."""
+    """The counts of one evaluator in one cell.
+
+    `results` counts pass, fail and not applicable by metric. `numbers` has the sum of each key's numbers.
+    """
 
     scored: int = 0
     errors: int = 0
@@ -174,6 +179,7 @@ class _Tally:
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Each set of keys that outputs have, with the index of the first row that has it."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    """The keys without a mean in each set of keys, such as thresholds."""
 
     def add(self, index: int, output: Output) -> None:
         """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
@@ -315,28 +321,27 @@ class Aggregator:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
-            found = _evaluator_metrics(evaluator.name, tallies, counted[position])
-            metrics |= found
-            if found[f"{evaluator.name}.scored_count"]:
+            own_metrics = _evaluator_metrics(evaluator.name, tallies, counted[position])
+            metrics |= own_metrics
+            if own_metrics[f"{evaluator.name}.scored_count"]:
                 metrics |= self._own.metrics(evaluator, rows, _keys(tallies))
         return metrics | _shares_of_causes(cells)
 
     def _counted_metrics(self) -> list[str | None]:
-        """Return for each evaluator the metric that decides pass or fail, over all groups; None without any."""
+        """Return for each evaluator the metric that decides pass or fail in all groups; None if it has no results."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
-            known = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
-            metrics = [key.removesuffix(RESULT) for key in _keys(tallies) if key in known]
+            result_keys = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
+            metrics = [key.removesuffix(RESULT) for key in _keys(tallies) if key in result_keys]
             counted.append(counted_metric(metrics, evaluator.name, evaluator.primary))
         return counted
 
 
 def _group_value(state: RowState, column: str) -> str | None:
-    """Return a row's value of a grouping column as text: a string unchanged, any other value as JSON.
+    """Return a row's value of a grouping column as text of at most 200 characters; None without a value.
 
-    None without a value. The text is cut after 200 characters; a value without a JSON form becomes the name of its
-    type.
+    A text is unchanged, any other value becomes JSON, or the name of its type if it has no JSON form.
     """
     value = state.kind if column == "row_kind" else state.row.values.get(column)
     if value is None or isinstance(value, str):
@@ -375,7 +380,7 @@ def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
 
 
 def _keys(tallies: Iterable[_Tally]) -> list[str]:
-    """Return all keys of the outputs, in the order of the rows that have them."""
+    """Return all keys of the outputs, in the order of the first rows that have them."""
     shapes = sorted(((first, shape) for tally in tallies for shape, first in tally.shapes.items()))
     return list(dict.fromkeys(key for _, shape in shapes for key in shape))
 

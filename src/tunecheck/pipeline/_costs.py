@@ -20,12 +20,12 @@ from tunecheck.endpoints._base import ON_UNANSWERED, Price, Usage
 CHARACTERS_PER_TOKEN = 4
 """Rule of thumb for English text."""
 
-_COUNTS = tuple(each.name for each in fields(CallsMade))
+_COUNT_NAMES = tuple(each.name for each in fields(CallsMade))
 
-_USUAL = Usage(1_000, 500)
+_USUAL_USAGE = Usage(1_000, 500)
 """Usage assumed for a call if nothing is known about it."""
 
-_KEPT = 0.9
+_WEIGHT_KEPT = 0.9
 """Weight that earlier calls keep after each further call: about the last ten calls count."""
 
 _ROUNDING = 1 + 1e-9
@@ -49,7 +49,7 @@ def cost_of(usage: Usage, price: Price) -> float:
     return millionths / 1_000_000
 
 
-def cost_with_estimates(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
+def cost_with_estimates(usage: Usage, price: Price, estimate: Usage = _USUAL_USAGE) -> float:
     """Return the cost of a call by the reported token counts, and by the estimate for counts that are missing."""
     input_tokens = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
     output_tokens = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
@@ -67,7 +67,7 @@ def expected_usage(request_length: int, output_limit: int | None, answer_length:
     An answer of unknown length (None) counts as 500 tokens. `output_limit` is the largest number of output tokens, if
     there is one.
     """
-    usual = _USUAL.output_tokens or 0
+    usual = _USUAL_USAGE.output_tokens or 0
     output_tokens = usual if answer_length is None else tokens_in(answer_length)
     if output_limit is not None:
         output_tokens = min(output_tokens, output_limit)
@@ -190,8 +190,8 @@ class _CostRatio:
         # One call says little, so the expectation counts as a second one if it was higher.
         if expected and not self.expected:
             self.expected, self.actual = expected, max(expected, actual)
-        self.expected = _KEPT * self.expected + (expected or 1.0)
-        self.actual = _KEPT * self.actual + actual
+        self.expected = _WEIGHT_KEPT * self.expected + (expected or 1.0)
+        self.actual = _WEIGHT_KEPT * self.actual + actual
 
 
 class Budget:
@@ -333,8 +333,8 @@ class ReportedUsage:
     the larger of the two sums is used.
     """
 
-    _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
-    _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
+    _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNT_NAMES))
+    _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNT_NAMES))
 
     def count_calls(self, made: CallsMade) -> CallsMade:
         """Count reported calls; return the usage that was not counted yet."""
@@ -345,24 +345,24 @@ class ReportedUsage:
         return self._count(self._by_answer, made)
 
     def _count(self, side: list[int], made: CallsMade) -> CallsMade:
-        """Add usage to one of the two sums; return by how much this raises the larger sum, for each count.
+        """Add usage to one of the two sums; return by how much the larger sum grows, for each count.
 
         Counts that `made` does not report stay None.
         """
-        new: dict[str, int] = {}
-        for at, name in enumerate(_COUNTS):
+        growth: dict[str, int] = {}
+        for position, name in enumerate(_COUNT_NAMES):
             count = getattr(made, name)
             if count is not None:
-                before = max(self._by_call[at], self._by_answer[at])
-                side[at] += count
-                new[name] = max(self._by_call[at], self._by_answer[at]) - before
-        return CallsMade(**new)
+                before = max(self._by_call[position], self._by_answer[position])
+                side[position] += count
+                growth[name] = max(self._by_call[position], self._by_answer[position]) - before
+        return CallsMade(**growth)
 
 
 # -- exact sums in constant memory (Shewchuk 1997)
 
 
-_FEW = 1_024
+_MOST_NUMBERS = 1_024
 """Number of values that are kept before they are condensed."""
 
 
@@ -381,7 +381,7 @@ class ExactSum:
         """
         self.numbers.append(number)
         self.count += 1
-        if len(self.numbers) > _FEW:
+        if len(self.numbers) > _MOST_NUMBERS:
             self.condense()
 
     def condense(self) -> None:
@@ -394,12 +394,12 @@ def _condensed(numbers: Sequence[float]) -> list[float]:
 
     A sum that is not finite is returned as that single value.
     """
-    found: list[float] = []
+    parts: list[float] = []
     try:
-        while rest := math.fsum(chain(numbers, map(neg, found))):
+        while rest := math.fsum(chain(numbers, map(neg, parts))):
             if not math.isfinite(rest):
                 return [rest]
-            found.append(rest)
+            parts.append(rest)
     except (OverflowError, ValueError):  # the sum is outside the range of a float
         return [math.inf]
-    return found
+    return parts

@@ -107,26 +107,29 @@ class ResultsWriter:
         self._file = open_regular(self._partial, "wb", buffering=1 << 18)
         self._starts = array("Q")
         self._end = 0
-        self._next = 0
-        self._in_order = True
+        self._next_index = 0
+        self._is_in_order = True
         self.indices: Sequence[int] | None = None
         """The rows' indices in the data, if the finished file lacks some rows."""
         self.shapes: dict[tuple[str, ...], int] = {}
         """Each set of columns that rows have, with the index of the first such row."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Write one finished row; return a failure naming values without a JSON form, which become null, or None."""
+        """Write one finished row; return None, or the failure that names values without a JSON form.
+
+        Such values become null in the row.
+        """
         failure = None
         try:
             line = dumps_line(row)
         except TypeError:
-            failure = _leave_out_unserialisable(row)
+            failure = _remove_values_without_json(row)
             line = dumps_line(row)
         shape = tuple(row)
         self.shapes[shape] = min(index, self.shapes.get(shape, index))
-        if index != self._next:
-            self._in_order = False
-        self._next = index + 1
+        if index != self._next_index:
+            self._is_in_order = False
+        self._next_index = index + 1
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
         self._starts[index] = self._end + 1  # 0 marks a missing row
@@ -144,12 +147,12 @@ class ResultsWriter:
         if 0 in self._starts:
             self.indices = [index for index, start in enumerate(self._starts) if start]
         starts = array("Q", (start - 1 for start in self._starts if start))
-        if not self._in_order:
-            starts = self._sort(starts)
+        if not self._is_in_order:
+            starts = self._sort_file(starts)
         put_in_place(self._partial, self._path)
         return RowsView(self._path, starts, self.indices)
 
-    def _sort(self, starts: array[int]) -> array[int]:
+    def _sort_file(self, starts: array[int]) -> array[int]:
         """Rewrite the partial file in the order of the data; return each row's new offset."""
         ordered = self._partial.with_name(self._partial.name + ".sorted")
         final = array("Q")
@@ -180,16 +183,16 @@ def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
     return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
 
 
-def _leave_out_unserialisable(row: ResultRow) -> Failure:
-    """Set the row's values without a JSON form to None; return and store the error that names them."""
-    refused = []
+def _remove_values_without_json(row: ResultRow) -> Failure:
+    """Set the row's values without a JSON form to None; store the error that names them in the row and return it."""
+    problems = []
     for column, value in row.items():
         try:
             dumps(value)
         except TypeError as error:
-            refused.append(f"{column}: {error}")
+            problems.append(f"{column}: {error}")
             row[column] = None
-    failure = Failure("TypeError", f"values left out of the results: {'; '.join(refused)}")
+    failure = Failure("TypeError", f"values left out of the results: {'; '.join(problems)}")
     row["error.results"] = to_builtins(failure)
     return failure
 
@@ -249,16 +252,16 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     elif value[:1].isalnum() and value.isprintable():  # the common case: no formula, no controls
         text = value
     else:
-        shown = _without_controls(value)
-        text = f"'{shown}" if _FORMULA.match(shown) else shown
+        escaped = _without_controls(value)
+        text = f"'{escaped}" if _FORMULA.match(escaped) else escaped
     if len(text) <= longest:
         return text
-    end = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
-    return text[: longest - len(end)] + end
+    note = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
+    return text[: longest - len(note)] + note
 
 
 def _without_controls(text: str) -> str:
-    """Escape control characters, such as `\\u001b`; tabs and the line ends `\\n` and `\\r\\n` stay."""
+    """Return the text with controls escaped, as `\\u001b`; keep tabs and the line ends `\\n` and `\\r\\n`."""
     if text.isprintable():  # ten times as fast as the substitution, and true of most texts
         return text
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

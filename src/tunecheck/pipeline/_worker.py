@@ -44,10 +44,10 @@ class _Server:
         """Open the pipes to the run's process; settings and evaluators come with requests."""
         self._pipes = Pipes()
         self._evaluators: list[Scorer] = []
-        self._most = 1
+        self._most_threads = 1
         self._requests: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._servers = 1
+        self._serving_threads = 1
         self._unanswered = 0
         self._loop: LoopThread | None = None
 
@@ -56,11 +56,11 @@ class _Server:
         for request in self._pipes.requests():
             with self._lock:
                 self._unanswered += 1
-                if self._servers < min(self._unanswered, self._most):
-                    self._servers += 1
+                if self._serving_threads < min(self._unanswered, self._most_threads):
+                    self._serving_threads += 1
                     threading.Thread(target=self.serve, daemon=True).start()
             self._requests.put(request)
-        for _ in range(self._servers):
+        for _ in range(self._serving_threads):
             self._requests.put(None)
 
     def serve(self) -> None:
@@ -75,7 +75,7 @@ class _Server:
     def _answer(self, request: Setup | Loadable | list[list[Arguments]]) -> object:
         """Do what a request asks: settings, loading an evaluator, or a batch; return the reply."""
         if isinstance(request, Setup):
-            sys.path[:], self._most = request.path, request.threads
+            sys.path[:], self._most_threads = request.path, request.threads
             return None
         if isinstance(request, Loadable):
             return self._load(request)
@@ -91,11 +91,11 @@ class _Server:
             found = as_failure(error)
             return f"{found.type}: {found.message}"
         if is_async(evaluator.function):
-            evaluator = Scorer(evaluator.name, partial(self._await, evaluator), pure=True)
+            evaluator = Scorer(evaluator.name, partial(self._run_async, evaluator), pure=True)
         self._evaluators.append(evaluator)
         return None
 
-    def _await(self, evaluator: Scorer, **arguments: object) -> Outcome:
+    def _run_async(self, evaluator: Scorer, **arguments: object) -> Outcome:
         """Return the outcome of an asynchronous evaluator; all share one event loop, because they may share clients."""
         with self._lock:
             self._loop = self._loop or LoopThread("evaluators")
