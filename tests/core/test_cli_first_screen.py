@@ -45,6 +45,15 @@ def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(eval
     assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
 
 
+def test_a_run_with_another_evaluator_of_that_name_is_not_the_run_to_compare_with(
+    evaluated: Evaluated, small: Path
+) -> None:
+    evaluated({}, "--name", "one")
+    evaluated({}, "--name", "two", "--set", "match.ignore_case=true")
+    third = evaluated({}, "--name", "three")[3]
+    assert re.fullmatch(r"Next, compare with the run before it:  tunecheck compare one-\w+-\w+ three-\w+-\w+", third)
+
+
 def test_scoring_recorded_answers_leads_to_the_report_as_the_run_before_may_have_newer_answers(
     evaluated: Evaluated, small: Path
 ) -> None:

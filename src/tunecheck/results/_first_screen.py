@@ -280,13 +280,15 @@ def _next_step(
 
 
 def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
-    """Return the latest earlier run with real answers on the same data and with a common evaluator, or None."""
+    """Return the latest earlier run with real answers on the same data and with equal common evaluators, or None."""
     before = [*takewhile(lambda listed: listed.id != run.id, list_runs(run.folder.parent))]
     for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
         with suppress(ConfigurationError):
             other = earlier.manifest()
             has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
-            if has_same_data and other.evaluators.keys() & manifest.evaluators.keys():
+            mine, theirs = manifest.evaluators, other.evaluators
+            is_alike = [mine[name].fingerprint == theirs[name].fingerprint for name in mine.keys() & theirs.keys()]
+            if has_same_data and is_alike and all(is_alike):
                 summary = earlier.metrics()
                 if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
                     return earlier
