@@ -1,5 +1,6 @@
 """One conversation against its ground truth, on a lamp: the state after every turn, results, error types."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,7 +90,8 @@ def test_a_row_that_is_no_conversation_says_which_column(columns: Row, complaint
         judged({**lamp_row(["look()"]), **columns}, [[]], compat=False)
 
 
-def test_a_row_with_long_context_says_how_to_get_the_constants() -> None:
+def test_a_row_with_long_context_says_how_to_get_the_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
     with pytest.raises(DataError, match="tunecheck bfcl get"):
         judged(lamp_row(["look()"], long_context=True), [steps(LOOK)], compat=False)
 

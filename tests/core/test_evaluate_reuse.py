@@ -337,8 +337,8 @@ CHANGES: dict[str, Callable[[Judges], dict[str, Any]]] = {
     "evaluator 'at_least' has other arguments .least 3 → 4.": lambda j: {"evaluators": j.all(least=4)},
     "the target's code has changed": lambda j: {"target": Answering(version="2")},
     "it had a target, now it has": lambda j: {"target": None, "data": ANSWERED},
-    "the mapping of 'length' has changed from": lambda j: {"evaluator_config": {"length": {"question": None}}},
-    r"group_by has changed from \[\] to \['question'\]": lambda j: {"group_by": "question"},
+    "the mapping of 'length' changed from": lambda j: {"evaluator_config": {"length": {"question": None}}},
+    r"group_by changed from \[\] to \['question'\]": lambda j: {"group_by": "question"},
 }
 
 
@@ -360,7 +360,7 @@ def test_resume_refuses_a_target_s_changed_mapping(tmp_path: Path, judges: Judge
     data = [{"a": "x", "b": "y", "response": "r"}]
     mapped = partial(run, tmp_path, data, target=lambda q: q, evaluators=judges.all())
     mapped(evaluator_config={"target": {"q": "${data.a}"}})
-    with pytest.raises(ConfigurationError, match="the mapping of 'target' has changed from"):
+    with pytest.raises(ConfigurationError, match="the mapping of 'target' changed from"):
         mapped(evaluator_config={"target": {"q": "${data.b}"}}, resume="last")
 
 

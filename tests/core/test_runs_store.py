@@ -269,7 +269,7 @@ def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
     [
         (
             of(ENDPOINT | {"parameters": {"temperature": 1, "top_p": 1}, "fingerprint": "b"}, e="1"),
-            r"resumed: the target's parameters\.temperature has changed from 0 to 1\. Undo that",
+            r"resumed: the target's parameters\.temperature changed from 0 to 1\. Undo that",
         ),
         (of(ENDPOINT, e="2"), r"resumed: evaluator 'e' has other code\. Undo that"),
         (of(None, e="1", f="1"), r"resumed: it had a target, now it has none; evaluator 'f' is new\. Undo that"),

@@ -443,7 +443,7 @@ def test_an_endpoint_has_changed_when_what_decides_its_answers_has(home: Path, s
     asks(mine, server, "limits: {concurrency: 3}\nparameters: {temperature: 1}\n")
     refused = evaluated(home, "--resume", run.name)
     assert refused.code == 2
-    assert "the target's parameters was" in refused.err
+    assert "the target's parameters changed from" in refused.err
     assert "limits" not in refused.err
     assert len(server.requests) == 6
 
@@ -477,7 +477,7 @@ class Echo(Endpoint):
     (home / "endpoints" / "mine.yaml").write_text("kind: echo\ntext: hello\nlimits: {concurrency: 2}\n", "utf-8")
     assert evaluated(home, "--resume", run.name).code == 0
     (home / "endpoints" / "mine.yaml").write_text("kind: echo\ntext: hi\nlimits: {concurrency: 2}\n", "utf-8")
-    assert "text was hello, is hi" in evaluated(home, "--resume", run.name).err
+    assert "text changed from hello to hi" in evaluated(home, "--resume", run.name).err
 
 
 def test_ones_own_run_is_somebody_elses_in_another_workspace(home: Path, elsewhere: Path, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> No
     with pytest.raises(ConfigurationError) as refused:
         had(resume="last", filler=filler)
     said = str(refused.value)
-    assert "the target's memory.filler has changed from " in said
+    assert "the target's memory.filler changed from " in said
     assert "wording" not in said
     assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be reused"
 

@@ -60,7 +60,7 @@ def place(text: str, position: int) -> str:
 
 
 def find_close(text: str, start: int) -> int | None:
-    """Return where the first bracket or quote after `start` is closed, or None if it is not closed."""
+    """Return where the bracket or quote at `start` is closed, or None; any closing bracket closes any opening one."""
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):
         mark = token[0]
@@ -108,7 +108,7 @@ def exact(value: object) -> JSON:
 def _exact(value: object, budget: list[int], depth: int) -> JSON:
     """Copy a value to plain JSON types.
 
-    `left[0]` is the number of further values allowed, shared by the whole copy; `depth` counts the levels above.
+    `budget[0]` is the number of further values allowed, shared by the whole copy; `depth` counts the levels above.
 
     Raises:
         UnreadableError: the value has no JSON form, or is too large or too deep.

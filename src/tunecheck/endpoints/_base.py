@@ -286,7 +286,9 @@ class Endpoint(UserCalls, ABC):
             ConfigurationError: the definition is wrong, or no definition can describe this kind.
         """
         if cls.config_type is None:
-            raise definition.at("kind").error(f"{cls.__name__} cannot be made from a definition: make it in Python")
+            raise definition.at("kind").error(
+                f"{cls.__name__} cannot be made from a definition: give it a config_type, or make it in Python"
+            )
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
     @abstractmethod

@@ -80,7 +80,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: request: is not for {operation}: leave it out")
+            raise ConfigurationError(f"endpoint {self.name!r}: {operation} takes no template: leave out request")
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)

@@ -265,7 +265,7 @@ class RecordedFile:
             reason = error.msg if isinstance(error, JSONDecodeError) else error
             raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
         if not isinstance(record, dict):
-            raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
+            raise DataError(f"{where}: each line must be one object, with an answer and with an id or messages")
         if not any(key in record for key in self._answer_keys):
             raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
         place = _RecordPlace(number, offset, "id" in record)

@@ -186,9 +186,9 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
     for name in sorted({*before.mapping, *now.mapping}):
         old, new = before.mapping.get(name), now.mapping.get(name)
         if old != new and (name in now.evaluators or name == "target"):
-            changes.append(f"the mapping of {name!r} has changed from {old} to {new}")
+            changes.append(f"the mapping of {name!r} changed from {old} to {new}")
     if before.group_by != now.group_by:
-        changes.append(f"group_by has changed from {before.group_by} to {now.group_by}")
+        changes.append(f"group_by changed from {before.group_by} to {now.group_by}")
     return changes
 
 
@@ -199,7 +199,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
     was, now = ({**deciding(target), "fingerprint": None} for target in (old, new))
-    changed = [f"the target's {name} has changed from {a} to {b}" for name, a, b in changed_settings(was, now)]
+    changed = [f"the target's {name} changed from {a} to {b}" for name, a, b in changed_settings(was, now)]
     return changed or ["the target's code has changed"]
 
 

@@ -32,7 +32,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     """
     query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
-        raise ConversationError("'query' is not a text")
+        raise ConversationError("'query' is not a text, or is blank")
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
         raise ConversationError(reading.problem or "an item of 'answers' is not a call")
