@@ -31,8 +31,15 @@ _PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _KEY = re.compile(r"Object (contains unknown|missing required) field `(.*?)`", re.DOTALL)
-_INVALID = re.compile(r"Invalid enum value '(.*?)'$", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `(.*?)`(.*?)(?:, got `(.*)`)?", re.DOTALL)
+_INVALID = re.compile(r"Invalid enum value '?(.*?)'?$", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(.*?)`(.*?)(?:, got `?(.*?)`?)?", re.DOTALL)
+_LIMITS = {
+    "length >=": "length at least",
+    "length <=": "length at most",
+    ">=": "of at least",
+    "<=": "of at most",
+    ">": "above",
+}
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -92,13 +99,9 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
         return f"{shown} unknown{did_you_mean(invalid[1], known)}"
     if expected := _EXPECTED.fullmatch(text):
         wanted = " or ".join(_TYPES.get(name, name) for name in expected[1].split(" | ") if name != "null")
-        limit = (
-            expected[2]
-            .removesuffix(".0")
-            .replace(">=", "of at least")
-            .replace("<=", "of at most")
-            .replace(">", "above")
-        )
+        limit = expected[2].removesuffix(".0")
+        for sign, words in _LIMITS.items():
+            limit = limit.replace(sign, words)
         given = f", not {({**_TYPES, 'float': 'a decimal'}).get(expected[3], expected[3])}" if expected[3] else ""
         return f"must be {wanted}{limit}{given}"
     return text

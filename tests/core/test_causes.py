@@ -158,6 +158,27 @@ def test_a_users_evaluator_names_a_cause_as_the_code_of_a_fault(tmp_path: Path) 
     assert [row["cause"] for row in rows_of(result)] == [None, "needless_step"]
 
 
+def test_a_fault_without_values_is_a_cause_as_well(tmp_path: Path) -> None:
+    """For example those of BFCL's checkers, which name a type error and no value."""
+
+    def own(n: int) -> dict[str, Any]:
+        fault = {"code": "wrong_argument.type", "call": "login", "message": "an integer was expected"}
+        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [fault]}}
+
+    result = run(tmp_path, [{"n": 0}], evaluators={"own": own})
+    assert [row["cause"] for row in rows_of(result)] == ["wrong_argument.type"]
+
+
+def test_an_answer_without_end_is_called_so_although_an_evaluator_found_the_limit_only(tmp_path: Path) -> None:
+    def own(response: str) -> dict[str, Any]:
+        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [{"code": "cut_off"}]}}
+
+    text = "No, no card is blocked there. " * 20
+    data = [{"answer": {"response": text, "text": text, "tool_calls": None, "finish_reason": "length"}}]
+    result = run(tmp_path, data, target=target, evaluators={"own": own})
+    assert [row["cause"] for row in rows_of(result)] == ["cut_off.endless"]
+
+
 def test_another_run_over_the_recorded_answers_finds_the_same_causes(result: Any, rows: dict[str, Any]) -> None:
     again = score(result.run_dir, evaluators=EVALUATORS, results_dir=result.run_dir.parent)
     same = {row["row_id"]: (row["cause"], row.get("cause_evidence")) for row in rows_of(again)}

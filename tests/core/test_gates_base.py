@@ -127,6 +127,12 @@ def test_undecided_ends_as_is_asked_for_in_every_output(
     assert "| ⚠️ **gate UNDECIDED** | required `match: shown to be at most 2 points worse" in page
 
 
+def test_a_quiet_run_names_the_undecided_gate(tunecheck: Tunecheck) -> None:
+    said = tunecheck(*evaluate(*no_worse("last", "0.02"), "--quiet"))
+    assert said.code == 4
+    assert "gate undecided: required match: shown to be at most 2 points worse" in said.err
+
+
 def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:
     undecided, missed = GateOutcome("a", -0.01, False, undecided=True), GateOutcome("b", -0.5, False)
     for how in (None, "fail", "pass"):

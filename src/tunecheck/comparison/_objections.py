@@ -177,11 +177,17 @@ class _Evidence:
 
     # -- evaluators and judges
 
+    def _primary_evaluators(self) -> Sequence[str]:
+        """Return the evaluators behind the primary metric that both runs have; usually one."""
+        own, runs = self.metric.evaluator, (self.pair.base, self.pair.new)
+        names = self.pair.base.opened.derived.get(own, ())
+        return [name for name in names if all(name in table.evaluators for table in runs)] or [own]
+
     def _evaluator_objections(self) -> Iterator[Objection]:
         """Yield objections to evaluators and judges that differ between the runs."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
-        sources = [name for name in self.pair.base.opened.derived.get(primary, ()) if name in changes] or [primary]
+        sources = self._primary_evaluators()
         primary_changes = [change for name in sources if (change := changes.pop(name)) is not None]
         if primary_changes:
             yield self._change_objection(primary_changes[0])
@@ -450,9 +456,7 @@ class _Evidence:
         codes = {objection.code for objection in objections if objection.effect == choice}
         base, new = self.pair.base.info.id, self.pair.new.info.id
         if codes & _NOT_COMPARABLE:
-            own = self.metric.evaluator
-            judged_by = ",".join(self.pair.base.opened.derived.get(own, (own,)))
-            score = f"tunecheck score {base} --evaluators {judged_by}"
+            score = f"tunecheck score {base} --evaluators {','.join(self._primary_evaluators())}"
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:

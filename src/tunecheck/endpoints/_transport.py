@@ -151,7 +151,7 @@ CONNECT_S = 15.0
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
-_UNKNOWN_ISSUER = (18, 19, 20, 21)
+_UNKNOWN_ISSUER = (2, 18, 19, 20, 21)
 """OpenSSL's codes for a certificate of an unknown authority; others mean that it is expired or of another host."""
 
 _LARGE_BODY = 1 << 20
@@ -271,10 +271,8 @@ class HttpTransport:
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
             case aiohttp.ClientConnectorError():
-                cut = "the connection was cut"
-                text = (
-                    f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error or cut}"
-                )
+                reason = error.os_error.strerror or str(error.os_error) or "the connection was cut"
+                text = f"cannot connect to {error.host}:{error.port}: {reason}"
                 return AttemptFailed(EndpointError, text, sent=False)
             case aiohttp.ClientHttpProxyError():
                 text = f"the proxy answered {error.status} {error.message}"

@@ -6,11 +6,13 @@ import html
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from tunecheck._faults import (
@@ -64,9 +66,8 @@ _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 _USER_TURN = re.compile(r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)user|<\|user\|>|<｜User｜>|\[INST]")
 """Matches the token of a chat template that begins a message of the user."""
 
-_BEFORE_NAME = re.compile(r"(?s:.*(?:\W|__))?")
-_AFTER_NAME = re.compile(r"\W*|\W\d+|(?s:\W*<.*)")
-"""These match what servers and models add to a function's name, such as `functions.f:0`, `f()` or `<tool_call>f`."""
+_DECORATED = r"((?s:.*(?:\W|__))?){}(\W*|\W\d+|(?s:\W*<.*))"
+"""Matches a function's name with what servers and models add, such as `functions.f:0`, `f()` or `<tool_call>f`."""
 
 _END_OF_TURN_TOKENS = 2  # tokens that an empty answer may count
 
@@ -105,8 +106,8 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     answer = FailedAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
-    if any(cause.code == "thinking_used_budget" for cause in by_answer):
-        faults = [fault for fault in faults if fault.code != "cut_off"]  # thinking_used_budget is more precise
+    if any(cause.code in ("thinking_used_budget", "cut_off.endless") for cause in by_answer):
+        faults = [fault for fault in faults if fault.code != "cut_off"]  # these causes are more precise
     explained = [precise for fault in faults for precise in _more_precise(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
@@ -446,9 +447,13 @@ def _is_garbled(fault: Fault) -> bool:
 
     For example `CafÃ©`, `Caf\\u00e9`, `Caf?`, `R&amp;D` or `Paris<|im_end|>`.
     """
+    if isinstance(fault.actual, UnsetType) or isinstance(fault.expected, UnsetType):
+        return False
     actual = text_or_json(fault.actual)
     undone = [html.unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
-    undone += [actual.encode(codec, "ignore").decode(errors="ignore") for codec in ("latin-1", "cp1252")]
+    for codec in ("latin-1", "cp1252"):
+        with suppress(UnicodeError):
+            undone.append(actual.encode(codec).decode())
     with_marks = actual.replace("\ufffd", "?")
     expected = [text_or_json(each) for each in _accepted_values(fault) if type(each) is type(fault.actual)]
     return any(text in undone or text.encode("ascii", "replace").decode() == with_marks for text in expected)
@@ -510,11 +515,11 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     for a tool's name with a prefix, `:1`, quotes and the like, else `unknown_function`.
     """
     for tool in filter(None, tools):
-        before, found, after = name.partition(tool)
-        if found and _BEFORE_NAME.fullmatch(before) and _AFTER_NAME.fullmatch(after):
-            code = "decorated_name.token" if "<" in before + after else "decorated_name"
-            added = f"{name} is not among the tools; perhaps it is {tool} with something added"
-            return Fault(code=code, call=name, expected=tool, message=added)
+        added = re.fullmatch(_DECORATED.format(re.escape(tool)), name)
+        if added is not None:
+            code = "decorated_name.token" if "<" in f"{added[1]}{added[2]}" else "decorated_name"
+            words = f"{name} is not among the tools; perhaps it is {tool} with something added"
+            return Fault(code=code, call=name, expected=tool, message=words)
     alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     if not alike:

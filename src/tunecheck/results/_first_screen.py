@@ -14,7 +14,7 @@ from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
-from tunecheck.runs._store import Run, command_of, endpoint_of, is_uncalibrated, list_runs, stopped_text
+from tunecheck.runs._store import Run, began_here, command_of, endpoint_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
@@ -259,10 +259,12 @@ def _next_step(
     if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
         return _NextStep("find out how the endpoint is served", command_line(["tunecheck", "check", endpoint]), True)
     if _count(summary.get("failed_rows")):
-        if "run" in options and failures.errors.keys() == {"target"} and manifest.parent is not None:
-            # A run of `score` calls no endpoint: only the scored run can get the missing answers.
-            scored = Run(run.folder.parent / manifest.parent)
-            return _NextStep("get the missing answers, then score that run again", scored.resuming(where))
+        # A run of `score` calls no endpoint: only the scored run can get the missing answers.
+        scored, is_score = Run(run.folder.parent / (manifest.parent or "")), "run" in options
+        is_beside = scored.id == manifest.parent  # else it is a path, which another user's run.json may not name
+        if is_score and failures.errors.keys() == {"target"} and (is_beside or began_here(manifest)):
+            missing = scored.resuming(where if is_beside else None)
+            return _NextStep("get the missing answers, then score that run again", missing)
         return _NextStep("run the rows with an error again", run.resuming(where))
     if summary.get("simulated") is True:
         command = (command_of(manifest.command) or "evaluate").split()

@@ -144,7 +144,7 @@ class McpSession:
         except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
-            raise self._gone(method, why) from None
+            raise self._gone(method, why or type(error).__name__) from None
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):
             why = str(error_of.get("message"))

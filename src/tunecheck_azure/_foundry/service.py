@@ -155,7 +155,8 @@ class AzureService:
             insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
             advice = " (SSL_CERT_FILE may name more certificates to trust)" if insecure else ""
             reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
-            raise self.failure(step, reason, unsure=not isinstance(error, ServiceRequestError)) from None
+            is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
+            raise self.failure(step, reason, unsure=is_sent) from None
 
     def hide(self, secret: str) -> None:
         """Mask a secret in every error text."""
