@@ -63,6 +63,14 @@ def test_scoring_recorded_answers_leads_to_the_report_as_the_run_before_may_have
     assert "Next, look at every row:  tunecheck report old-" in said
 
 
+def test_rows_without_a_column_lead_to_the_report_as_another_attempt_finds_none(small: Path) -> None:
+    rows = [{"id": f"r{number}", "ground_truth": "a", **({"said": "a"} if number else {})} for number in range(4)]
+    (small / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ("evaluate", "--dataset", "some.jsonl", "--response-column", "said", "--evaluators", "f1_score")
+    said = inside(small, *command, COLUMNS="300").out
+    assert re.search(r"Next, see which rows lack the column:  tunecheck report some-", said)
+
+
 def test_rows_without_an_answer_lead_from_a_scored_run_to_the_run_with_the_endpoint(
     evaluated: Evaluated, small: Path
 ) -> None:

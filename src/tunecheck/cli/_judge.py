@@ -151,7 +151,7 @@ def _view(calibration: Calibration, out: str | None) -> View:
     parts += [_confusion(calibration)] if calibration.compared else []
     parts += [_differences(calibration, out)] if calibration.differences else []
     costs = [cost_text(usage) for usage in calibration.usage.values() if isinstance(usage, dict)]
-    cost = "".join(f" · {text}" for text in costs if text)
+    cost = "".join(f" · cost {text}" for text in costs if text)
     saved = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
     parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{saved}"]))
     return View(f"{calibration.evaluator} against labels", parts, [clean(each) for each in calibration.notes])

@@ -258,6 +258,9 @@ def _next_step(
     endpoint, options = endpoint_of(manifest), manifest.command or {}
     if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
         return _NextStep("find out how the endpoint is served", command_line(["tunecheck", "check", endpoint]), True)
+    errors = [error.words for groups in failures.errors.values() for error in groups.values()]
+    if errors and all(words.startswith("ColumnMissingError") for words in errors):  # another attempt finds no column
+        return _NextStep("see which rows lack the column", command_line(["tunecheck", "report", run.id, *where]))
     if _count(summary.get("failed_rows")):
         # A run of `score` calls no endpoint: only the scored run can get the missing answers.
         scored, is_score = Run(run.folder.parent / (manifest.parent or "")), "run" in options
