@@ -50,6 +50,12 @@ def test_an_endpoint_is_driven_as_the_data_set_declares(shelf: Path) -> None:
     assert manifest["target"]["conversation"]["mode"] == "tools"
 
 
+def test_a_choice_of_calls_that_changes_no_verdict_is_noted(shelf: Path) -> None:
+    with serving(reply) as server:
+        result = evaluated(declared(shelf, 1), server.endpoint(), calls="lenient")
+    assert "calls: lenient does not apply to steps: a result's calls are read as the model answers" in result.notes
+
+
 def test_a_data_set_says_how_its_conversations_are_had(shelf: Path) -> None:
     """It may name the mode, the family that sets the form of calls, the step limit, and the parts of the log."""
     how = "mode: text\nformat: hermes\nstep_limit: 2\ninclude_input_log: true\n"

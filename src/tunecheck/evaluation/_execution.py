@@ -97,6 +97,10 @@ class Execution:
         notes = [self.dataset.note] if self.dataset.note else []
         if self.gaps_are_errors:
             notes += self._tools_remark(scan.columns)
+        names = ", ".join(each.name for each in self.evaluators if "result" in each.signature)
+        if names and self.settings.calls:
+            choice = f"calls: {self.settings.calls}"
+            notes.append(f"{choice} does not apply to {names}: a result's calls are read as the model answers")
         if self.settings.resume is None:
             return self._begin_run(described, scan, notes)
         run = find_run(self.settings.resume, self.settings.folder)

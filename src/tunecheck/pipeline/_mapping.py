@@ -275,7 +275,7 @@ def check_binding(
         required parameter has no column.
     """
     for name, mapped in mapping.items():
-        if not signature.takes_any and not any(name in choice for choice in signature.choices):
+        if not signature.takes_any and name not in signature:
             continue
         where = f"{what}, parameter {name!r}"
         if isinstance(mapped, Reference):
@@ -305,7 +305,7 @@ def check_binding(
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
     """Return the data's column of tool definitions if the evaluator would get them only by a mapping, else None."""
-    takes_tools = any(_TOOLS in choice for choice in signature.choices)
+    takes_tools = _TOOLS in signature
     if not takes_tools or _TOOLS in mapping or _TOOLS in columns:
         return None
     return next((column for column in TOOL_COLUMNS if column in columns), None)
@@ -342,6 +342,10 @@ class Signature:
 
     choices: Sequence[Mapping[str, bool]]
     takes_any: bool = False
+
+    def __contains__(self, name: str) -> bool:
+        """Return True if a choice has a parameter of this name."""
+        return any(name in choice for choice in self.choices)
 
 
 def read_signature(function: Callable[..., object], what: str) -> Signature:
