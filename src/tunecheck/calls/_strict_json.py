@@ -208,16 +208,20 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     """
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
-    except UnreadableError as error:
-        is_cut = isinstance(error, CutOffError)
-        return ("bad_arguments.pieces", "the arguments end in the middle") if is_cut else ("bad_arguments", None)
-    if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):
+    except CutOffError:  # {"city": "Par
+        return "bad_arguments.pieces", "the arguments end in the middle"
+    except UnreadableError:  # {city: Paris}
+        return "bad_arguments", None
+    if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):  # "{\"city\": \"Paris\"}"
         return "double_encoded", None
-    if isinstance(value, dict) and _CLOSING_TAG.match(arguments, end):
+    if not isinstance(value, dict):  # ["Paris"]
+        return "bad_arguments", None
+    if _CLOSING_TAG.match(arguments, end):  # {"city": "Paris"}</tool_call>
         return "trailing_tag", None
-    if isinstance(value, dict) and arguments[end:].lstrip().startswith("{"):
+    rest = arguments[end:].lstrip()
+    if rest.startswith("{"):  # {"city": "Paris"}{"city": "Rome"}
         return "bad_arguments.pieces", "the arguments are several JSON objects"
-    return None if isinstance(value, dict) and not arguments[end:].strip() else ("bad_arguments", None)
+    return ("bad_arguments", None) if rest else None  # {"city": "Paris"} please
 
 
 def skip_space(text: str, position: int) -> int:

@@ -76,7 +76,16 @@ _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
-"""The effect of a value: it names an endpoint, a code file, a destination or an output, or sets parameters or speed."""
+"""The effect of an option's value. The user must trust a configuration file outside of the workspace, or another
+user's run, that sets such an option:
+
+* `asks`: names an endpoint (`judge`). An endpoint of the workspace that runs no Python code needs no trust.
+* `loads`: names a file that may name code (`prices`). A file of the workspace that names no code needs no trust.
+* `sends`: names the destination of an upload (`mlflow`).
+* `sets`: sets evaluators' parameters. Only a value that may name a file or reads the environment needs trust.
+* `speeds`: makes more calls or takes more time (`concurrency`). A value up to the default needs no trust.
+* `writes`: names an output file or folder (`junit`).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,9 @@ def print_run(
         print(f"note: {clean(note, 300)}")
     if len(result.notes) > _MOST_NOTES:
         print(f"note: {plural(len(result.notes) - _MOST_NOTES, 'more note')} in the report")
-    print(
-        f"files in {result.run_dir} · {plural(result.row_count, noun)}{about}",
-        *(f"  {file}" for file in files),
-        sep="\n",
-    )
+    print(f"files in {result.run_dir} · {plural(result.row_count, noun)}{about}")
+    for file in files:
+        print(f"  {file}")
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
@@ -235,8 +233,7 @@ def options_of_run(
 def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
     """Check that options from a file or run that have effects were also typed, or that their file is trusted.
 
-    Effects are, for example, loading code or writing files. Options may name an endpoint of the workspace. `owner` and
-    `place` name the file or run in the error.
+    `Acts` describes the effects. `owner` and `place` name the file or run in the error.
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -248,8 +245,10 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         option, typed = option_fields(type(stored))[name], getattr(given, name)
         if isinstance(value, dict):
             untyped = [entry for key, entry in value.items() if key not in (typed or {})]
-            acting += [option.flag] if option.description.acts and any(map(_names_file, untyped)) else []
-        elif not is_given(typed) and _needs_trust(option, value, trust):
+            has_effect = option.description.acts is not None and any(map(_names_file, untyped))
+        else:
+            has_effect = not is_given(typed) and _needs_trust(option, value, trust)
+        if has_effect:
             acting.append(option.flag)
     if acting:
         raise UntrustedError(
@@ -259,11 +258,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
-    """Return True if the option's value has an effect that needs trust, such as loading outside code.
-
-    No trust is needed for an endpoint that `check_named` allows, a speed up to the default, and a configuration of the
-    workspace that names no code.
-    """
+    """Return True if the option's value has an effect that needs trust; `Acts` describes the effects."""
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S

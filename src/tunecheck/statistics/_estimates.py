@@ -20,8 +20,8 @@ from tunecheck.statistics._samples import (
 )
 
 RESAMPLES = 10_000
-_AT_ONCE = 1 << 16
-_TIE = 1e-12
+_AT_ONCE = 1 << 16  # rows that are drawn together, to bound the memory
+_TIE = 1e-12  # of the largest score: means that differ by less are equal but for rounding errors
 
 
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
@@ -83,15 +83,15 @@ NO_SPREAD = "all scores are the same: they show no spread"
 ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
 
 LEAST_RESAMPLED, MOST_RESAMPLED = 10, 5_000
-"""Between these numbers of rows the mean's interval is a bootstrap, otherwise it is Student's.
+"""The numbers of rows between which the mean's interval may be a bootstrap (see `estimate_mean`).
 
-Fewer rows show too few different scores for a bootstrap; for more rows both intervals are the same."""
+Fewer rows show too few different scores for a bootstrap; for more rows Student's interval is the same."""
 
 Bounds = tuple[float, float]
 
-_FEW = 100
-_DIGITS = 12
-_VANISHING = 1e-100
+_FEW = 100  # with fewer rows that have another score, bootstrap intervals are too narrow
+_DIGITS = 12  # to which scores are compared, because further digits may be rounding errors
+_VANISHING = 1e-100  # the cubes of differences this small nearly underflow
 
 
 def estimate_proportion(
@@ -147,11 +147,15 @@ def estimate_mean(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Estimate:
-    """Estimate the mean with its interval.
+    """Estimate the mean with its interval. The first of these cases determines the interval:
 
-    For 10 to 5,000 rows the interval is a seeded BCa bootstrap, otherwise Student's. It is Student's, too, if most rows
-    have the same score and fewer than 100 rows have another one. With clusters it is Student's t(C − 1) on the
-    clustered standard error. If all rows have the same score, an interval needs `bounds`.
+    * All rows have the same score: Wilson's limit on the share of other scores, within `bounds`; none without them.
+    * With clusters: Student's t(C − 1) on the clustered standard error; if few clusters have another score, fewer
+      degrees of freedom.
+    * Most rows have the same score and fewer than 100 have another one: Student's, with the degrees of freedom of
+      those that have another one.
+    * There are fewer than 10 rows, or more than 5,000: Student's t(n − 1).
+    * Otherwise: a seeded BCa bootstrap.
 
     Args:
         values: scores; if one is NaN or infinite, the estimate has no figures.
@@ -178,15 +182,12 @@ def means(
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together."""
     normal_quantile(confidence)  # raises an error for an invalid confidence
-    remark, n = problem(*columns), len(columns[0])
-    if remark is None and n == 0:
-        remark = "there are no rows"
+    n = len(columns[0])
+    remark = problem(*columns) or (None if n else "there are no rows")
     if remark is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
     degrees = [_degrees_of_freedom(values, groups) for values in columns]
-    bootstrapped: list[int] = []  # the positions of the columns with a bootstrap interval
-    if groups is None and LEAST_RESAMPLED <= n <= MOST_RESAMPLED:
-        bootstrapped = [at for at, values in enumerate(columns) if degrees[at] == n - 1 and not _is_constant(values)]
+    bootstrapped = [at for at, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[at])]
     intervals: dict[int, Bounds] = {}
     if bootstrapped:
         together = numpy.column_stack([columns[at] for at in bootstrapped])
@@ -217,10 +218,18 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     return max(1, differing - 1) if most_are_equal and differing < _FEW else units - 1
 
 
+def _is_bootstrapped(values: Floats, groups: RowGroups | None, degrees: int) -> bool:
+    """Return whether the interval of the mean is a bootstrap: the last of the cases of `estimate_mean`."""
+    few_differ = degrees < len(values) - 1
+    is_in_reach = LEAST_RESAMPLED <= len(values) <= MOST_RESAMPLED
+    return groups is None and is_in_reach and not few_differ and not _is_constant(values)
+
+
 def _is_constant(values: Floats) -> bool:
-    """Return whether all values are equal, or differ so little that the squares of the differences vanish."""
+    """Return whether all values are equal, or differ so little that powers of the differences may underflow."""
     centre = values - values.mean()
     size = float(numpy.abs(centre).max())
+    # The mean of equal values may differ from them by some units in the 16th digit.
     return size <= 1e-14 * float(numpy.abs(values).max()) or size < _VANISHING
 
 

@@ -76,8 +76,10 @@ def read_definition(path: Path) -> dict[str, JSON]:
 class _Criterion:
     """A metric of an evaluator, which becomes a testing criterion.
 
-    `threshold` is that of the first row that passed or failed. `by_score` is true while every row passed exactly if
-    its score reached this threshold.
+    Foundry has one threshold for all rows, and passes a row if the grader's value reaches it. `threshold` is that of
+    the first row that passed or failed. `by_score` is true while every row passed exactly if its score reached this
+    threshold. Otherwise, Foundry would decide some rows differently, so the grader returns pass or fail instead of the
+    score. `note_verdict` must see all rows before `grader`.
     """
 
     name: str

@@ -152,8 +152,7 @@ def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
         return False
     if any(_like(other, passage.text) for other in others):
         return True
-    words = rouge_tokens(passage.text)
-    return passage.apart and not others and len(words) >= _OTHER_WORDS
+    return passage.apart and not others and len(rouge_tokens(passage.text)) >= _OTHER_WORDS
 
 
 def _like(joke: str, text: str) -> bool:

@@ -12,6 +12,71 @@ from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 _COLOUR_STATEMENTS = read_lines("favourite colour")
 _COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
 
+# -- patterns. Each has a text that it matches, and one that it does not.
+
+_COLOUR_NAMES = (
+    "amber|apricot|aqua|aquamarine|azure|beige|black|blue|bronze|brown|burgundy|chartreuse|copper|coral|cream|crimson"
+    "|cyan|emerald|fuchsia|gold|golden|gray|green|grey|indigo|ivory|jade|khaki|lavender|lilac|lime|magenta|maroon|mauve"
+    "|mint|navy|ochre|olive|orange|orchid|peach|periwinkle|pink|plum|purple|red|rose|ruby|rust|salmon|sapphire|scarlet"
+    "|sienna|silver|tan|teal|turquoise|ultramarine|vermilion|violet|white|yellow"
+)
+
+_SENTENCE_END = re.compile(r"[.!?;\n]+")
+"""The full stop in "Red. Not blue", but not the comma in "red, not blue"."""
+
+_TIME_WORDS = (
+    r"then|later|finally|lastly|now|currently|most recently|more recently|previously|formerly|originally|initially"
+    r"|at first|before that|used to"
+)
+
+_CLAUSE_END = re.compile(
+    rf",? but\b|,? however\b|,? although\b|[()]|, (?!(?:(?:and|or|even|also) )?(?:{_COLOUR_NAMES})\b)"
+    rf"|,?(?: and| before)? (?=(?:(?:is|was|it is|it's|it was|and) )?(?:{_TIME_WORDS})\b"
+    rf"[^.!?;,()\n]{{0,40}}\b(?:{_COLOUR_NAMES})\b)",
+    re.IGNORECASE,
+)
+"""The end of a clause: " and" in "cream and then red", but no comma or "and" in the list "cream, red and blue"."""
+
+_CURRENT_WORDS = re.compile(
+    r"\b(?:most recent(?:ly)?|latest|lastly|current(?:ly)?|now|actual(?:ly)?|final(?:ly)?|still|updated|single answer"
+    r"|as of|last (?:time|one|update|mentioned|said|told))\b",
+    re.I,
+)
+"""A clause on the present: "most recently red", but not "recently red"."""
+
+_PAST_WORDS = re.compile(
+    r"\b(?:(?:initial|original|previous)(?:ly)?|formerly|first|used to|at some point|before that|in the past)\b", re.I
+)
+"""A clause on the past: "before that red", but not "red as before"."""
+
+_LATER_WORDS = re.compile(r"\bthen\b|\blater\b", re.I)
+"""A clause that follows another one in time: "then red", but not "lately red"."""
+
+_FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.I)
+"""A clause on the favourite: "your favorite color is red", but not "your favourite colours are red and blue"."""
+
+_LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_COLOUR_NAMES})\b", re.I)
+"""The text after a colour that changed to another one: " to red" after "from blue", but not " and red"."""
+
+_PAST_LEAD = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|first|used to|before that|earlier|once"
+    r"|(?:chang|switch)\w*[^.!?;\n]{0,30}\bfrom)\b[^.!?;,()\n]{0,30}$",
+    re.IGNORECASE,
+)
+"""The text before a name of the past: "you used to be ", but not "you used to be Ann, you are "."""
+
+_PAST_TAIL = re.compile(r"[^.!?;()\n]{0,12}\b((?:previous|former|original|initial)ly|before|at first|earlier)\b", re.I)
+"""The text after a name of the past: " was it before", but not " is your name, as I said before"."""
+
+_PRESENT_BEGINS = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
+"""The end of words on the past: "now" in "once Ann, now Bob", but not "know"."""
+
+_MOST_PARTS = 400
+"""The most sentences of a reply and the most clauses of a sentence; a last part holds the rest."""
+
+_CLAUSE_WEIGHTS = ((_CURRENT_WORDS, 2), (_PAST_WORDS, -2), (_LATER_WORDS, 1))
+_FAVOURITE_WEIGHT, _LEFT_BEHIND_WEIGHT = 1, -2
+
 
 class Colours(Kind):
     """The user names `colour_changes` favourite colours one after another, and asks for the current one."""
@@ -92,94 +157,33 @@ class Names(NamesKind):
         return replace(score_mention(name, bool(now)), sure=bool(now) or not said)
 
 
-_ONCE = re.compile(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|first|used to|before that|earlier|once"
-    r"|(?:chang|switch)\w*[^.!?;\n]{0,30}\bfrom)\b[^.!?;,()\n]{0,30}$",
-    re.IGNORECASE,
-)
-
-
-_BEFORE = re.compile(r"[^.!?;()\n]{0,12}\b(?:previously|formerly|originally|initially|before|at first|earlier)\b", re.I)
-
-
 def _is_past(text: str, word: re.Match[str]) -> bool:
     """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before"."""
-    lead, follows = text[max(0, word.start() - 80) : word.start()], text[word.end() : word.end() + 30]
-    return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
-
-
-_COLOUR_NAMES = (
-    "amber|apricot|aqua|aquamarine|azure|beige|black|blue|bronze|brown|burgundy|chartreuse|copper|coral|cream|crimson"
-    "|cyan|emerald|fuchsia|gold|golden|gray|green|grey|indigo|ivory|jade|khaki|lavender|lilac|lime|magenta|maroon|mauve"
-    "|mint|navy|ochre|olive|orange|orchid|peach|periwinkle|pink|plum|purple|red|rose|ruby|rust|salmon|sapphire|scarlet"
-    "|sienna|silver|tan|teal|turquoise|ultramarine|vermilion|violet|white|yellow"
-)
-
-
-_WHOLE_SENTENCE = re.compile(r"[.!?;\n]+")
-
-
-_MARK = (
-    r"then|later|finally|lastly|now|currently|most recently|more recently|previously|formerly|originally|initially"
-    r"|at first|before that|used to"
-)
-
-
-_CLAUSE_END = re.compile(
-    rf",? but\b|,? however\b|,? although\b|[()]|, (?!(?:(?:and|or|even|also) )?(?:{_COLOUR_NAMES})\b)"
-    rf"|,?(?: and| before)? (?=(?:(?:is|was|it is|it's|it was|and) )?(?:{_MARK})\b"
-    rf"[^.!?;,()\n]{{0,40}}\b(?:{_COLOUR_NAMES})\b)",
-    re.IGNORECASE,
-)
-"""The end of a clause: a comma, a bracket, or a word of time; a comma between colours continues the list."""
-
-
-_NOW = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
-
-
-_CURRENT = re.compile(
-    r"\b(?:most recent(?:ly)?|latest|lastly|current(?:ly)?|now|actual(?:ly)?|final(?:ly)?|still|updated|single answer"
-    r"|as of|last (?:time|one|update|mentioned|said|told))\b",
-    re.I,
-)
-
-
-_PAST = re.compile(
-    r"\b(?:initial(?:ly)?|original(?:ly)?|previous(?:ly)?|formerly|at first|first|used to|at some point|before that"
-    r"|in the past)\b",
-    re.I,
-)
-
-
-_LATER = re.compile(r"\bthen\b|\blater\b", re.I)
-
-
-_LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_COLOUR_NAMES})\b", re.I)
-"""The text after a colour that changed to another one: "from blue to red"."""
-
-
-_FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.I)
-
-
-_MOST_CLAUSES = 400
+    lead = _PRESENT_BEGINS.split(text[max(0, word.start() - 80) : word.start()])[-1]
+    follows = _PRESENT_BEGINS.split(text[word.end() : word.end() + 30])[0]
+    return _PAST_LEAD.search(lead) is not None or _PAST_TAIL.match(follows) is not None
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
-    """Yield each colour that a reply does not deny, with a weight.
+    """Yield each colour that a reply does not deny, with a weight: the reply settles on the colour with the highest.
 
-    The weight is higher if the clause calls the colour current or favourite.
+    The weight is the sum of these terms:
 
-    Words of the past lower the weight.
+    * +2 if the clause has a word of the present, −2 if it has one of the past, +1 for "then" or "later";
+    * +1 if the clause names the favourite, or has "then" or "later" and the clause before it is about the favourite;
+    * −2 if the colour changed to another one, as the first one in "from blue to red".
+
+    Examples: "You initially said brown, then cream, but most recently red." gives brown −2, cream 1, red 2.
+    "Your favourite colour was cream and then red." gives cream 1, red 2.
     """
     colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(expected)})\b", re.I)
-    for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
+    for sentence in _SENTENCE_END.split(reply, _MOST_PARTS):
         favourite = False
-        for clause in _CLAUSE_END.split(sentence, _MOST_CLAUSES):
-            # In "Your favourite colour was cream and then red", the second clause is about the favourite, too.
-            favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER.search(clause) is not None)
-            weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
-            weight += bool(_LATER.search(clause)) + favourite
+        for clause in _CLAUSE_END.split(sentence, _MOST_PARTS):
+            favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER_WORDS.search(clause) is not None)
+            weight = sum(points for words, points in _CLAUSE_WEIGHTS if words.search(clause))
+            weight += _FAVOURITE_WEIGHT * favourite
             for match in colours.finditer(clause):
                 if not is_denied(clause, match.start(), match.end()):
                     is_left_behind = _LEFT_BEHIND.match(clause, match.end()) is not None
-                    yield match[0].lower(), weight - 2 * is_left_behind
+                    yield match[0].lower(), weight + _LEFT_BEHIND_WEIGHT * is_left_behind
