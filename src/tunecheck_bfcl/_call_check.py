@@ -213,8 +213,9 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
 
 def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
     """Return the verdict on a row for which no call is right. An unreadable attempt at a call fails, too."""
-    unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
-    attempted = decoded.problem is not None and unreadable
+    # Decoding finds a problem in any text without calls; `read_calls` finds one only if the text announces a call.
+    looks_like_call = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
+    attempted = decoded.problem is not None and looks_like_call
     if not decoded.calls and not attempted:
         return _PASSED
     text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; no call was asked for"

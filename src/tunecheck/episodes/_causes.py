@@ -314,8 +314,7 @@ def _mentions(known: str, value: object) -> bool:
         value = int(value)
     if value is None or isinstance(value, bool):
         return True
-    parts = _NUMBER_OR_WORD.findall(str(value).casefold())
-    return all(part in known for part in parts)
+    return all(part in known for part in _NUMBER_OR_WORD.findall(str(value).casefold()))
 
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:

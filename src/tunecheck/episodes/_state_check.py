@@ -236,18 +236,11 @@ class StateCheck:
         failure: RowVerdict | None = None
         truth_works = not any(given.truth.turns)
         for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
-            expected = results_of(truth, items)
-            truth_works = truth_works or any(not result.error for result in expected)
+            wanted = [result for result in results_of(truth, items) if not result.error]
+            truth_works = truth_works or bool(wanted)
             if failure is None:
                 unused.update(made_results(model, turn))
-                wanted = [result for result in expected if not result.error]
-                if not given.truth.judging.final_state_only:
-                    failure = _turn_failure(turn, items, truth, model, given.truth.judging)
-                    if failure is None and items:
-                        failure = missing_result(wanted, unused)
-                elif number == len(given.turns) - 1:
-                    failure = wrong_state(truth, model, given.truth.judging)
-                failure = failure and replace(failure, turn=number)
+                failure = _turn_failure(given, number, truth, model, missing_result(wanted, unused))
                 unused -= Counter(map(_key, wanted))
             elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
@@ -300,20 +293,33 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
 
 
 def _turn_failure(
-    turn: Turn, items: Sequence[JSON], truth: Attempt, model: Attempt, judging: Judging
+    given: Given, number: int, truth: Attempt, model: Attempt, missing: RowVerdict | None
 ) -> RowVerdict | None:
-    """Return the failure after a turn's calls: no call, a call that is not allowed, or a wrong state; else None.
+    """Return the failure after the calls of the turn with this number; None if the turn is right.
 
-    `items` are the turn's expected calls. In a turn without any, `judging` says which calls are allowed.
+    With `final_state_only`, only the state after the last turn counts. Otherwise, a turn with expected calls fails
+    without a call, with a wrong state, or with `missing`, the failure if results are missing. In a turn without
+    expected calls, a call is refused unless the row's settings allow it, and so is a wrong state after allowed calls.
     """
-    if items:
-        return no_call(turn) or wrong_state(truth, model, judging)
+    turn, judging = given.turns[number], given.truth.judging
     calls = [call for step in turn for call in step]
-    for call in calls:
-        if not judging.reads_are_free and call.name not in judging.free:
-            text = f"called {value_text(source_text(call))}; this turn asks for no call"
-            return failed_verdict("multi_turn:irrelevance_error", text)
-    return wrong_state(truth, model, judging) if calls else None
+    failure: RowVerdict | None = None
+    if judging.final_state_only:
+        failure = wrong_state(truth, model, judging) if number == len(given.turns) - 1 else None
+    elif given.truth.turns[number]:
+        failure = no_call(turn) or wrong_state(truth, model, judging) or missing
+    elif calls:
+        failure = _refused_call(calls, judging) or wrong_state(truth, model, judging)
+    return failure and replace(failure, turn=number)
+
+
+def _refused_call(calls: Sequence[FunctionCall], judging: Judging) -> RowVerdict | None:
+    """Return a failure if one of the calls is not allowed in a turn without expected calls; else None."""
+    refused = next((call for call in calls if not judging.reads_are_free and call.name not in judging.free), None)
+    if refused is None:
+        return None
+    text = f"called {value_text(source_text(refused))}; this turn asks for no call"
+    return failed_verdict("multi_turn:irrelevance_error", text)
 
 
 def _key(result: OperationResult) -> str | bytes:

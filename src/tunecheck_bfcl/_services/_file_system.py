@@ -185,8 +185,7 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             pattern: The text to look for, taken literally.
         """
-        lines = self._content(file_name, "grep").splitlines()
-        return {"matching_lines": [line for line in lines if pattern in line]}
+        return {"matching_lines": [line for line in self._content(file_name, "grep").splitlines() if pattern in line]}
 
     @tool
     def diff(self, file_name1: str, file_name2: str) -> dict[str, str]:
@@ -310,10 +309,11 @@ class GorillaFileSystem(Simulator):
         """Return the directory and name for a copied or moved node, and the place's path for the result text.
 
         Raises:
-            SimulatorError: the destination is a path, an existing file, or a directory with such an entry.
+            SimulatorError: the destination is a path, an existing file, or a directory with such an entry, or its name
+                is too long or no text.
         """
         there = self._volume.find(destination)
-        if "/" in _short(destination):
+        if "/" in _check_length(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")
         if there is None:
             return self._volume.current, destination, destination
@@ -338,7 +338,7 @@ def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
     return text, [str(name) for name in names], [str(name) for name in unpadded]
 
 
-def _short(name: object) -> str:
+def _check_length(name: object) -> str:
     """Return the name, or raise SimulatorError if it is too long or not text."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise SimulatorError(f"a name must be text of at most {_LONGEST_NAME} characters")
@@ -347,7 +347,7 @@ def _short(name: object) -> str:
 
 def _allow_name(name: object, command: str) -> str:
     """Return the name, or raise SimulatorError if it has a forbidden character. `command` begins the message."""
-    if not _FORBIDDEN.isdisjoint(_short(name)):
+    if not _FORBIDDEN.isdisjoint(_check_length(name)):
         raise SimulatorError(f"{command}: '{name}' holds a character that no name may have: \" % * / : < > ? \\ |")
     return str(name)
 

@@ -106,6 +106,8 @@ class TwitterAPI(ConfiguredService):
         self._check_login("commenting")
         self._tweet(tweet_id)
         made = self.data["comments"].setdefault(tweet_id, [])
+        # Configured comments have text keys, so a tweet's number leads to a list made here, unless Python code built
+        # the row. The leaderboard's service reports success in any case.
         if isinstance(made, list):
             made.append({"username": self.data["username"], "content": copy.deepcopy(comment_content)})
         return {"comment_status": "Comment added successfully"}
