@@ -77,7 +77,7 @@ class NoteAgent(Service):
         self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the routes /reply, /reset and /advance."""
+        """Add the routes in `paths` and the health checks."""
         self._middleware = middleware
         app.add_routes([web.post(path, self._reply_once) for path in self.paths.split(", ")])
         app.add_routes([web.get(path, self._health) for path in ("/", "/health")])

@@ -139,6 +139,7 @@ class SessionState:
             case Send():
                 self._note_exchange(effect, outcome, now)
             case Begin(test):
+                # Negative, because the end of the test adds the session's characters: the test's own remain.
                 self.tests[test] = TestState(test, now, characters=-self._characters)
                 self.tests[test].note("begin", now)
             case Waiting(test, tokens, seconds):
@@ -193,9 +194,8 @@ class SessionState:
         state.simulated |= outcome.simulated
         event = "question" if effect.question else "statement"
         entry: dict[str, JSON] = {"size": message_tokens + reply_tokens, "said": effect.message, "reply": reply}
-        entry["ms"] = outcome.latency_ms
         more = {name: value for name in ("adopted", "declined", "reasoning") if (value := getattr(outcome, name))}
-        state.note(event, before, **entry, **more)
+        state.note(event, before, **entry, ms=outcome.latency_ms, **more)
 
     def _keep_replies(self, state: TestState) -> None:
         """Store all replies since the test's callback began; later calls change nothing."""

@@ -146,9 +146,10 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
         with raise_as(ConfigurationError, file):
             content = read_regular(file, links=True)
         try:
-            return Menu.read(loads(content), str(file))
+            value = loads(content)
         except ValueError as error:
             raise ConfigurationError(f"{file}: not JSON: {error}") from None
+        return Menu.read(value, str(file))
 
 
 class JokesWording(Written, frozen=True):

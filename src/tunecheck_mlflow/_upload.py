@@ -197,7 +197,7 @@ class _MlflowUpload(RunUpload):
     def send(self) -> None:
         """Do the remaining steps of the upload and end the run.
 
-        Files and traces that were sent before are not sent again.
+        Files and traces that were sent before are not sent again; parameters, metrics, data set and tags are.
         """
         if self._known.run_id is None:
             self._known.experiment_id = checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))

@@ -36,8 +36,6 @@ from tunecheck_azure import as_verdict
 from tunecheck_serve._server import Middleware, Service, json_reply
 from tunecheck_serve._wire import BadRequestError, read_object
 
-PATH = "/evaluate"
-
 _VERSION = "0.0.1"
 _MOST_ROWS = 64
 """Rows that a synchronous evaluator scores at once."""
@@ -76,8 +74,10 @@ class ServedEvaluator(Service):
         """
 
         async def begin(_: web.Application) -> None:
-            if self._process is not None and not await self._process.start():
-                self._executor = self._process
+            if self._process is not None:
+                refused = await self._process.start()
+                if not refused:
+                    self._executor = self._process
 
         async def end(_: web.Application) -> None:
             await self._executor.close()
@@ -91,7 +91,7 @@ class ServedEvaluator(Service):
         async def evaluate(request: web.Request) -> web.Response:
             return json_reply(await self.reply(read_object(await request.read())))
 
-        app.add_routes([web.post(PATH, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
+        app.add_routes([web.post(self.paths, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
 
     async def reply(self, asked: Mapping[str, JSON]) -> dict[str, JSON]:
         """Score a row and return the reply. A missing column gives a reply with the status `Error`.

@@ -120,7 +120,7 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
 
 
 def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
-    """Yield the name and the key of each metric that the user names; a slice stays in both.
+    """Yield the name and the key of each metric that the user names; if that is a slice, both end with it.
 
     An evaluator's main metric gets the evaluator's name, other metrics their key.
 
@@ -134,8 +134,8 @@ def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new:
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
             ids = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
-            where = f" in both runs, only in {ids[0]}" if len(ids) == 1 else ""
-            raise ConfigurationError(f"there is no metric {name!r}{where}{did_you_mean(name, known)}")
+            only_in = f" in both runs, only in {ids[0]}" if len(ids) == 1 else ""
+            raise ConfigurationError(f"there is no metric {name!r}{only_in}{did_you_mean(name, known)}")
         yield evaluator_of.get(key, key) + suffix, key + suffix
 
 

@@ -81,6 +81,7 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
 def judge_label_counts(chosen: MetricRef, runs: Runs) -> LabelCounts | None:
     """Return the label counts that correct a metric in all runs; None if it is not corrected in all of them."""
     if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
+        # Only runs with the base's judge are corrected, so all of them share its calibration: any run will do.
         return labels_of(chosen.evaluator, runs.base, runs.tables[-1])
     return None
 

@@ -380,9 +380,8 @@ class _Work:
     ) -> CachedResults:
         """Return the results that a resumed run may reuse, from its own journal and from its parent's.
 
-        Records from the offset `since` on count as new. Remarks go to `notes`, by default the run's own.
-
-        If records are lost and that is accepted, the journal records it.
+        Records from the offset `since` on count as made in this session, not as reused. Remarks go to `notes`, by
+        default the run's own. If records are lost and that is accepted, the journal records it.
         """
         notes = self.notes if notes is None else notes
         accept = self.settings.accept_damage

@@ -279,7 +279,9 @@ class ChunkRunner:
         If a stage ends the process, the driver knows the stage from the last such portion.
         """
         evaluators = self._plan.evaluators
-        for count in range(self._plan.target is None, len(evaluators) + 1):
+        # A stage runs the first `count` evaluators; the stage with a count of 0 runs the target alone.
+        first = 1 if self._plan.target is None else 0
+        for count in range(first, len(evaluators) + 1):
             yield Portion(stage=evaluators[count - 1].name if count else "target")
             plan = replace(self._plan, evaluators=evaluators[:count])
             for portion in self._portions(Chunk((row,), {row.index: known}), plan):

@@ -356,6 +356,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     """
     overloads = _declared_signatures(function) or _overloads(function)
     if overloads:
+        # Overloads list every parameter that they take: `**kwargs` in one of them admits no other.
         return Signature([_parameters(overload, what)[0] for overload in overloads])
     try:
         signature = inspect.signature(function)

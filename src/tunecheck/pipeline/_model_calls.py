@@ -319,7 +319,7 @@ class RunCalls:
         self.masked += more.masked
         usage = usage_with_estimates(more)
         if more.calls or usage.input_tokens or usage.output_tokens:
-            cost, currency = _cost(usage, price, usage)
+            cost, currency = _cost(usage, price, estimate=usage)
             self._add_cost(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
 
     @contextlib.asynccontextmanager

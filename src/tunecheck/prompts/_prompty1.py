@@ -215,7 +215,8 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     """Return the prompt's model configuration as an endpoint definition; None without a configuration.
 
     Raises:
-        PromptError: the type is unknown, a key is missing, or the configuration names a connection.
+        PromptError: the type is unknown, the configuration lacks a key or names a connection, or an environment
+            variable in the name of its model or deployment is not set.
     """
     path = ("model", "configuration")
     configuration = front.mapping(*path)

@@ -346,6 +346,7 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
     differing: list[str] = []
     rows = run.rows()
     count = len(rows)
+    # The journal gives as many indices as there are rows, even if their number is wrong.
     for index, row in zip(journal.indices(count), rows, strict=True):
         if manifest.target and "error.target" not in row and "error.results" not in row:
             answer = journal.answer(index, journal.answer_hash(index))

@@ -298,9 +298,10 @@ class _Forecast:
         remaining = self.total - self._pairs
         if remaining <= 0:
             return False
-        means = (self.total * self._means - self._sum) / remaining
+        means_of_rest = (self.total * self._means - self._sum) / remaining
+        # No difference is below −1: a candidate that needs a mean of −1 or less of the remaining pairs is impossible.
         with numpy.errstate(divide="ignore", invalid="ignore"):
-            gains = numpy.where(means > -1, (change - means) / (1 + means), numpy.inf)
+            gains = numpy.where(means_of_rest > -1, (change - means_of_rest) / (1 + means_of_rest), numpy.inf)
         self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
         self._pairs += 1
         self._sum += change

@@ -78,12 +78,12 @@ class _Search:
 
         Services also report success if there was nothing to delete.
         """
-        composed = any(True for name, schema in function.parameters.items() for _ in places_in(name, schema))
-        for _ in range(_ATTEMPTS[0] if composed else 0):
+        has_places = any([*places_in(name, schema)] for name, schema in function.parameters.items())
+        for _ in range(_ATTEMPTS[0] if has_places else 0):
             found = self.found.get(function.name, [])
             if not found or any(witness.step.changes for witness in found):
                 return
-            self.found[function.name] = found[:_WITNESSES]
+            self.found[function.name] = found[:_WITNESSES]  # without the last attempt's call, which changed nothing
             self._attempt(function)
 
     @property

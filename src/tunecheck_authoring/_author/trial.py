@@ -130,7 +130,10 @@ class Trial:
                     yield call, text, [*turns[:number], own, *turns[number + 1 :]]
 
     def _change_calls(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
-        """Yield the call with another value of one argument."""
+        """Yield the call with up to `_CHANGES` other values of each argument; one argument is changed at a time.
+
+        Values close to the right one come first, then one that a user may give.
+        """
         function = self._world.functions.get(call.name)
         for name, value in call.arguments.items():
             schema = function.parameters.get(name, {}) if function is not None else {}

@@ -82,7 +82,9 @@ _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 def is_denied(text: str, start: int, end: int) -> bool:
     """Return True if a text denies its words from `start` to `end`.
 
-    Examples are "not at dawn", "rather than Bob" and "Bob is no longer".
+    A denial stands before them in the same clause, with at most three words between ("not at dawn", "rather than
+    Bob"), or follows at once ("Bob is no longer"). "Not" before "only", "just", "merely", "until", "before", "least"
+    or "sure" denies nothing.
     """
     before = _BREAK.split(text[max(0, start - 60) : start])[-1]
     return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None

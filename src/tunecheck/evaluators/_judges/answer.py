@@ -165,7 +165,9 @@ class AnswerForm:
         return JudgeAnswer(values, score, values[key], reason_text)
 
     def _read_score(self, written: JSON) -> tuple[float, JSON]:
-        """Return the score as a number, and as a value of the type that the outputs declare.
+        """Return the score as a float, and as a value of the type that the outputs declare.
+
+        The second value of a number is the number as it was written.
 
         Raises:
             JudgementError: the score is no number, or is outside the range.
@@ -176,7 +178,7 @@ class AnswerForm:
             return self._read_binary(written)
         key, bounds = self._output.score, self._output.range
         if isinstance(written, str):
-            written = _stated_number(written, None if bounds is None else bounds[1])
+            written = _stated_number(written, most=None if bounds is None else bounds[1])
         if not is_number(written):
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
             raise JudgementError(f"{key!r} is {kind_of(written)}, not a {expected}")
@@ -191,7 +193,7 @@ class AnswerForm:
             JudgementError: the score is neither a boolean, nor 0 or 1, nor a word for yes or no.
         """
         key = self._output.score
-        number = YES_NO.get(_bare_word(written), _stated_number(written, None)) if isinstance(written, str) else written
+        number = YES_NO.get(_bare_word(written), _stated_number(written)) if isinstance(written, str) else written
         if not isinstance(number, (bool, int, float)):
             raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
         if number not in (0, 1):
@@ -236,7 +238,7 @@ def _bare_word(text: str) -> str:
     return text.strip(_AROUND_WORDS).rstrip(".!").rstrip(_AROUND_WORDS).casefold()
 
 
-def _stated_number(text: str, most: float | None) -> JSON:
+def _stated_number(text: str, *, most: float | None = None) -> JSON:
     """Return the number in a text such as `4`, `4 (good)`, or `4/5` if `most` is 5; return any other text unchanged."""
     number = _bare_word(text)
     share, with_words = _SHARE.fullmatch(number), _WITH_WORDS.fullmatch(number)

@@ -325,7 +325,7 @@ class WordNet:
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
         """Yield the numbers of the synsets that contain this lemma as this part of speech; none if it is unknown."""
         place = bisect_left(self._positions, lemma, key=self._lemma)
-        if place in self._positions and self._lemma(place) == lemma:
+        if place < len(self._positions) and self._lemma(place) == lemma:
             first, last = self._bounds[part]
             senses = self._senses[self._sense_starts[place] : self._sense_starts[place + 1]]
             yield from (number for number in senses if first <= number < last)
