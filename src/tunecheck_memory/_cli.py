@@ -75,6 +75,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "FILE",
         SCORING,
         fixed=False,
+        acts="asks",
     )
     unjudged: bool = option(
         "Without --judge, run tests that only a judge can score; they get no score.",

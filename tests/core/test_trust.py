@@ -409,13 +409,14 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     assert " ".join(said.split()).count("another person's run.json names this folder") == 1  # a long path breaks lines
 
 
-@pytest.mark.parametrize("kind", ["definitions", "config"])
+@pytest.mark.parametrize("kind", ["definitions", "config", "judge", "generator"])
 def test_a_memory_run_of_others_does_nothing_it_recorded(home: Path, elsewhere: Path, ran: Path, kind: str) -> None:
     (elsewhere / "kind.py").write_text(MARK.format(mark=str(ran)), "utf-8")
     benchmark = "datasets: {datasets: [{name: %s}]}\n"
     (elsewhere / "evil.yml").write_text(benchmark % "kind.py", "utf-8")
     (home / "good.yml").write_text(benchmark % "colours", "utf-8")
-    acting = {"definitions": f"{elsewhere}/made", "config": f"{elsewhere}/evil.yml"}
+    evil = f"{elsewhere}/evil.yaml"
+    acting = {"definitions": f"{elsewhere}/made", "config": f"{elsewhere}/evil.yml", "judge": evil, "generator": evil}
     recorded = {"config": "good.yml", "endpoint": "simulated", kind: acting[kind]}
     run = by_somebody_else(begun(home))
     rewrite(run / "run.json", command={"memory_run": recorded})
