@@ -226,7 +226,8 @@ BEHAVIOURS = (
               "behaviour: {cut_at_tokens: 20, reasoning: text}",
               single="thinking_used_budget", conversation="thinking_used_budget"),
     Behaviour("the same words again and again", always(answer="the weather in "),
-              "behaviour: {repeat: 300, cut_at_tokens: 500}", single="cut_off", conversation="cut_off"),
+              "behaviour: {repeat: 300, cut_at_tokens: 500}", single="cut_off.endless",
+              conversation="cut_off.endless"),
     Behaviour("always fails", always(status=500), single="server_fault", conversation="server_fault"),
     Behaviour("not found", always(status=404), single="server_fault", conversation="server_fault"),
     # how calls are written
