@@ -93,7 +93,8 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
         OSError: the file cannot be read, is not an ordinary file, or holds more than `most` bytes.
     """
     with open_for_reading(path) if links else open_regular(path) as file:
-        content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+        # `read(most + 1)` would reserve the memory for `most` bytes first.
+        content = file.read() if os.fstat(file.fileno()).st_size <= most else None
     if content is None or len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the limit for files of this kind", path)
     return content
