@@ -95,8 +95,8 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
     if invalid := _INVALID.match(text):
         is_short = len(invalid[1]) <= (_MOST_OF_A_WORD if "auth" in path else _MOST_SHOWN)
         known = [str(word) for each in types for word in getattr(each, "values", ())]
-        shown = f"{invalid[1]!r} is" if is_short else f"{len(invalid[1])} characters are"
-        return f"{shown} unknown{did_you_mean(invalid[1], known)}"
+        value = repr(invalid[1]) if is_short else f"a value of {len(invalid[1])} characters"
+        return f"{value} is unknown{did_you_mean(invalid[1], known)}"
     if expected := _EXPECTED.fullmatch(text):
         wanted = " or ".join(_TYPES.get(name, name) for name in expected[1].split(" | ") if name != "null")
         limit = expected[2].removesuffix(".0")

@@ -514,8 +514,9 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     The code is `decorated_name.token` for a tool's name with a token such as `<|x|>` or `<tool_call>`, `decorated_name`
     for a tool's name with a prefix, `:1`, quotes and the like, else `unknown_function`.
     """
-    for tool in filter(None, tools):
-        added = re.fullmatch(_DECORATED.format(re.escape(tool)), name)
+    for tool in tools:
+        # Most of many tools are not part of the name: for those, no pattern is compiled.
+        added = re.fullmatch(_DECORATED.format(re.escape(tool)), name) if tool and tool in name else None
         if added is not None:
             code = "decorated_name.token" if "<" in f"{added[1]}{added[2]}" else "decorated_name"
             words = f"{name} is not among the tools; perhaps it is {tool} with something added"

@@ -82,7 +82,7 @@ def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = 
         parsed_ground_truth = _parse_calls(sides.ground_truth, tools)
     expected, actual = parsed_ground_truth, _parse_calls(sides.response, tools)
     alternatives = judged is not None and judged.alternatives is True
-    # A ground truth may be a list of accepted answers, unless the evaluator says that it is none.
+    # A ground truth may list several accepted answers, unless the evaluator has `alternatives: false`.
     if judged is None or judged.alternatives is not False:
         possible_answers = _possible_answers(sides.ground_truth)
         if possible_answers:
