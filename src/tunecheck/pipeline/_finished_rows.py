@@ -304,12 +304,16 @@ _NUMBER = re.compile(r"\d[\d.,:]*")
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Failures of one kind: title, number of rows, id of an example row, and its explanation."""
+    """Failures of one kind: title, number of rows, id of an example row, and its explanation.
+
+    `error_type` is the class of an error, such as `ColumnMissingError`; "" if the failure is no error.
+    """
 
     title: str
     rows: int
     example: str
     words: str
+    error_type: str = ""
 
 
 @dataclass(slots=True)
@@ -345,8 +349,8 @@ class Failures:
                         below_threshold.append(reader.name)
                     else:
                         first_reason = first_reason or f"{reader.name}: {heading}"
-        for stage, pattern, words in errors_of(row):
-            _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words)
+        for stage, error_type, pattern, words in errors_of(row):
+            _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words, error_type)
         if isinstance(cause := row.get("cause"), str):
             _add_to_group(self.causes, cause, cause_named(cause).title, row_id, evidence_of(row))
         elif first_reason:
@@ -411,28 +415,32 @@ def _first_line(reason: str) -> str:
     return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
 
 
-def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield for each error of a row: its stage, its pattern, and its whole message.
+def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield for each error of a row: its stage, its type, its pattern, and its whole message.
 
     The pattern groups errors of one kind: the message without numbers, quotations and the row's id.
     """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             place = f" at {error['place']}" if error.get("place") else ""
-            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
+            error_type = str(error.get("type"))
+            words = f"{error_type}: {error.get('message')}"[:_MOST_READ] + place
             row_id = str(row.get("row_id"))
             pattern = words.replace(row_id, "…") if len(row_id) > 2 else words  # short ids occur in other words
-            yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200), words
+            pattern = clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200)
+            yield key.removeprefix("error."), error_type, pattern, words
 
 
-def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
+def _add_to_group(
+    groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str, error_type: str = ""
+) -> None:
     """Count a row in its group; a new group gets the heading, and this row and its words as the example.
 
     If there are 2,000 groups, further failures count together as "other reasons".
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
-        key, heading = _OWN_PREFIX, "other reasons"
+        key, heading, error_type = _OWN_PREFIX, "other reasons", ""
     group = groups.get(key)
     if group is None:
-        group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ])
+        group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ], error_type)
     group.rows += 1
