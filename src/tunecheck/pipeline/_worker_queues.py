@@ -114,7 +114,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
     `progress` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
     """
     progress = progress or _Progress()
-    wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
+    queued, wall, cpu = _queued_s(), time.perf_counter(), time.thread_time()
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
             outcomes: list[Outcome] = []
@@ -125,8 +125,10 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if progress.left:
                     return QueueReply(progress.outcomes)
-    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it.
-    wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
+    wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it. The file
+    # is read outside of the measured time, because a read lets other threads have the interpreter's lock.
+    wall -= _queued_s() - queued
     waits = wall > _SHORT_S and cpu < _WAITING * wall
     return QueueReply(progress.outcomes, wall if waits else cpu, waits)
 
