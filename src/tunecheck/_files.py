@@ -288,8 +288,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     place: str | None = None
 
 
-class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `eval_results.jsonl`; the version is in `run.json`.
+class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The fixed columns of a line of `eval_results.jsonl`; the version is in `run.json`.
 
     `cause` is the cause of a failed row, null if the row passed or the cause is unknown; `cause_evidence` is a fault
     without its code. Other keys are `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and

@@ -1,6 +1,6 @@
 """Gates: conditions on a run's metrics that decide the exit code.
 
-A job reads its gates with `parse_gate()` and checks their names before the run, and their metrics after it.
+A command reads its gates with `parse_gate()` and checks their names before the run and their metrics after it.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
         ConfigurationError: an option does not fit the evaluator or the data.
     """
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, mapping_layers
-    from tunecheck.cli._evaluate.job import chosen_evaluators
+    from tunecheck.cli._evaluate.prepared_run import chosen_evaluators
     from tunecheck.evaluation._calibration import calibrate as run_calibration
 
     evaluator = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]

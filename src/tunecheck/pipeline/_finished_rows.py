@@ -28,6 +28,7 @@ from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
+"""A row of `eval_results.jsonl` with all its columns; `ResultLine` in `_files.py` describes the fixed ones."""
 
 ROWS_IN_MEMORY = 100_000
 """A finished run with up to this many rows is kept in memory, for the table and for `result["rows"]`."""
@@ -167,8 +168,8 @@ _MOST_FAULTS = 1_000
 _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """An evaluator's verdict on one row; `score` is the metric's value, unchanged."""
+class RecordedVerdict(msgspec.Struct, frozen=True):
+    """An evaluator's verdict on one row, as read from the row; `score` is the metric's value, unchanged."""
 
     word: Word
     score: JSON = None
@@ -247,11 +248,11 @@ class VerdictReader:
         self._properties, self._differences = f"{key}_properties", f"{key}_differences"
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
-    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
+    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> RecordedVerdict:
         """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known."""
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
-            return Verdict(word)
+            return RecordedVerdict(word)
         score = row[self._score] if self._score in row else row.get(self._other_score)
         raw_threshold, raw_reason = row.get(self._threshold), row.get(self._reason)
         threshold: float | None = None
@@ -259,7 +260,7 @@ class VerdictReader:
             threshold = raw_threshold if raw_threshold == raw_threshold else None  # NaN differs from itself
         reason = raw_reason if isinstance(raw_reason, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
-        return Verdict(word, score, threshold, reason, faults)
+        return RecordedVerdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
         """Return only the outcome of the row; `otherwise` is the outcome of a row without a result, if known."""
