@@ -53,7 +53,7 @@ def test_an_upload_that_failed_is_repeated_and_leaves_one_run(
 ) -> None:
     before = files(run)
     fake.failures[step] = Failure(**failure, times=100)
-    with pytest.raises(UploadError, match=f"^upload failed: {WORDS[step]}") as caught:
+    with pytest.raises(UploadError, match=f"^upload failed: could not {WORDS[step]}") as caught:
         uploader(place(fake, kind)).upload(run)
     if "status" in failure:
         assert caught.value.status == failure["status"]

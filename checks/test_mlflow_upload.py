@@ -187,7 +187,7 @@ def test_a_run_that_was_deleted_on_the_server_is_noticed_and_made_anew_when_aske
     body = json.dumps({"run_id": first.run_id}).encode()
     urllib.request.urlopen(urllib.request.Request(f"{server}/api/2.0/mlflow/runs/delete", body, JSON)).close()
     with pytest.raises(
-        UploadError, match=f"{first.run_id} was deleted at the destination; upload it again with: .* --again"
+        UploadError, match=f"{first.run_id} was deleted at the destination; upload the run again with: .* --again"
     ):
         MlflowUploader(server).upload(run)
     results = str(run.folder.parent)
@@ -225,7 +225,7 @@ def test_the_command_logs_a_run(server: str, run: Run, capsys: pytest.CaptureFix
 
 def test_a_refusal_names_the_step_and_what_the_server_said(server: str, run: Run) -> None:
     run.write(structs.replace(run.manifest(), tags={"": "no name"}))
-    with pytest.raises(UploadError, match=r"upload failed: write the tags: INVALID_PARAMETER_VALUE: "):
+    with pytest.raises(UploadError, match=r"upload failed: could not write the tags: INVALID_PARAMETER_VALUE: "):
         MlflowUploader(server).upload(run)
     run.write(structs.replace(run.manifest(), tags={}))
     MlflowUploader(server).upload(run)
@@ -282,7 +282,7 @@ def answering(run_id: str, artifact_uri: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("store", ["http://127.0.0.2:9/x", "mlflow-artifacts://127.0.0.2:9/x", "ftp://127.0.0.2:9/x"])
 def test_a_server_cannot_send_files_and_tokens_elsewhere(run: Run, store: str) -> None:
-    refusal = "upload failed: find the file storage: the server keeps files at"
+    refusal = "upload failed: could not find the file storage: the server keeps files at"
     with answering("a" * 32, store) as server, pytest.raises(UploadError, match=refusal):
         MlflowUploader(server).upload(run)
 
@@ -302,7 +302,7 @@ def test_what_is_no_servers_address_is_refused(uri: str) -> None:
 
 def test_a_password_does_not_go_over_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret-token")
-    with pytest.raises(ConfigurationError, match="need https: use it"):
+    with pytest.raises(ConfigurationError, match="need https: change the address"):
         MlflowUploader("http://mlflow.example.org")
 
 

@@ -234,7 +234,7 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
         assert (process.returncode, "another machine has continued" in told) == (1, True), told
     assert second.says("runs", "last", "--verify")[0] == 0
     code, _, told = first.says("runs")
-    assert (code, "this machine's own results of it are kept in" in told) == (0, True), told
+    assert (code, "this machine's results of that run are in" in told) == (0, True), told
     assert first.rows() == second.rows()
 
 

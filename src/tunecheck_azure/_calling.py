@@ -233,7 +233,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
     """
     messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
-        raise ValueError("a conversation is a dict with a list of `messages`, each with `role` and `content`")
+        raise ValueError("a conversation must be a dict with a list of `messages`, each with `role` and `content`")
     questions = [message for message in messages if message.get("role") == "user"]
     answers = [message for message in messages if message.get("role") == "assistant"]
     global_context = conversation.get("context") if isinstance(conversation, Mapping) else None

@@ -4,14 +4,14 @@ from tunecheck.plugins import Extension, Plugin
 
 PLUGIN = Plugin(
     "azure",
-    "Azure AI Evaluation's names, uploads to Foundry, jobs of Azure Machine Learning, runs in blob storage.",
+    "The API of Azure AI Evaluation, uploads to Foundry, jobs of Azure Machine Learning, and runs in blob storage.",
     uploaders={"foundry": Extension("tunecheck_azure._foundry.upload:FoundryUploader", "A Foundry project.")},
     mirrors={"az": Extension("tunecheck_azure._mirror.shipping:BlobMirror", "Azure blob storage.")},
     command_groups={"azureml": "Run an evaluation as a job of Azure Machine Learning."},
     commands={
         "azureml job": Extension(
             "tunecheck_azure._azureml.command:job",
-            "Write an evaluation as a job of Azure Machine Learning, or submit it.",
+            "Write the file of an Azure Machine Learning job that runs an evaluation; --submit submits it.",
         )
     },
 )

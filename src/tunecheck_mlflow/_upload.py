@@ -157,7 +157,7 @@ class MlflowUploader(Uploader):
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use it, or unset them")
+            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: change the address or unset them")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -244,7 +244,7 @@ class _MlflowUpload(RunUpload):
         is_local = store.scheme in ("", "file") and is_loopback(str(server.hostname))
         if is_local or store.scheme in _CLOUD_STORES:
             return self._call(STORE, get_artifact_repository, uri)
-        raise UploadError(STORE, f"the server keeps files at {uri[:200]}: start it with --serve-artifacts")
+        raise UploadError(STORE, f"the server keeps files at {uri[:200]}; start the server with --serve-artifacts")
 
     def _experiment_id(self) -> str:
         """Return the id of the experiment, which is created if it does not exist."""
@@ -412,7 +412,7 @@ def _read_uri(text: str) -> str:
         raise ConfigurationError("the MLflow server must be an address such as https://mlflow.example.org")
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            "the MLflow server's address holds a user or password; set MLFLOW_TRACKING_USERNAME and _PASSWORD instead"
+            "the MLflow server's address has a user or password; set MLFLOW_TRACKING_USERNAME and _PASSWORD instead"
         )
     return text.strip().rstrip("/")
 

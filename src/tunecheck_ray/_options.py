@@ -10,5 +10,5 @@ class RayOptions(AddedOptions):
     """Options of `--on ray`."""
 
     task_cpus: float | None = option(
-        "Share of a CPU that each Ray task asks for; by default 0.25.", "SHARE", RUNNING, recorded=False, least=0.01
+        "CPUs that each Ray task reserves; default: 0.25.", "SHARE", RUNNING, recorded=False, least=0.01
     )

@@ -69,7 +69,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
     _ray()
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
-        raise ConfigurationError("--on ray: the address after the colon is empty; give ray or ray:ADDRESS")
+        raise ConfigurationError("--on ray: has no address after the colon; give --on ray or --on ray:ADDRESS")
     return partial(RayDriver, recipe, address or None, share or CPUS_PER_TASK)
 
 
@@ -135,7 +135,7 @@ class RayDriver(ChunkDriver):
                 for portion in await loop.run_in_executor(pool, self._next_portions):
                     yield portion
             if self._stop is None and (lost := await self._services.lost.remote()):
-                yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
+                yield Portion(notes=[f"calls of lost tasks may have cost up to {lost:.4g}"])
         finally:
             # The kernel kills Ray's processes with the thread that started them, and Ray then ends this process.
             # So that thread shuts Ray down, after its other work, even if this task is cancelled.
@@ -253,7 +253,7 @@ class RayDriver(ChunkDriver):
         for stream, flight in streams.items():
             if flight.heard < silent and stream not in ready:
                 self._ray.cancel(stream, force=True)
-                portions += self._end_task(flight, f"no sign of life for {SILENCE_S:g} s")
+                portions += self._end_task(flight, f"it sent nothing for {SILENCE_S:g} s")
         return portions
 
     def _ready(self, streams: list[Any]) -> list[Any]:

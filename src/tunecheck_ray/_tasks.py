@@ -105,7 +105,7 @@ def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[
     try:
         while here.poll(SILENCE_S):
             yield here.recv()
-        yield TaskEnd(f"no sign of life for {SILENCE_S:g} s", stop=False)
+        yield TaskEnd(f"it sent nothing for {SILENCE_S:g} s", stop=False)
     except EOFError:
         process.join(SILENCE_S)
         if process.exitcode:

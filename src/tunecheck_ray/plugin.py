@@ -6,7 +6,7 @@ PLUGIN = Plugin(
     "ray",
     "Answer and judge the rows of a run on a Ray cluster.",
     extra="ray",
-    options={"ray": Extension("tunecheck_ray._options:RayOptions", "The share of a CPU that a Ray task asks for.")},
+    options={"ray": Extension("tunecheck_ray._options:RayOptions", "The CPUs that a Ray task reserves.")},
     runners={
         "ray": Extension("tunecheck_ray._runner:open_runner", "Ray on this machine; ray:ADDRESS joins a cluster.")
     },

@@ -72,7 +72,7 @@ def unpacked_vector(text: str) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
-        raise UnreadableReplyError("an embedding is text that is not base64 of 32-bit numbers") from None
+        raise UnreadableReplyError("an embedding is text, but not the base64 form of 32-bit numbers") from None
     return _check_vector(vector)
 
 
@@ -100,7 +100,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     places = [place if entry.index is None else entry.index for place, entry in enumerate(data)]
     embeddings = dict(zip(places, data, strict=True))
     if embeddings.keys() != {*range(count)}:
-        raise UnreadableReplyError("the reply's embeddings are not numbered like the texts")
+        raise UnreadableReplyError(f"the embeddings in the reply must have the indices 0 to {count - 1}")
     return [_vector(embeddings[place].embedding) for place in range(count)]
 
 
@@ -117,7 +117,7 @@ def _check_vector(vector: Vector) -> Vector:
     if not 0 < len(vector) <= _MOST_NUMBERS:
         raise UnreadableReplyError(f"an embedding has {len(vector)} numbers, but must have 1 to {_MOST_NUMBERS}")
     if not np.isfinite(vector).all():
-        raise UnreadableReplyError("an embedding has a number that is not finite")
+        raise UnreadableReplyError("an embedding contains an infinite number or NaN")
     return vector
 
 

@@ -110,7 +110,7 @@ def _check_weights(folder: Path) -> None:
     _, found = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True, output_loading_info=True)
     missing = [name for name in found["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
     if missing:
-        raise ValueError(f"it lacks {len(missing)} weights, such as {missing[0]}")
+        raise ValueError(f"its file lacks {len(missing)} weights, such as {missing[0]}")
 
 
 def _encodable(text: str) -> str:

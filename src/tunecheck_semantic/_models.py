@@ -32,8 +32,8 @@ def find_model(name: str) -> Path:
     folder = next(filter(os.path.isdir, _places(name)), None)
     if folder is None:
         raise ConfigurationError(
-            f"there is no embedding model {name!r}: it is neither a folder, nor an installed package with a model, nor "
-            "in the Hugging Face cache; download it first, because Tunecheck downloads no models"
+            f"no embedding model {name!r} found (tried: a folder, an installed package, the Hugging Face cache); "
+            "download the model first, because Tunecheck downloads none"
         )
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
     if missing:

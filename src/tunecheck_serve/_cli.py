@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(CommandOptions):
-    replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
+    replay: str | None = option("File of recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("Answer the rows of this data set with the simulated model.", "DATASET")
-    service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
+    service: str | None = option("Run a plug-in's service, such as memory-agent (docs/memory-agents.md).", "NAME")
     evaluator: str | None = option("Serve this evaluator at /evaluate, for Azure AI Foundry (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
         "With --evaluator: one of its parameters, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
     )
     judge: str | None = option("With --evaluator: the model of an LLM judge.", "FILE")
     dataset: str | None = option("With --replay: the data set that the ids in FILE belong to.", "DATASET")
-    host: str = option("Address to listen on; if other machines reach it, give --key-env.", "HOST", default="127.0.0.1")
+    host: str = option("Address to listen on; for other machines, --key-env is required.", "HOST", default="127.0.0.1")
     port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8080, least=0, most=65_535)
     key_env: str | None = option("Require the key in this environment variable.", "NAME")
-    latency_ms: float = option("Wait before each answer.", "MS", default=0.0, least=0)
+    latency_ms: float = option("Milliseconds to wait before each answer.", "MS", default=0.0, least=0)
     fault: list[str] | None = option(
         "Share of requests that fail with a status, e.g. 429=0.05 (repeatable).", "STATUS=RATE"
     )
-    seed: int | None = option("Random seed of the simulated model and of the faults.", "N", least=0)
+    seed: int | None = option("Random seed of the simulated model and of --fault.", "N", least=0)
     quiet: bool = flag("Do not print a line for each request.")
 
 
@@ -62,7 +62,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     service = _service(options)
 
     def ready(url: str) -> None:
-        print(f"serving {clean(service.about)} on {url} (POST {service.paths}); Ctrl-C ends it", flush=True)
+        print(f"serving {clean(service.about)} on {url} (POST {service.paths}); Ctrl-C stops the server", flush=True)
 
     asyncio.run(run_server(service, served, host=options.host, port=options.port, on_ready=ready))
     return 0
@@ -76,14 +76,14 @@ def _service(options: ServeOptions) -> Service:
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
-        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME and --evaluator NAME")
+        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME, --evaluator NAME")
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset is only for --replay; leave out --dataset, or add --replay FILE")
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
         raise ConfigurationError(
-            "--set and --judge are only for an evaluator: leave them out, or give --evaluator NAME as the only source"
+            "--set and --judge are only for --evaluator; leave them out, or replace the source by --evaluator NAME"
         )
     if options.service is not None:
         return _named_service(options.service)

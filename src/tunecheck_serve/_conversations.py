@@ -110,7 +110,7 @@ class RowAnswers(ChatSource):
             completion = await model.answer(turn, step, request.messages, request.tools)
             if completion is None:
                 where = f"row {indexed.row.id}, turn {turn}, step {step}"
-                raise NoAnswerError(f"{where}: the recorded conversation has no answer there")
+                raise NoAnswerError(f"{where}: the recorded conversation has no such step")
             return completion
         tools = _shown_tools(indexed, turn, request)
         row = indexed.row

@@ -277,7 +277,7 @@ class Middleware:
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
-            return _error_reply(Problem(fault, "a fault that --fault asked for", "server_error", "injected_fault"))
+            return _error_reply(Problem(fault, "an error requested with --fault", "server_error", "injected_fault"))
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -335,7 +335,7 @@ class FaultInjection:
         valid = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
         if not valid or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; together, rates are at most 1"
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; rates may sum to at most 1"
             )
         self._outcomes = [*rates, None]
         self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]

@@ -36,21 +36,21 @@ class DestinationOptions(CommandOptions):
     """Options that name the destinations of an upload."""
 
     project: str | None = option(
-        "Foundry project: its address (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT if it is in a hub, or "
-        "a YAML file with either.",
+        "Foundry project: its endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT for a project in a hub, "
+        "or a YAML file that names the project.",
         "PROJECT",
         RUNNING,
         recorded=False,
         acts="sends",
     )
     foundry: str | None = option(
-        "evals: upload as a run of the portal's evals; default: as a separate result.",
+        "evals: upload the run to the portal's list of evaluations; default: as a separate result.",
         "API",
         RUNNING,
         recorded=False,
         acts="sends",
     )
-    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
+    mlflow: str | None = option("Address of an MLflow server.", "URL", RUNNING, recorded=False, acts="sends")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +119,10 @@ def upload_all(
 
 def shown(done: Uploaded) -> Iterator[str]:
     """Yield the lines that describe an upload: destination, run, metrics, files, and the address of its page."""
-    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
+    yield clean(f"already uploaded, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {plural(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
     if done.left_out:
-        yield clean(f"  left out, because they are not finite numbers: {', '.join(done.left_out)}", 2_000)
+        yield clean(f"  metrics left out, because they are not finite numbers: {', '.join(done.left_out)}", 2_000)
     if done.url:
         yield clean(done.url, 2_000)
 
@@ -133,7 +133,7 @@ def as_json(done: Uploaded) -> dict[str, JSON]:
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Finished runs, each by name, id, beginning of an id, folder, or last.", "RUN…")
+    runs: list[str] = argument("Finished runs: name, id, beginning of an id, folder, or last.", "RUN…")
     allow_simulated: bool = flag("Upload simulated answers, tagged as simulated.")
     again: bool = flag("Upload the run again if it was deleted at the destination.")
 
@@ -142,8 +142,8 @@ class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
 def upload(options: UploadOptions, invocation: Invocation) -> int:
     """Upload finished runs: metrics, rows, logs of conversations and the report.
 
-    If an upload fails, repeat the command: it continues where it stopped and makes no second run. upload.json records
-    the finished steps. A failed upload does not stop the others.
+    If an upload fails, repeat the command: the upload continues where it stopped, and makes no second run. upload.json
+    records the finished steps. A failed upload does not stop the others.
 
     Exit codes: 0 done; 1 a step failed (the run's folder is unchanged); 2 wrong use.
     """

@@ -131,8 +131,8 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} has simulated answers, which would mislead among real results; "
-            "give --allow-simulated (allow_simulated=True) to upload it marked as simulated"
+            f"run {run.id} has simulated answers; "
+            "give --allow-simulated (allow_simulated=True) to upload the run marked as simulated"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
     given = manifest.get("tags")
@@ -245,7 +245,7 @@ class UploadError(RunError):
 FIND = UploadStep("look for the run")
 CREATE = UploadStep("create the run", repeatable=False)
 FINISH = UploadStep("finish the run")
-GONE = UploadStep("the run")
+GONE = UploadStep("find the uploaded run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,8 +349,8 @@ class Uploader(abc.ABC):
         """Raise ConfigurationError before a run if the upload after it would be refused."""
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
-                "the answers are simulated and would not be uploaded; "
-                "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
+                "the answers are simulated, and simulated runs are not uploaded; "
+                "give an endpoint, or --allow-simulated (allow_simulated=True) to test the upload"
             )
 
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
@@ -370,7 +370,7 @@ class Uploader(abc.ABC):
             try:
                 unchanged = self._send(record, contents, again=again)
             except UploadError as error:
-                error.args = (f"upload failed: {error}; {self._advice(error, contents)}",)
+                error.args = (f"upload failed: could not {error}; {self._advice(error, contents)}",)
                 raise
             known = record.known
             return Uploaded(
@@ -424,7 +424,7 @@ class Uploader(abc.ABC):
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
         if error.step is GONE:
-            return f"upload it again with: {command_line([*command, '--again'])}"
+            return f"upload the run again with: {command_line([*command, '--again'])}"
         return f"the run itself is intact; continue with: {command_line(command)}"
 
 
@@ -438,7 +438,7 @@ def checked_id(step: UploadStep, value: object) -> str:
         UploadError: it is missing, or no id.
     """
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise UploadError(step, "the service's answer has no id that can be used: check the address", unsure=True)
+        raise UploadError(step, "the service's reply has no valid id; check the address", unsure=True)
     return value
 
 

@@ -263,7 +263,7 @@ def first_refusal(folder: Path) -> None:
 
 
 def no_project(folder: Path) -> None:
-    with pytest.raises(azure.EvaluationException, match="must be an endpoint"):
+    with pytest.raises(azure.EvaluationException, match="must be a Foundry project's endpoint"):
         evaluate(folder, evaluators={"e": picky}, azure_ai_project="mine")
 
 

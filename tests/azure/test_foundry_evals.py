@@ -124,7 +124,7 @@ def test_an_upload_that_failed_is_repeated_and_leaves_one_run(
 
 def test_a_run_that_fails_over_there_says_why_and_is_made_anew(fake: Fake, run: Run) -> None:
     fake.fate = "failed"
-    with pytest.raises(UploadError, match="wait for the run: the run failed: out of order"):
+    with pytest.raises(UploadError, match="complete the run: status failed: out of order"):
         sent(fake, run)
     fake.fate = "completed"
     assert sent(fake, run).run_id == list(fake.evals_runs)[-1]

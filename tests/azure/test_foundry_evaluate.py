@@ -36,7 +36,7 @@ def test_results_are_on_disk_when_the_upload_fails(fake: Fake, tmp_path: Path) -
 
 
 def test_a_wrong_project_is_said_before_anything_runs(fake: Fake, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="must be an endpoint https"):
+    with pytest.raises(ConfigurationError, match=r"must be a Foundry project's endpoint \(https"):
         run(tmp_path, fake, azure_ai_project="http://x/api/projects/p")
     assert not (tmp_path / "runs").exists()
 
@@ -85,7 +85,7 @@ def test_a_failed_upload_shows_the_results_and_exits_with_1(
     assert main(command) == 1
     said = capsys.readouterr()
     assert "f1_score" in said.out
-    assert "upload failed: create the run" in said.err
+    assert "upload failed: could not create the run" in said.err
 
 
 def test_uploading_needs_a_project(fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:

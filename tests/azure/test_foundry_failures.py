@@ -61,7 +61,7 @@ def test_a_run_is_not_asked_for_twice_when_the_answer_is_lost(fake: Fake, run: R
 @pytest.mark.parametrize(("kind", "step"), [("foundry", "create"), ("hub", "create run")])
 def test_a_run_certainly_not_made_is_asked_again_without_a_search(fake: Fake, run: Run, kind: str, step: str) -> None:
     fake.failures[step] = Failure(403, times=1)
-    with pytest.raises(UploadError, match="lacks a right"):
+    with pytest.raises(UploadError, match="lacks a permission"):
         uploader(place(fake, kind)).upload(run)
     uploader(place(fake, kind)).upload(run)
     assert fake.of("list") == fake.of("search") == []
@@ -88,7 +88,7 @@ def test_an_answer_of_another_shape_is_said_to_be_one(fake: Fake, run: Run, monk
     from aiohttp import web
 
     monkeypatch.setattr(fake, "_reserve", lambda asked: web.json_response([{"strange": None}]))
-    with pytest.raises(UploadError, match=r"the service's answer has no blobReferenceForConsumption\.blobUri"):
+    with pytest.raises(UploadError, match=r"the service's reply has no usable blobReferenceForConsumption\.blobUri"):
         uploader(fake.project).upload(run)
 
 
@@ -134,7 +134,7 @@ def test_the_command_says_the_step_and_exits_with_1(
     code = main(["upload", run.id, "--project", fake.project, "--results-dir", str(run.folder.parent)])
     said = capsys.readouterr().err
     assert code == 1
-    assert said.startswith("error: upload failed: create the run: 403 Forbidden: (Broken) create is down")
+    assert said.startswith("error: upload failed: could not create the run: 403 Forbidden: (Broken) create is down")
     assert f"continue with: tunecheck upload {run.folder} --project {fake.project}" in said
     assert main(["upload", "last", "--project", fake.project, "--results-dir", str(run.folder.parent), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

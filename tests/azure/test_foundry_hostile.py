@@ -51,7 +51,7 @@ def test_an_id_that_could_lead_elsewhere_is_not_recorded(
 ) -> None:
     step, shape = CREATED[kind]
     text = refusal(fake, run, kind, step, lambda _: reply(shape(id_)), monkeypatch)
-    assert "create the run: the service's answer has no id that can be used" in text
+    assert "create the run: the service's reply has no valid id" in text
     recorded = (run.folder / "upload.json").read_text("utf-8")
     assert '"run_id"' not in recorded
     assert "x" * 300 not in recorded
@@ -67,7 +67,7 @@ def test_a_sign_in_page_or_a_redirect_does_not_pass_for_success(
         return web.Response(text="<html>sign in</html>", status=status, headers=headers)
 
     text = refusal(fake, run, kind, step, page, monkeypatch)
-    assert ("is not JSON: check the address" if status == 200 else f": {status} ") in text
+    assert ("is not JSON; check the address" if status == 200 else f": {status} ") in text
     assert fake.of("unknown") == []
 
 
@@ -127,7 +127,7 @@ def test_a_hub_that_names_another_host_gets_no_token_for_it(
 ) -> None:
     monkeypatch.setattr(fake, "secret", "none")
     text = refusal(fake, run, "hub", step, lambda _: reply(answer), monkeypatch)
-    assert "names a host that is not Azure's" in text or "has no id that can be used" in text
+    assert "names a host outside Azure" in text or "has no valid id" in text
 
 
 def test_a_reply_that_repeats_the_key_does_not_bring_it_into_the_error(
@@ -136,7 +136,7 @@ def test_a_reply_that_repeats_the_key_does_not_bring_it_into_the_error(
     def failed(asked: Asked) -> web.Response:
         return reply({"status": "failed", "error": {"message": f"\x1b[31m{asked.headers['Authorization']}"}})
 
-    assert "the run failed: " in refusal(fake, run, "evals", "_get_run_of_evals", failed, monkeypatch)
+    assert "status failed: " in refusal(fake, run, "evals", "_get_run_of_evals", failed, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_an_upload_does_not_wait_for_days_because_the_service_asks_for_it(fake: 
 def test_a_reply_without_end_is_refused(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundry_service, "_MOST_BYTES", 1 << 20)
     text = refusal(fake, run, "foundry", "_reserve", lambda _: reply("x" * (2 << 20)), monkeypatch)
-    assert "a reply may have 1 MB" in text
+    assert "the reply has over 1 MB" in text
 
 
 def test_a_certificate_file_that_is_not_there_is_named(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ def test_an_upload_of_what_is_there_already_changes_nothing(fake: Fake, project:
 def test_a_run_deleted_over_there_is_noticed_and_made_anew_when_asked(fake: Fake, project: Any, run: Run) -> None:
     first = uploader(project).upload(run)
     fake.runs.clear()
-    with pytest.raises(UploadError, match=rf"the run: {first.run_id} was deleted at the destination; .* --again"):
+    with pytest.raises(UploadError, match=rf"uploaded run: {first.run_id} was deleted at the destination; .* --again"):
         uploader(project).upload(run)
     assert fake.runs == {}
     second = uploader(project).upload(run, again=True)
@@ -235,7 +235,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
 def test_a_simulated_run_is_refused_unless_allowed_and_then_tagged(fake: Fake, project: Any, tmp_path: Path) -> None:
     rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
     run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})
-    with pytest.raises(ConfigurationError, match="has simulated answers, which would mislead"):
+    with pytest.raises(ConfigurationError, match="has simulated answers; give --allow-simulated"):
         uploader(project).upload(run)
     assert fake.asked == []
     uploader(project, allow_simulated=True).upload(run)

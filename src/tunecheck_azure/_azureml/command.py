@@ -44,28 +44,28 @@ _AMLIGNORE = (
 class JobOptions(JsonOptions):
     arguments: list[str] = argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
     compute: str = option("Compute that runs the job.", "NAME", _WHERE)
-    name: str | None = option("Name of the job and its folder; by default the data set's.", "NAME")
-    out: Path | None = option("Folder to write; by default azureml/NAME.", "DIR")
+    name: str | None = option("Name of the job and of its folder; default: the data set's name.", "NAME")
+    out: Path | None = option("Folder to write; default: azureml/NAME.", "DIR")
     experiment: str = option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
     identity: str | None = option(
-        "Identity of the job for endpoints without a key: managed (the compute's), user (the submitter's) or token "
-        "(the workspace's).",
+        "Identity of the job for endpoints without a key: managed (the compute's identity), user (the submitter's) or "
+        "token (an Azure ML token).",
         "WHO",
         _WHERE,
     )
     output: str | None = option(
-        "Where the results go: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default the "
-        "job's own output.",
+        "Where to store the results: azureml://datastores/NAME/paths/evals/ or az://container/prefix; default: an "
+        "output of the job.",
         "PATH",
         _WHERE,
     )
     instances: int = option("Number of machines; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
-    image: str | None = option("Docker image of the environment; by default python:VERSION-slim.", "IMAGE")
+    image: str | None = option("Base image of the Docker environment; default: python:VERSION-slim.", "IMAGE")
     install: list[str] | None = option("Package to add to the environment (repeatable).", "REQUIREMENT")
-    wheel: Path | None = option("Wheel of tunecheck to install instead of the published one.", "FILE")
+    wheel: Path | None = option("Wheel of tunecheck to install instead of the published package.", "FILE")
     env: list[str] | None = option("Environment variable of the job; not for secrets (repeatable).", "NAME=VALUE")
     overwrite: bool = flag("Replace existing files.")
-    submit: bool = flag("Submit the job, with az or azure-ai-ml.", _WHERE)
+    submit: bool = flag("Also submit the job, with the Azure CLI or azure-ai-ml.", _WHERE)
     workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
     resource_group: str | None = option("The workspace's resource group.", "NAME", _WHERE)
     subscription: str | None = option("The workspace's subscription.", "ID", _WHERE)
@@ -73,10 +73,10 @@ class JobOptions(JsonOptions):
 
 @command(JobOptions)
 def job(options: JobOptions, invocation: Invocation) -> int:
-    """Write an evaluation as a command job of Azure Machine Learning, or submit it with --submit.
+    """Write the file of an Azure Machine Learning command job that runs an evaluation; --submit also submits the job.
 
-    The job runs in a copy of this folder. Its results are an output of the job; every command reads them after a
-    download. The words after -- are arguments of `tunecheck evaluate`:
+    The job runs in a copy of this folder. The results are an output of the job. After a download, every command can
+    read the results. The words after -- are arguments of `tunecheck evaluate`:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
@@ -93,8 +93,8 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     print(f"written {file}")
     for variable in missing:
         print(
-            f"{clean(variable)} is read from the environment, but the job does not set it. For a secret, use "
-            "auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
+            f"this evaluation reads the environment variable {clean(variable)}, which the job does not set. For a "
+            "secret, use auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
         )
     print(f"submitted: {clean(url)}" if url is not None else f"submit it:  {command}")
     return DONE
@@ -112,7 +112,7 @@ def _evaluate_options(options: JobOptions) -> Options:
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
     if parsed.on is not None:
-        raise ConfigurationError("--on: a job cannot choose its machines; give --instances N before the `--`")
+        raise ConfigurationError("--on does not work in a job; for several machines, give --instances N before `--`")
     return parsed
 
 
@@ -132,7 +132,7 @@ def _checked_data(dataset: str | None) -> str:
     sidecar = sidecar_path(Path(dataset))
     if _is_input(dataset) and sidecar.exists():
         raise ConfigurationError(
-            f"{sidecar} would not be copied with the data set; copy it and {dataset} into datasets/"
+            f"the job would not get {sidecar}, which belongs to {dataset}; copy both files into datasets/"
         )
     return dataset
 
@@ -192,7 +192,7 @@ def _write(options: JobOptions, dataset: str, name: str) -> Path:
     folder = options.out or Path("azureml") / name
     file = folder / "job.yml"
     if file.exists() and not options.overwrite:
-        raise ConfigurationError(f"{file} exists; choose another --name, or replace it with --overwrite")
+        raise ConfigurationError(f"{file} exists; choose another --name, or replace the file with --overwrite")
     text = _job_yaml(options, dataset, name, folder)
     environment = folder / "environment"
     environment.mkdir(parents=True, exist_ok=True)
@@ -322,8 +322,8 @@ def _submit(job: Path, options: JobOptions) -> str:
     if find_spec("azure.ai") is not None and find_spec("azure.ai.ml") is not None:
         return _submit_by_package(job, options)
     raise ConfigurationError(
-        "--submit needs the Azure CLI with its extension (az extension add --name ml), or pip install azure-ai-ml "
-        "azure-identity; the job file is already written"
+        "--submit needs the Azure CLI with the extension ml (az extension add --name ml), or two packages (pip install "
+        "azure-ai-ml azure-identity); the job file is already written"
     )
 
 
@@ -353,7 +353,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(options, word) is None]
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
-        raise ConfigurationError(f"--submit: without the Azure CLI, give {flags}, too")
+        raise ConfigurationError(f"--submit: without the Azure CLI, also give {flags}")
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:
         submitted = client.jobs.create_or_update(load_job(job))

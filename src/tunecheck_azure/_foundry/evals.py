@@ -18,7 +18,7 @@ CREATE_EVALUATION = UploadStep("create the evaluation", repeatable=False)
 RESERVE = UploadStep("reserve a place for the rows")
 REGISTER = UploadStep("register the rows")
 REPLACE = UploadStep("delete the run's earlier results")
-COMPLETE = UploadStep("wait for the run")
+COMPLETE = UploadStep("complete the run")
 
 MOST_INLINE = 1 << 20
 """The most bytes of rows in the request that creates the run. More rows are first uploaded as a dataset."""
@@ -143,9 +143,9 @@ class EvalsUpload(AzureUpload):
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
-                raise self._service.failure(COMPLETE, f"the run {status}: {value_at(reply.body, 'error', 'message')}")
+                raise self._service.failure(COMPLETE, f"status {status}: {value_at(reply.body, 'error', 'message')}")
             time.sleep(wait_s)
-        raise self._service.failure(COMPLETE, f"the run is still {status}", unsure=True)
+        raise self._service.failure(COMPLETE, f"its status is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
         """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""

@@ -157,7 +157,7 @@ class HubUpload(AzureUpload):
         sort = str(value_at(reply.body, "secretsType")).lower()
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
         if not isinstance(secret, str) or not secret:
-            raise UploadError(SECRETS, "the service gave no signature and no key", status=reply.status)
+            raise UploadError(SECRETS, "the reply has neither a SAS token nor an account key", status=reply.status)
         self._service.hide(secret)
         if sort == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
@@ -212,7 +212,7 @@ class HubUpload(AzureUpload):
         """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
         own = urlsplit(self._project.resource_manager).netloc
         if not _HOST.fullmatch(host) or (host != own and not host.endswith((f".{own}", *_AZURE))):
-            raise UploadError(step, f"the service names a host that is not Azure's: {host}")
+            raise UploadError(step, f"the reply names a host outside Azure, to which nothing is sent: {host}")
         return host
 
     def _management_url(self, *path: str, **query: str) -> str:

@@ -16,8 +16,8 @@ ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
 
 _SHOWN = (
-    "an endpoint https://<resource>.services.ai.azure.com/api/projects/<project> without user, query or fragment, "
-    "or <subscription id>/<resource group>/<project> of a project in a hub"
+    "a Foundry project's endpoint (https://<resource>.services.ai.azure.com/api/projects/<project>, "
+    "without user, query or fragment) or, for a project in a hub, <subscription id>/<resource group>/<project>"
 )
 
 _ENDPOINT = re.compile(r"(https://[^\s/?#@]+)(/api/projects/[^\s/?#]+)/*")
@@ -76,7 +76,7 @@ def read_project(value: object) -> str | HubProject:
     if "endpoint" not in keys:
         return read_as({str(key): entry for key, entry in keys.items()}, HubProject, where)
     if len(keys) > 1:
-        raise ConfigurationError(f"{where}: beside `endpoint`, no other keys are allowed; leave them out")
+        raise ConfigurationError(f"{where}: `endpoint` must be the only key; remove the others")
     found = _ENDPOINT.fullmatch(str(keys["endpoint"]).strip())
     if found is None:  # not shown, because a query or a password may be a secret
         raise ConfigurationError(f"{where} must be {_SHOWN}")

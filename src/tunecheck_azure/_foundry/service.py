@@ -45,7 +45,7 @@ _PERHAPS_DONE = (408, 500, 502, 504)
 
 _ADVICE = {
     401: " (sign in with `az login`, or check the credential's tenant)",
-    403: " (the identity lacks a right to do this in the project or its storage)",
+    403: " (the identity lacks a permission in the project or in its storage)",
 }
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class ServiceReply:
         """Return the text at this path of the body; raise UploadError if there is none."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not 0 < len(text) <= _MOST_TEXT or not text.isprintable():
-            reason = f"the service's answer has no {'.'.join(map(str, path))}"
+            reason = f"the service's reply has no usable {'.'.join(map(str, path))}"
             raise UploadError(self.step, reason, status=self.status, unsure=True)
         return text
 
@@ -123,7 +123,7 @@ class AzureService:
                 raise HttpResponseError(response=response)
             reply = value_of(response.content)
             if reply is None and response.content.strip():  # a proxy's page must not pass for success
-                raise self.failure(step, "the service's answer is not JSON: check the address", unsure=True)
+                raise self.failure(step, "the service's reply is not JSON; check the address", unsure=True)
             return ServiceReply(step, response.status_code, reply)
 
         return self.attempt(step, send)
@@ -149,11 +149,11 @@ class AzureService:
             if error.response is not None:
                 raise self._refusal(step, error) from None
             unread = not isinstance(error, ClientAuthenticationError)
-            words = "the service's answer is unreadable: " if unread else ""
+            words = "the service's reply is unreadable: " if unread else ""
             raise self.failure(step, f"{words}{error.message}", unsure=unread) from None
         except (AzureError, OSError, ValueError) as error:  # addresses and certificates may be wrong
             insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
-            advice = " (SSL_CERT_FILE may name more certificates to trust)" if insecure else ""
+            advice = " (to trust more certificates, name their file in SSL_CERT_FILE)" if insecure else ""
             reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
             is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
             raise self.failure(step, reason, unsure=is_sent) from None
@@ -258,7 +258,7 @@ def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         left -= len(chunk)
         if left < 0 or time.monotonic() > end:
-            raise ProtocolError(f"a reply may have {_MOST_BYTES >> 20} MB and take {_MOST_REPLY_S} seconds")
+            raise ProtocolError(f"the reply has over {_MOST_BYTES >> 20} MB or takes over {_MOST_REPLY_S} seconds")
         yield chunk
 
 
@@ -309,7 +309,7 @@ class BlobFolder:
         if credential is None:
             service.hide_signature(container)
         if not _HTTPS.match(container):
-            raise UploadError(_OPEN, "the service names no https address for files")
+            raise UploadError(_OPEN, "the service gave no https address for the files")
         self._container = service.attempt(
             _OPEN,
             lambda: ContainerClient.from_container_url(

@@ -51,7 +51,7 @@ class FoundryUploader(Uploader):
         """
         self.project = read_project(project)
         if api not in (None, EVALS):
-            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r}, or leave it out")
+            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r}, or no API")
         if api is not None and isinstance(self.project, HubProject):
             raise ConfigurationError("a project in a hub has no evals API; give a Foundry project's endpoint")
         self._evals = api == EVALS
@@ -63,7 +63,7 @@ class FoundryUploader(Uploader):
         )
         if credential is not None and not callable(getattr(credential, "get_token", None)):
             raise ConfigurationError(
-                f"credential must be an object with get_token, as azure-identity has, not a {type(credential).__name__}"
+                f"credential must have a method get_token (see azure-identity); a {type(credential).__name__} has none"
             )
         for package in ("azure.storage.blob", *([] if credential is not None else ["azure.identity"])):
             if not can_import(package):

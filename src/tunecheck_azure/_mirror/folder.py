@@ -66,7 +66,7 @@ class BlobStore:
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
-                "storage must be az://container/prefix and nothing more; set credentials in AZURE_STORAGE_… variables"
+                "the storage address must be az://container/prefix only; set credentials in AZURE_STORAGE_… variables"
             )
         self.place = address.rstrip("/")
         self._prefix = f"{prefix}/" if (prefix := (parts["prefix"] or "").strip("/")) else ""
@@ -157,7 +157,7 @@ def _account_url(place: str) -> str:
     """
     name, endpoint = account_of_environment()
     if not name:
-        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and sign in (az login) or set a key")
+        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and either sign in (az login) or set a key")
     address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
     if address.scheme != "https" and not is_loopback(address.hostname or ""):
         raise ConfigurationError(f"{place}: AZURE_STORAGE_ENDPOINT must begin with https://")
@@ -212,8 +212,8 @@ class GoneOnElsewhereError(Exception):
         """Note the run to which the journal, a path RUN/journal.jsonl, belongs."""
         self.run = journal.partition("/")[0]
         super().__init__(
-            f"another machine has continued {address}/{self.run}, so its results count; the next command with this "
-            f"address moves this machine's own results aside"
+            f"another machine has continued {address}/{self.run}, and that machine's results count; the next command "
+            f"with this address moves this machine's results to another folder"
         )
 
 
@@ -426,8 +426,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part(name, max(numbers))}: part {missing} is missing; restore it, or remove the "
-                f"later parts: --resume then answers their rows again"
+                f"{self.address}/{_part(name, missing)} is missing; restore it, or remove the parts after it: "
+                f"--resume then answers their rows again"
             )
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
             if current is not None:
@@ -439,7 +439,7 @@ class MirrorFolder:
                 for number in range(known.number, len(numbers)):
                     stored = self.store.read(_part(name, number))
                     if stored is None:
-                        return f"{self.address}/{_part(name, number)} was removed just now; run the command again"
+                        return f"{self.address}/{_part(name, number)} has just been removed; run the command again"
                     file.write(stored.content)
                     known = ShippedParts(number + 1, known.size + len(stored.content))
                     state.growing[name] = known

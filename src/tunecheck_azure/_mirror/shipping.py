@@ -67,9 +67,7 @@ class BlobMirror:
             if is_held(self.folder / error.run / "journal.jsonl"):  # that process reports it
                 return
             aside = self._mirror.set_aside(error.run)
-            tell(
-                f"note: another machine has continued {error.run}; this machine's own results of it are kept in {aside}"
-            )
+            tell(f"note: another machine has continued {error.run}; this machine's results of that run are in {aside}")
             self._catch_up(tell)
 
     def complete(self, run: str) -> None:
@@ -138,7 +136,7 @@ class _Shipping(threading.Thread):
             RunError: Another machine works on the run, or the storage cannot be read.
         """
         if machine := _beating_owners(self._mirror.store, [run]).get(run):
-            raise RunError(f"{machine} is working on run {run}; wait until it is done, or stop it there")
+            raise RunError(f"{machine} is working on run {run}; wait until the run ends, or stop it on that machine")
         self._owned.add(run)
         self._beat()
 
