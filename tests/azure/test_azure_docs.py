@@ -330,7 +330,7 @@ def all_of(*checks: Check) -> Check:
 
 
 OF_AZURE: dict[str, Check] = {
-    "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
+    "a `date` column, whole numbers with missing values, `null` among numbers": all_of(
         sees(lambda date: date, "2024-01-05", rows=[{"date": "2024-01-05"}]),
         sees(lambda q, n=None: type(n).__name__, "int", "float", rows=[{"q": "a", "n": 1}, {"q": "b"}]),
         sees(lambda n: type(n).__name__, "float", "NoneType", rows=[{"n": 1.5}, {"n": None}]),
@@ -338,7 +338,7 @@ OF_AZURE: dict[str, Check] = {
     "`NA` and `null` in a CSV file": csv,
     "a byte order mark in JSON Lines": byte_order_mark,
     "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
-    "a value inside an object, mapped or named like a parameter": all_of(
+    "a nested value that is mapped or has a parameter's name": all_of(
         sees(
             lambda text: text,
             *QUERIES,
@@ -364,7 +364,7 @@ OF_AZURE: dict[str, Check] = {
     "a tuple that a target returns": sees(
         lambda output: type(output).__name__, "list", "list", "list", target=lambda query: (query, 1)
     ),
-    "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
+    "an object passed as argument, such as a model configuration": all_of(changed_value, given_configuration),
     "an evaluator's `**columns` (any name but `**kwargs`)": sees(lambda **columns: len(columns), 4, 4, 4),
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "an evaluator given as a class": given_class,
@@ -508,15 +508,15 @@ def offline(folder: Path) -> None:
 
 OF_OURS: dict[str, Check] = {
     "`<evaluator>.binary_aggregate`": pass_rate,
-    "one row of a target fails": target_error,
-    "every row of a target fails": all_unanswered,
+    "the target fails on one row": target_error,
+    "the target fails on every row": all_unanswered,
     "one evaluator fails on a row": evaluator_error,
     "a mapped column that no row has": refused(
         "no column 'answer'", evaluator_config={"e": mapped(response="${data.answer}")}
     ),
     "an unknown keyword or evaluator name in the configuration": unknown_names,
-    "a parameter named like a value inside an object": nested,
-    "a `default` mapping and an evaluator's own": merged,
+    "a parameter with the name of a nested value": nested,
+    "a `default` mapping and an evaluator's mapping": merged,
     "references": references,
     "a number that an evaluator or target returns": numbers,
     "a target's parameter with a default value": defaults,
