@@ -269,7 +269,7 @@ def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
 
 def test_the_rules_agree_with_the_recorded_scores_as_often_as_the_page_says(shared_data: Path, tmp_path: Path) -> None:
     summary = rescore_file(shared_data / "ltm" / "recorded_scores.jsonl", tmp_path / "out.jsonl")
-    rows = re.findall(r"^\| ([A-Z][\w ]+?)(?:, Locations)? \| .*?as recorded in (\d+) of (\d+) rows", PAGE, re.M)
+    rows = re.findall(r"^\| ([A-Z][\w ]+?)(?:, Locations)? \| .*?same score in (\d+) of (\d+) rows", PAGE, re.M)
     assert len(rows) == 3
     for title, equal, count in rows:
         tally = summary.tallies[title, "needs_llm"]

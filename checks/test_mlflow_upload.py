@@ -288,7 +288,7 @@ def test_a_server_cannot_send_files_and_tokens_elsewhere(run: Run, store: str) -
 
 
 def test_a_text_that_is_no_id_is_not_recorded(run: Run) -> None:
-    with answering("##vso[x]y/..\n", "mlflow-artifacts:/1") as server, pytest.raises(UploadError, match="no id"):
+    with answering("##vso[x]y/..\n", "mlflow-artifacts:/1") as server, pytest.raises(UploadError, match="no valid id"):
         MlflowUploader(server).upload(run)
     assert "vso" not in (run.folder / "upload.json").read_text("utf-8")
 
