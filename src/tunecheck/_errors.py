@@ -4,9 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tunecheck._messages import printable
+
 
 class TunecheckError(Exception):
     """Base of every error raised on purpose; its text is one line for the user."""
+
+    def __str__(self) -> str:
+        """Return the text without control characters: names of files, keys and rows may contain them."""
+        return "\n".join(map(printable, super().__str__().split("\n")))
 
 
 class ConfigurationError(TunecheckError):

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import unicodedata
 from collections.abc import Iterable
 from typing import TextIO
@@ -68,6 +69,14 @@ class LogStream:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
+
+
+def disable_log_commands() -> None:
+    """Disable log commands in all further output of this process, also in that of threads and finalizers at its end."""
+    for name in ("stdout", "stderr"):
+        stream = LogStream(getattr(sys, name))
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)  # Python writes to this one when it exits
 
 
 def clean(text: object, most: int = 400) -> str:

@@ -18,9 +18,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn, Self, TextIO, cast
+from typing import NoReturn, Self
 
-from tunecheck._messages import LogStream, how_it_ended
+from tunecheck._messages import disable_log_commands, how_it_ended
 
 _HEADER = struct.Struct(">QQ")
 
@@ -162,7 +162,7 @@ class Pipes:
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
-        sys.stdout, sys.stderr = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
+        disable_log_commands()
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:

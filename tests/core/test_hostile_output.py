@@ -10,7 +10,7 @@ from tests.cli_parts import here, inside, process, write_files, write_lines
 from tests.pipeline_parts import only_run, run
 from tests.tables import cases
 
-from tunecheck import write_report
+from tunecheck import ConfigurationError, load_endpoint, write_report
 from tunecheck._pytest_plugin import assert_no_regression
 from tunecheck.plugins import discover
 
@@ -44,12 +44,22 @@ def test_nor_do_summaries_and_what_the_terminal_shows(
         "def own(response):\n"
         "    return {'own': 0.5, 'own_passed': False, 'own_result': 'fail', 'own_reason': response}\n"
     )
-    write_lines(tmp_path / "data.jsonl", [{"id": f"r{HOSTILE}{n}", "response": f"{n}{HOSTILE}"} for n in range(3)])
-    arguments = ["--dataset", "data.jsonl", "--response-column", "response", "--evaluators", "own"]
+    data = f"data{HOSTILE}.jsonl"
+    write_lines(tmp_path / data, [{"id": f"r{HOSTILE}{n}", "response": f"{n}{HOSTILE}"} for n in range(3)])
+    arguments = ["--dataset", data, "--response-column", "response", "--evaluators", "own"]
     said = here(capsys, "evaluate", *arguments, f"--{form}", f"out.{form}", "--fail-under", "own>=0.9")
     assert said.code == 3, said.err
     assert not controls(said.out + said.err)
     assert not controls((tmp_path / f"out.{form}").read_text())
+
+
+def test_nor_do_errors(tmp_path: Path) -> None:
+    for name, text in ((f"{HOSTILE}.yaml", "kind: none"), ("a.yaml", json.dumps({"kind": "openai", HOSTILE: 1}))):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ConfigurationError) as raised:
+            load_endpoint(tmp_path / name)
+        assert "pwned" in str(raised.value)
+        assert not controls(str(raised.value))
 
 
 # -- commands that CI systems take from logs
@@ -151,3 +161,27 @@ def test_nor_does_a_command_that_is_written_in_pieces_or_with_letters_that_agent
         written = "".join(pieces).translate(dict.fromkeys(map(ord, "\u200b\u00ad\ufeff")))
         assert "".join(written.split()) in "".join(shown.split())
         assert not obeyed(shown)
+
+
+LATE = {
+    "at exit": "def own(response):\n    atexit.register(print, response)\n    return 1.0\n",
+    "in a thread": "def own(response):\n    late = threading.Timer(1, print, [response])\n    late.daemon = False\n"
+    "    late.start()\n    return 1.0\n",
+    "in a finalizer": "class Kept:\n    def __del__(self): raise ValueError(self.text)\nkept = Kept()\n"
+    "def own(response):\n    kept.text = response\n    return 1.0\n",
+}
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("source", LATE.values(), ids=LATE)
+def test_nor_does_what_an_evaluator_prints_after_the_command_has_ended(
+    tmp_path: Path, source: str, workers: str
+) -> None:
+    write_files(tmp_path, {"evaluators/own.py": f"import atexit, threading\n{source}"})
+    write_lines(tmp_path / "data.jsonl", [{"response": LOG_COMMANDS}])
+    asked = ["--dataset", "data.jsonl", "--response-column", "response", "--evaluators", "own", "--workers", workers]
+    said = process(tmp_path, "evaluate", *asked)
+    assert said.code == 0
+    assert not obeyed(said.out + said.err)
+    if workers == "0":
+        assert "vso" in said.out + said.err

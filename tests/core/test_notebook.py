@@ -47,6 +47,7 @@ def test_a_result_shows_its_rates_its_means_and_its_errors(tmp_path: Path) -> No
     assert "4 rows, 1 with an error" in said
     assert re.search(r"f1 ?75\.0% ?30\.1% to 95\.4%", said), said
     assert "0.250" in said
+    assert made._repr_html_().startswith('<div class="tex2jax_ignore mathjax_ignore">'), "amounts in $ are no formulas"
 
 
 def test_a_comparison_and_a_selection_say_what_the_command_line_says(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import click
 
 from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, error_text
 from tunecheck._json import rare_collections
-from tunecheck._messages import LogStream, clean, command_line, did_you_mean
+from tunecheck._messages import LogStream, clean, command_line, did_you_mean, disable_log_commands
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
@@ -119,7 +119,7 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
 
     If threads with hanging calls remain, the process is then ended after a few seconds.
     """
-    code = _outcome(invocation, command, sys.argv[1:] if arguments is None else arguments)
+    code = _outcome(invocation, command, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
     others = (each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon)
     if arguments is None and any(others):
@@ -129,13 +129,15 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     return code
 
 
-def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
+def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command with safe output streams, and return its exit code.
 
-    Output never fails on characters that the terminal lacks, and never contains a CI system's log commands.
+    Output never fails on characters that the terminal lacks, and never contains a CI system's log commands. Without
+    `arguments`, the process keeps these streams, because threads and finalizers may print after the command.
     """
-    invocation.debug = "--debug" in arguments
-    invocation.typed = command_line([*invocation.program.split(), *arguments])
+    words = sys.argv[1:] if arguments is None else arguments
+    invocation.debug = "--debug" in words
+    invocation.typed = command_line([*invocation.program.split(), *words])
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # the parent closed it: no other file may get this descriptor
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
@@ -143,9 +145,12 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
         # A character outside of the terminal's encoding must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if arguments is None:
+        disable_log_commands()
+        return _exit_code(invocation, command, words)
     out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        return _exit_code(invocation, command, arguments)
+        return _exit_code(invocation, command, words)
 
 
 def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:

@@ -82,8 +82,8 @@ def _row(cells: Sequence[Sentence], count: int) -> str:
     return f"| {' | '.join([*map(_write_sentence, cells), *[''] * (count - len(cells))])} |"
 
 
-# Characters that XML 1.0 does not allow, not even escaped (section 2.2, Char).
-_NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML 1.0 does not allow, not even escaped (section 2.2, Char), and other control characters.
+_NO_XML = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(view: View, seconds: float) -> bytes:
@@ -131,8 +131,8 @@ _STYLE = "text-align:left;padding:2px 10px 2px 0"
 
 
 def html(view: View) -> str:
-    """Return the parts and the notes of a page in one `<div>`."""
-    return f"<div>{''.join(_write_view(view))}</div>"
+    """Return the parts and the notes of a page in one `<div>`, in which notebooks typeset no formulas between `$`."""
+    return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(_write_view(view))}</div>'
 
 
 def _write_view(view: View) -> Iterator[str]:
