@@ -1,6 +1,8 @@
 """eval_results.csv: safe to open in a spreadsheet, whatever the model said, and nothing of it lost."""
 
 import csv
+import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -34,6 +36,18 @@ def test_a_text_that_could_be_a_formula_has_an_apostrophe_before_it(text: str) -
 @pytest.mark.parametrize("text", ["", "plain", "a=b", "it's", "'quoted'", "1-2", "a\n=1", "{=1}"])
 def test_any_other_text_is_as_it_was(text: str) -> None:
     assert cells(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text", ["x;=cmd|' /C calc'!A0;y", "x; -2+3", "x;'=1", "x\t@SUM(A1)", "\t=1", ";\t=1", "=1;=2"]
+)
+def test_nor_can_a_part_of_a_text_at_which_some_spreadsheets_begin_a_cell(text: str) -> None:
+    (cell,) = cells(text)
+    assert not any(re.match(r"\s*[=+@-]", part) for part in re.split("[;\t]", cell))
+    assert text_of_cell(cell) == text
+    (cell,) = cells([text.replace("\t", ";")])
+    assert not re.search(r";\s*[=+@-]", cell)
+    assert json.loads(cell) == [text.replace("\t", ";")]
 
 
 def test_numbers_stay_numbers() -> None:

@@ -203,7 +203,13 @@ def _remove_values_without_json(row: ResultRow) -> Failure:
 # include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
 # remove the added one.
 _FORMULA = re.compile(
-    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*"
+    r"[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+)
+
+# Programs that also split at semicolons or tabs begin a cell inside a text: Excel in many countries, LibreOffice.
+_CELL_INSIDE, _GUARD_INSIDE = (
+    re.compile(rf"(?<=[;\t]){guard}(?='*[^\S\t\r\n]{{0,8}}[=+\-@＝＋－＠−﹢﹣﹦﹫])") for guard in ("", "'")
 )
 
 # All controls except tab and line ends, because a terminal that shows the file may interpret them.
@@ -249,10 +255,12 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
         text = encoded.decode("utf-8")
         if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
             text = _without_controls(text)
-    elif value[:1].isalnum() and value.isprintable():  # the common case: no formula, no controls
+        if _CELL_INSIDE.search(text):
+            text = text.replace(";", "\\u003b")
+    elif value[:1].isalnum() and value.isprintable() and ";" not in value:  # the common case: no formula, no controls
         text = value
     else:
-        escaped = _without_controls(value)
+        escaped = _CELL_INSIDE.sub("'", _without_controls(value))
         text = f"'{escaped}" if _FORMULA.match(escaped) else escaped
     if len(text) <= longest:
         return text
@@ -268,11 +276,11 @@ def _without_controls(text: str) -> str:
 
 
 def text_of_cell(cell: str) -> str:
-    """Return the text that `write_table` wrote as a cell, without the apostrophe that guards against formulas.
+    """Return the text that `write_table` wrote as a cell, without the apostrophes that guard against formulas.
 
     Control characters stay escaped, and halves of surrogate pairs are not restored.
     """
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return _GUARD_INSIDE.sub("", cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell)
 
 
 def check_output_path(output_path: str | os.PathLike[str]) -> Path:
