@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import here
-from tests.comparison_parts import passes, scores
+from tests.comparison_parts import declares, passes, row, scores, write_run
 from tests.report_parts import data_of, make_run
 
 from tunecheck import ConfigurationError, RougeScoreEvaluator, RougeType, compare, select, write_report
@@ -19,6 +19,12 @@ def outcomes(both: int, lost: int, gained: int, neither: int) -> tuple[list[bool
     base = [True] * (both + lost) + [False] * (gained + neither)
     new = [True] * both + [False] * lost + [True] * gained + [False] * neither
     return base, new
+
+
+def test_a_metric_whose_name_ends_like_a_slice_is_compared(tmp_path: Path) -> None:
+    lines = [row(number, {"outputs.own.own[a=b]": 0.5 + number % 2 / 2}) for number in range(12)]
+    runs = [write_run(tmp_path, name, lines, declares("own", "score")) for name in ("a", "b")]
+    assert [metric.base.value for metric in compare(*runs).metrics.values()] == [0.75]
 
 
 def test_pass_rates_are_compared_pair_by_pair_with_mcnemars_test(tmp_path: Path) -> None:

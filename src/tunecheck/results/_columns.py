@@ -107,7 +107,7 @@ class EvaluatorPart:
         Return None, and count the key as left out, if the evaluator already has 300 columns.
         """
         evaluator = self.evaluator
-        name = f"{evaluator.name}.{key}"
+        name = f"{evaluator.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
         if name not in columns and len(evaluator.columns) >= MOST_COLUMNS:
             evaluator.left_out += 1
             return None

@@ -1,6 +1,6 @@
 """Creates evaluators by name, with the settings of `--set`.
 
-`prepared_run.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
+`job.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
 """
 
 from __future__ import annotations
