@@ -104,7 +104,9 @@ def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) 
     new = passes(tmp_path, "b", outcomes, evaluators={**strict, **declares("extra")})
     found = compare(base, new)
     assert "evaluator 'extra' is only in b-" in " ".join(found.notes)
-    assert "match is not the same in both runs (threshold null → 0.9)" in found.decision.objections[0].text
+    assert "match is not the same in both runs (threshold not set → 0.9)" in found.decision.objections[0].text
+    runs = [f"`tunecheck score {run.name} --evaluators match --results-dir {tmp_path}`" for run in (base, new)]
+    assert found.decision.next == f"score both runs alike with {' and '.join(runs)}, then compare the new runs"
 
 
 def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> None:

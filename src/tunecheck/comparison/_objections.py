@@ -17,7 +17,7 @@ import numpy
 from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import object_or_empty
-from tunecheck._messages import clean, plural
+from tunecheck._messages import clean, command_line, plural
 from tunecheck.comparison._common_metrics import choose_metrics, split_slice
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._judged import assumption_of
@@ -454,10 +454,8 @@ class _Evidence:
         if choice not in ("undecided", "invalid"):
             return None
         codes = {objection.code for objection in objections if objection.effect == choice}
-        base, new = self.pair.base.info.id, self.pair.new.info.id
         if codes & _NOT_COMPARABLE:
-            score = f"tunecheck score {base} --evaluators {','.join(self._primary_evaluators())}"
-            return f"`{score}`, and the same for {new}, scores both runs alike"
+            return self._score_again(["--judge", "NAME"] if "judge_changed" in codes else [])
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:
                 runs = [table.opened.run for table in (self.pair.base, self.pair.new)]
@@ -465,12 +463,22 @@ class _Evidence:
                 checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
                 commands = f" ({', '.join(checks)})" if checks else ""
                 return f"mend how the endpoints are served{commands}, then evaluate again"
-            return f"get a verdict for every row of {new}, then compare again"
+            return f"get a verdict for every row of {self.pair.new.info.id}, then compare again"
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
             rows = rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
+
+    def _score_again(self, options: Sequence[str]) -> str:
+        """Return the commands that score both runs with the same evaluator."""
+        base, new = self.pair.base.info, self.pair.new.info
+        if base.calls is not None and new.calls is not None and base.calls.reading != new.calls.reading:
+            options = [*options, "--calls", "strict"]
+        options = ["--evaluators", ",".join(self._primary_evaluators()), *options]
+        runs = [Run(Path(table.info.place)) for table in (self.pair.base, self.pair.new)]
+        commands = [command_line(["tunecheck", "score", run.id, *options, *run.place]) for run in runs]
+        return f"score both runs alike with `{commands[0]}` and `{commands[1]}`, then compare the new runs"
 
     def _rows_needed(self) -> int | None:
         """Estimate how many rows would decide; None if no number of rows would.

@@ -215,7 +215,8 @@ def changed_settings(
         if was != now and isinstance(was, dict) and isinstance(now, dict):
             yield from changed_settings(was, now, f"{above}{key}.")
         elif was != now:
-            yield f"{above}{key}", *cut_apart(text_or_json(was), text_or_json(now))
+            before, after = (text_or_json(side[key]) if key in side else "not set" for side in (old, new))
+            yield f"{above}{key}", *cut_apart(before, after)
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
