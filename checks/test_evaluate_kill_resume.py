@@ -160,7 +160,7 @@ def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
         finish(first)
         assert len({number for _, number in server.requests()}) == ROWS
     if second.returncode:
-        assert b"is being written by another process; wait for it to end" in errors
+        assert b"another process is writing" in errors
     assert (run_folder(tmp_path) / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()
 
 

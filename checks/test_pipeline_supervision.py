@@ -102,8 +102,8 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
 
     result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
     assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than its time limit of 0.05 s"
-    told = "evaluator 'e' was not called, because 5 earlier calls still block its event loop: "
-    assert errors(result, "e")[5]["message"] == told + "replace blocking calls in it with await"
+    told = "evaluator 'e' was not called, because its 5 earlier calls still block the event loop: "
+    assert errors(result, "e")[5]["message"] == told + "use await for blocking work"
     assert metrics_of(result)["f.scored_count"] == 30
 
 

@@ -93,7 +93,7 @@ def with_an_endless_device(path: Path) -> str:
 def with_a_pipe(path: Path) -> str:
     path.unlink()
     os.mkfifo(path)
-    return "not an ordinary file"
+    return "not a regular file"
 
 
 @posix_only
@@ -195,7 +195,7 @@ def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: py
     monkeypatch.chdir(deep)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("events.jsonl")
-        with pytest.raises(ConfigurationError, match=r"memory/session-1/events\.jsonl is not an ordinary file"):
+        with pytest.raises(ConfigurationError, match=r"memory/session-1/events\.jsonl is not a regular file"):
             Run(foreign).manifest()
 
 

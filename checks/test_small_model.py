@@ -116,7 +116,7 @@ def test_a_limit_of_few_tokens_is_found(served_as_it_comes: dict[str, Any]) -> N
 
 
 def test_what_the_server_does_right_passes(served_as_it_comes: dict[str, Any]) -> None:
-    right = ("usage is reported", "stop tokens are taken away", "reasoning is kept apart", "rate limits")
+    right = ("usage is reported", "stop tokens are removed", "reasoning is kept apart", "rate limits")
     assert statuses(served_as_it_comes, *right) == ["pass"] * 4
 
 

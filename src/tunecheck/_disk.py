@@ -29,10 +29,10 @@ _NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | _NOT_WAITED_FO
 
 
 def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
-    """Open an ordinary file in a binary mode; links, pipes and devices are refused.
+    """Open a regular file in a binary mode; links, pipes and devices are refused.
 
     Raises:
-        OSError: the file cannot be opened, is not an ordinary file, or has a second name (a hard link) and would be
+        OSError: the file cannot be opened, is not a regular file, or has a second name (a hard link) and would be
         written.
     """
     return cast("BinaryIO", open(path, mode, buffering, opener=_open))
@@ -42,7 +42,7 @@ def _open(path: str, flags: int) -> int:
     """Open a file for `open` without following links, and return its descriptor; truncate it only after all checks.
 
     Raises:
-        OSError: the file cannot be opened, is not an ordinary file, or has a second name and would be written.
+        OSError: the file cannot be opened, is not a regular file, or has a second name and would be written.
     """
     try:
         descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
@@ -53,7 +53,7 @@ def _open(path: str, flags: int) -> int:
         status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
         _refuse_if_odd(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
-            raise OSError(errno.EMLINK, "has a second name (a hard link): replace it with a copy", path)
+            raise OSError(errno.EMLINK, "has a second name (a hard link): replace the file with a copy", path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:  # noqa: BLE001 - the caller never gets the descriptor
@@ -63,10 +63,10 @@ def _open(path: str, flags: int) -> int:
 
 
 def open_for_reading(path: Path) -> BinaryIO:
-    """Open an ordinary file, also through links; pipes and devices are refused, because they could block forever.
+    """Open a regular file, also through links; pipes and devices are refused, because they could block forever.
 
     Raises:
-        OSError: the file cannot be opened, or is not an ordinary file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | _NOT_WAITED_FOR | getattr(os, "O_BINARY", 0))
     try:
@@ -78,11 +78,11 @@ def open_for_reading(path: Path) -> BinaryIO:
 
 
 def _refuse_if_odd(status: os.stat_result, path: str) -> None:
-    """Raise OSError unless the status is that of an ordinary file; the text says what it is instead."""
+    """Raise OSError unless the status is that of a regular file; the text says what it is instead."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        what = "a link, which is not followed" if stat.S_ISLNK(status.st_mode) else "not an ordinary file"
+        what = "a link, and links are not allowed here" if stat.S_ISLNK(status.st_mode) else "not a regular file"
         raise OSError(errno.EINVAL, f"is {what}", path)
 
 
@@ -90,7 +90,7 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
     """Return the content of a file, which may be a link if `links`: files that the user names may be.
 
     Raises:
-        OSError: the file cannot be read, is not an ordinary file, or holds more than `most` bytes.
+        OSError: the file cannot be read, is not a regular file, or holds more than `most` bytes.
     """
     with open_for_reading(path) if links else open_regular(path) as file:
         # `read(most + 1)` would reserve the memory for `most` bytes first.
@@ -136,7 +136,7 @@ def odd_file(folder: Path) -> str | None:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
-                    what = "a link" if entry.is_symlink() else "not an ordinary file"
+                    what = "a link" if entry.is_symlink() else "not a regular file"
                     return f"{Path(entry.path).relative_to(folder).as_posix()} is {what}"
     return None
 

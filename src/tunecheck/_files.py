@@ -43,8 +43,8 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
         raise ConfigurationError(f"{path}: {_VERSION} must be a whole number of at least 1; restore the file")
     if version > FORMAT_VERSION:
         raise NewerFileError(
-            f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this one reads {FORMAT_VERSION}): "
-            "update tunecheck"
+            f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this version reads at most "
+            f"{FORMAT_VERSION}): update tunecheck"
         )
 
 
@@ -245,14 +245,14 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> Iterator[str]:
         """Yield notes for the user: how many answers have such calls, and both pass rates if they differ."""
-        how = "they do not count" if self.reading == "strict" else "they count"
+        how = "do not count" if self.reading == "strict" else "count"
         yield (
-            f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; a production "
-            f"client would have seen no call ({how} with --calls {self.reading})"
+            f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; production "
+            f"clients would not see these calls, and with --calls {self.reading} they {how}"
         )
         other = "lenient" if self.reading == "strict" else "strict"
         for name, rates in self.pass_rates.items():
-            yield f"{name}: {rates[0]:.1%} with --calls {self.reading}, {rates[1]:.1%} with --calls {other}"
+            yield f"{name}: pass rate {rates[0]:.1%} with --calls {self.reading}, {rates[1]:.1%} with --calls {other}"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

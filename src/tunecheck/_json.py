@@ -216,7 +216,7 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, int):
-        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
+        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "with thousands of digits ")
     if isinstance(value, dict):
         return {
             key if type(key) is str else _key(key, path): _plain(item, (key, path), depth + 1)
@@ -358,7 +358,7 @@ def parse_path(text: str) -> ValuePath:
         match = _STEP.match(text, position)
         # A name needs a dot before it, except at the beginning.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
-            raise ValueError(f"not a path at character {position + 1}: {text!r}")
+            raise ValueError(f"{text!r} is not a path: character {position + 1} does not fit")
         name, index, single, double = match.groups()
         steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))
         position = match.end()

@@ -416,8 +416,8 @@ class UserLoop:
         """
         if self._blocked[who] >= _MOST_BLOCKED:
             raise LateError(
-                f"was not called, because {_MOST_BLOCKED} earlier calls still block its event loop: "
-                "replace blocking calls in it with await"
+                f"was not called, because its {_MOST_BLOCKED} earlier calls still block the event loop: "
+                "use await for blocking work"
             )
 
     async def close(self) -> None:

@@ -63,7 +63,7 @@ class RecordFile:
         check_first_record(path)
         self.path = path
         with contextlib.ExitStack() as opened:
-            held = f"{holding} is being written by another process; wait for it to end"
+            held = f"another process is writing {holding}; wait until that process ends"
             try:
                 self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
                 opened.enter_context(lock(path, held))
@@ -118,7 +118,7 @@ class RecordFile:
                     written += os.write(self._file.fileno(), line[written:])
             except OSError as error:
                 self._take_back(written)
-                losses = "its earlier content is lost" if self._removed else "nothing recorded before is lost"
+                losses = "its earlier records are lost" if self._removed else "its earlier records are kept"
                 raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
             self.count += 1
             self._dirty.set()

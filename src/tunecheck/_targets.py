@@ -154,7 +154,7 @@ class Load:
         """Return a text for the progress bar: `50 of 200 at once, 132 refused (429)`; empty without refusals."""
         if not self.refused:
             return ""
-        return f"{self.limit} of {self.most} at once, {sum(self.refused.values()):,} refused ({self._statuses})"
+        return f"{self.limit} of {self.most} calls at once, {sum(self.refused.values()):,} refused ({self._statuses})"
 
     def sentence(self) -> str:
         """Return a sentence for the run's notes on refused attempts and the concurrency at the end."""

@@ -92,8 +92,8 @@ class Trust:
         """Return the error for a name that the user did not type; `wants` is its use, `path` is what to allow."""
         by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
-            f"{by} {wants}, which you did not type: allow it for this command with --trust {shown}, "
-            f"or as long as its content stays the same with `tunecheck trust {shown}`"
+            f"{by} {wants}, a file that your command does not name: allow this once with --trust {shown}, "
+            f"or until the content changes with `tunecheck trust {shown}`"
         )
 
     def _is_allowed(self, path: Path) -> bool:

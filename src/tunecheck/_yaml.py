@@ -135,13 +135,13 @@ def _decode(text: str | bytes, name: str) -> str:
 
 _HINTS = {
     "'\\t'": "indent with spaces, not tabs",
-    "mapping values": "a text that holds ': ' needs quotes",
-    "could not find expected ':'": "a line of a mapping is key: value",
-    "expected <block end>": "lines of one list or mapping are indented alike",
-    "end of stream": "a quote or bracket is not closed",
-    "cannot start any token": "a text that begins with it needs quotes",
-    "another document": "one file holds one",
-    "undefined alias": "an anchor (&name) stands before its aliases",
+    "mapping values": "put a text that contains ': ' in quotes",
+    "could not find expected ':'": "write each line of a mapping as key: value",
+    "expected <block end>": "indent all lines of a list or mapping alike",
+    "end of stream": "close each quote and bracket",
+    "cannot start any token": "put a text that begins with this character in quotes",
+    "another document": "write one document per file",
+    "undefined alias": "write the anchor (&name) before its aliases",
 }
 """Advice by a part of the parser's error message."""
 
@@ -206,8 +206,8 @@ class _Values:
         # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
         if self._nodes > self._most_nodes:
-            what = f"more than {self._most_nodes:,} values, each use of an alias counted"
-            raise _NodeError(node, f"{what}: shorten it, or use fewer aliases")
+            what = f"more than {self._most_nodes:,} values (each use of an alias counts)"
+            raise _NodeError(node, f"{what}: shorten the YAML, or use fewer aliases")
         if len(path) > MAX_DEPTH:
             raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):

@@ -361,7 +361,7 @@ class CallCheckEvaluator(Evaluator):
             error: the conversation target's error, which replaces a result.
         """
         if check == "multi_turn":
-            return verdict(_METRIC, not_applicable=True, reason="a row of several turns")
+            return verdict(_METRIC, not_applicable=True, reason="the row has several turns")
         row = {
             "functions": tools if functions is None else functions,
             "declared": declared,

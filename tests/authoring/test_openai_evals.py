@@ -165,7 +165,7 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
         ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "would read '${' as a reference"),
         ({**SCORE, "model": "x ${env:HOME}"}, "would read '${' as a reference"),
         ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "would misread 'system:'"),
-        ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 256 K characters"),
+        ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 262,144 characters"),
     ],
     ids=["hidden characters", "an environment variable", "a variable in a name", "many lines", "many braces"],
 )
@@ -192,4 +192,4 @@ def test_a_definition_that_is_a_pipe_is_refused_and_a_link_is_read(capsys: pytes
     assert main([*options, "link.json"]) == 0
     os.mkfifo("pipe.json")
     assert main([*options, "pipe.json"]) == 2
-    assert "is not an ordinary file" in capsys.readouterr().err
+    assert "is not a regular file" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def test_the_evidence_is_the_call_and_the_one_of_the_ground_truth_where_they_par
     assert cause.expected == {"name": "get_level", "arguments": {}}
     assert cause.actual == {"name": "fill", "arguments": {"liters": 1}}
     assert verdict.reason is not None
-    assert "fill(liters=1) without get_level(), which the ground truth calls before" in verdict.reason
+    assert "fill(liters=1) without get_level(), which the ground truth calls first" in verdict.reason
 
 
 @pytest.mark.parametrize("label", ["blue-7", "1500", "7 blue"])

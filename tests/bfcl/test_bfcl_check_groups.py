@@ -40,7 +40,7 @@ def check_that_each_row_has_one_verdict(result: EvaluationResult) -> None:
             if category.startswith("multi_turn") == several_turns:
                 assert mine in ("pass", "fail"), category
                 assert (theirs, status) == ("not_applicable", "skipped"), category
-                assert why == ("a row of several turns" if several_turns else "a row of one question")
+                assert why == ("the row has several turns" if several_turns else "the row has one question")
 
 
 def counts(result: EvaluationResult, evaluator: str) -> tuple[object, ...]:
@@ -87,6 +87,6 @@ def test_other_modes_leave_the_other_rows_alone_too(compat: Any) -> None:
         data = "bfcl:simple_python,live_relevance,multi_turn_miss_func"
         result = evaluate(data=data, target=simulated(), evaluators=evaluators, workers=0)
         assert result.failed_row_count == 0
-        assert column(result, "outputs.call_check.call_check_reason")[2] == "a row of several turns"
+        assert column(result, "outputs.call_check.call_check_reason")[2] == "the row has several turns"
         reasons = column(result, "outputs.multi_turn_state.multi_turn_state_reason")
-        assert reasons[:2] == ["a row of one question"] * 2
+        assert reasons[:2] == ["the row has one question"] * 2

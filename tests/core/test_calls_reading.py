@@ -85,7 +85,7 @@ def test_call_text_without_brackets_is_read_where_it_is_known_to_be_calls() -> N
     assert read_python_calls("cd(folder='x')").calls == (FunctionCall("cd", {"folder": "x"}),)
     assert read_python_calls(" cd('x'), ls() ").calls == read_python_calls("[cd('x'), ls()]").calls
     assert read_calls("cd(folder='x')") == Reading((), "cd(folder='x')")
-    assert read_python_calls("cd(x) and").problem == "the name 'x' is not a literal at line 1, column 4"
+    assert read_python_calls("cd(x) and").problem == "arguments must be literals, not the name 'x' at line 1, column 4"
     assert read_python_calls("cd() and more").problem == "more text after the calls at line 1, column 6"
 
 

@@ -143,9 +143,9 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
             "openai",
             "the arguments of 'f' are not JSON: nan is not a JSON number",
         ),
-        (FunctionCall(" "), "openai", "' ' is not a name of a function"),
-        (FunctionCall("two words"), "bfcl_text", "'two words' is not a name in Python's syntax"),
-        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not a name of a function"),
+        (FunctionCall(" "), "openai", "' ' is not a function name"),
+        (FunctionCall("two words"), "bfcl_text", "'two words' is not a valid Python name"),
+        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not a function name"),
     ],
 )
 def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:

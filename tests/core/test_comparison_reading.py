@@ -126,7 +126,9 @@ def test_a_file_that_is_no_result_is_an_error_in_one_line(tmp_path: Path, conten
 
 def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     base = passes(tmp_path, "a", [True])
-    with pytest.raises(ConfigurationError, match=r"newer Tunecheck \(format_version 2; this one reads 1\): update"):
+    with pytest.raises(
+        ConfigurationError, match=r"newer Tunecheck \(format_version 2; this version reads at most 1\): update"
+    ):
         compare(base, passes(tmp_path, "b", [True], format_version=2))
 
 

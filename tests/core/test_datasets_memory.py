@@ -129,7 +129,7 @@ def test_an_iterable_that_raises_is_one_error_with_its_row() -> None:
 
 @pytest.mark.parametrize(
     ("data", "hint"),
-    [({"a": 1}, "into a list"), (b"x", "expected a path"), (3, "expected a path"), (None, "expected a path")],
+    [({"a": 1}, "pass a list"), (b"x", "expected a path"), (3, "expected a path"), (None, "expected a path")],
 )
 def test_what_holds_no_rows_is_refused_with_what_to_give_instead(data: Any, hint: str) -> None:
     assert hint in refusal(data)
@@ -227,7 +227,7 @@ def test_a_number_as_long_as_content_is_no_id() -> None:
 
 
 def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> None:
-    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make ids unique .* --number-ids"
+    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make ids unique, .* --number-ids"
     with pytest.raises(DataError, match=said):
         ids([{"id": "a"}, {"id": "b"}, {"id": "a"}])
 

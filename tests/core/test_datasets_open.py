@@ -78,7 +78,7 @@ def test_an_upper_case_suffix_is_known(workspace: Path) -> None:
 
 
 def test_an_address_is_refused_with_what_to_do(workspace: Path) -> None:
-    assert refusal("https://example.com/val.jsonl").endswith("download the file and give its path")
+    assert refusal("https://example.com/val.jsonl").endswith("download the file and pass its path")
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1 << 63])

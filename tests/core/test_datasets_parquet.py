@@ -101,7 +101,7 @@ def test_ids_and_positions_count_over_row_groups(tmp_path: Path) -> None:
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.parquet"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="is not a Parquet file that can be read") as caught:
+    with pytest.raises(DataError, match="is not a readable Parquet file") as caught:
         open_dataset(path).scan()
     assert "\n" not in str(caught.value)
 

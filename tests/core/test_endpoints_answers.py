@@ -190,7 +190,7 @@ class TestAnswersPath:
     @pytest.mark.parametrize("reply", [{"output": 1, "usage": {}}, ["a"], "text", 5, None, {}])
     async def test_a_path_that_leads_nowhere_says_what_is_there(self, reply: Any) -> None:
         async with serving(lambda *_: answer(reply), response="result") as (endpoint, server):
-            with pytest.raises(ReplyError, match="the reply has nothing at 'result'"):
+            with pytest.raises(ReplyError, match="the reply has no value at 'result'"):
                 await endpoint.complete(HELLO)
         assert len(server.requests) == 1
 

@@ -95,16 +95,16 @@ OF_CALLS = {check.name for check in CHECKS if check.of == "calls"}
 async def test_a_model_that_never_calls_passes_no_check_of_calls(tmp_path: Path, started: Starter) -> None:
     found = await verdicts(await started(model(tmp_path, rules="  - {when: {tools: true}, answer: It is 17 there.}\n")))
     assert statuses(found, "fail") == {"calls are parsed"}
-    assert statuses(found, "skip") == {*OF_CALLS, "streams are the same"}
+    assert statuses(found, "skip") == {*OF_CALLS, "streamed calls match"}
     assert found["names are kept"].evidence == "no question was answered with a call"
-    assert found["finish reasons are true"].evidence == "no whole call was made, stop after a text"
+    assert found["finish reasons are correct"].evidence == "no complete call was made, stop after a text"
 
 
 async def test_a_limit_that_is_too_low_is_one_failure(tmp_path: Path, started: Starter) -> None:
     found = await verdicts(await started(model(tmp_path, "behaviour: {cut_at_tokens: 5}")))
     assert statuses(found, "fail") == {"nothing is cut off"}
     assert found["long lists of tools"].evidence == "the answer was cut off: archive_voucher {}"
-    assert statuses(found, "warn") & {"finish reasons are true"} == set()
+    assert statuses(found, "warn") & {"finish reasons are correct"} == set()
 
 
 async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(
@@ -128,7 +128,7 @@ async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(
 
 async def test_a_limit_that_is_not_kept_is_told(tmp_path: Path, started: Starter) -> None:
     found = await verdicts(await started(model(tmp_path)), parameters={"max_tokens": 100})
-    assert found["parameters are taken"].evidence == "the limit of 100 tokens is not kept: an answer has 173"
+    assert found["parameters are taken"].evidence == "an answer has 173 tokens, more than the limit of 100"
 
 
 async def test_what_changes_is_laid_over_the_parameters_that_are_taken(tmp_path: Path, started: Starter) -> None:
@@ -147,7 +147,7 @@ async def test_what_a_template_has_no_place_for_is_not_looked_at(tmp_path: Path,
     found = {each.check: each.verdict for each in (await examine(load_endpoint(definition), definition)).findings}
     assert len(found) == len(CHECKS)
     assert statuses(found, "skip") == {check.name for check in CHECKS if check.of != "answers"}
-    assert found["calls are parsed"].evidence == "requests hold no tools"
+    assert found["calls are parsed"].evidence == "requests contain no tools"
     assert found["tools are shown to the model"].status == "warn"
     assert found["system prompt is obeyed"].status == "pass"
 
@@ -209,7 +209,7 @@ async def test_an_answer_is_reported_with_all_that_is_known_of_it() -> None:
 async def test_an_object_for_an_answer_gets_a_hint() -> None:
     with FaultServer(lambda *_: answer({"output": "It is 20 degrees."})) as server:
         report = await check_endpoint(azure_ml(server.url))
-    assert "name its place with `response:`" in "\n".join(report.lines())
+    assert "set `response:` to the text's path" in "\n".join(report.lines())
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ async def test_an_object_for_an_answer_gets_a_hint() -> None:
         (busy(), "ThrottledError", "lower limits"),
         (failing(504), "TimedOutError", "raise timeout_s"),
         (filtered(), "ContentFilterError", "content policy"),
-        (page(), "ReplyError", "check url and response"),
+        (page(), "ReplyError", "check url: and response:"),
         (failing(404), "EndpointError", "against the service's own documentation"),
         (RESET, "EndpointError", "against the service's own documentation"),
     ],
@@ -238,7 +238,7 @@ async def test_a_failure_is_reported_with_what_to_do(step: Step, name: str, advi
 async def test_a_template_that_needs_a_row_is_reported_too() -> None:
     with FaultServer(lambda *_: answer("ok")) as server:
         report = await check_endpoint(azure_ml(server.url, request={"a": "${data.user}"}))
-    assert "this row does not have" in "\n".join(report.lines())
+    assert "this row has no such value" in "\n".join(report.lines())
 
 
 KEY = "a-key-of-mine-1234"
@@ -328,8 +328,8 @@ async def test_each_program_is_recognised_and_gets_its_own_advice(
 
 async def test_a_version_alone_makes_vllm_a_guess(examined: Examine) -> None:
     found = await examined(Server({"/version": {"version": "0.33.0"}}, {}))
-    assert str(found.report.serving) == "vLLM (a guess by its address /version)"
-    assert "(that it is vLLM is a guess)" in advice(found, "calls are parsed")
+    assert str(found.report.serving) == "vLLM (guessed from its address /version)"
+    assert "(assuming that the server is vLLM)" in advice(found, "calls are parsed")
 
 
 async def test_a_program_that_is_not_known_is_not_named(examined: Examine) -> None:
@@ -342,7 +342,10 @@ async def test_a_program_that_is_not_known_is_not_named(examined: Examine) -> No
 @pytest.mark.parametrize(
     ("pages", "said"),
     [
-        ({}, "in the deployment's environment, for vLLM: --enable-auto-tool-choice --tool-call-parser hermes (that"),
+        (
+            {},
+            "in the deployment's environment, for vLLM: --enable-auto-tool-choice --tool-call-parser hermes (assuming",
+        ),
         ({"/v1/models": models("sglang")}, "in the deployment's environment, for SGLang: --tool-call-parser qwen25"),
     ],
 )

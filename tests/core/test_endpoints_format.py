@@ -67,9 +67,9 @@ def test_a_call_that_the_server_left_in_the_text_does_not_count_and_is_told_with
     (row,) = result["rows"]
     assert (row["outputs.calls.function_call_match"], row["cause"]) == (0, "call_left_in_text")
     assert result.notes[-2:] == [
-        "1 of 1 answers contain calls that the server did not parse; a production client would have seen no call "
-        "(they do not count with --calls strict)",
-        "calls: 0.0% with --calls strict, 100.0% with --calls lenient",
+        "1 of 1 answers contain calls that the server did not parse; production clients would not "
+        "see these calls, and with --calls strict they do not count",
+        "calls: pass rate 0.0% with --calls strict, 100.0% with --calls lenient",
     ]
 
 
@@ -79,7 +79,7 @@ def test_calls_in_the_text_count_if_the_user_says_so_and_are_told_still() -> Non
     assert row["outputs.calls.function_call_match"] == 1
     assert [note.partition(";")[0] for note in result.notes[-2:]] == [
         "1 of 1 answers contain calls that the server did not parse",
-        "calls: 100.0% with --calls lenient, 0.0% with --calls strict",
+        "calls: pass rate 100.0% with --calls lenient, 0.0% with --calls strict",
     ]
 
 
@@ -118,7 +118,7 @@ def test_a_format_that_there_is_not_is_refused_with_the_one_that_was_meant() -> 
 def test_tools_in_text_need_a_family_that_says_how(workspace: Path, form: dict[str, str]) -> None:
     profile = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
     write_files(workspace, {"formats/mine.py": profile})
-    with pytest.raises(ConfigurationError, match=r"tools: the format .* does not say how tools are shown"):
+    with pytest.raises(ConfigurationError, match=r"tools: the format .* cannot describe tools"):
         load_endpoint({"kind": "openai", "url": "https://x/v1", "model": "m", "tools": "text", **form})
 
 

@@ -160,7 +160,7 @@ async def test_a_web_page_instead_of_an_answer_asks_whether_the_url_is_right() -
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (raw(b'data: {"a": 1}\n\n', "text/event-stream"), "not as pieces of chat completions"),
+        (raw(b'data: {"a": 1}\n\n', "text/event-stream"), "not as chat completions"),
         (page(404), "404 Not Found: a web page titled 'Sign in'"),
         (filtered(), "declined the content: violence"),
     ],
@@ -229,7 +229,9 @@ async def test_a_reply_of_the_limit_is_taken_and_a_larger_one_is_asked_for_once(
     sent = raw(gzip.compress(body), Content_Encoding="gzip") if encoding else raw(body)
     async with serving(always(sent), retries=3, max_reply_bytes=1 << 20) as (endpoint, server):
         if over > 0:
-            with pytest.raises(ReplyError, match=r"the reply is larger than 1,048,576 bytes: raise max_reply_bytes"):
+            with pytest.raises(
+                ReplyError, match=r"the reply is larger than 1,048,576 bytes: to allow it, raise max_reply_bytes"
+            ):
                 await endpoint.complete(HELLO)
         else:
             assert (await endpoint.complete(HELLO)).text == text

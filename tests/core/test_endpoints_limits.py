@@ -329,7 +329,7 @@ async def test_an_overloaded_service_is_asked_less_at_once_and_then_more_again()
     assert cut.limit < 10
     assert grown is not None
     assert grown.limit == 10
-    assert grown.brief() == "10 of 10 at once, 20 refused (429)"
+    assert grown.brief() == "10 of 10 calls at once, 20 refused (429)"
     assert grown.sentence().startswith("20 of 160 attempts were refused (429)")
 
 

@@ -123,7 +123,9 @@ def test_a_run_with_a_file_of_a_later_version_is_refused_by_every_command(
     for title, command in COMMANDS.items():
         told = here(capsys, *(part.format(run=run.id, other=other.id) for part in command))
         assert told.code == 2, f"{title}: {told}"
-        newer = f"{name}: written by a newer Tunecheck (format_version 7; this one reads 1): update tunecheck"
+        newer = (
+            f"{name}: written by a newer Tunecheck (format_version 7; this version reads at most 1): update tunecheck"
+        )
         assert newer in told.err, title
         assert content_of(run.folder.parent) == before, title
 

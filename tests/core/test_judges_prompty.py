@@ -356,7 +356,7 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
         ({"samples": 0}, r"samples: must be a whole number of at least 1"),
         ({"samples": True}, r"samples: must be a whole number, not true or false"),
         ({"combine": "median"}, r"combine: 'median' is unknown; did you mean 'mean'"),
-        ({"threshold": 9}, "the threshold 9 is outside the scores, 1 to 5"),
+        ({"threshold": 9}, "the threshold 9 is not a score from 1 to 5"),
         ({"threshold": "high"}, r"threshold: must be a number, not a text"),
         ({"parameters": [1]}, "parameters must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),

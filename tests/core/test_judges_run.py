@@ -84,8 +84,9 @@ def test_a_run_that_failed_midway_goes_on_and_buys_nothing_twice(tmp_path: Path)
     assert column(result, "outputs.quality.quality") == [3] * 30
     refused = [asked for asked in server.asked if asked["response_format"]["type"] == "json_schema"]
     assert len(refused) == 1, "what the service takes is known when the run goes on"
-    assert "endpoint 'judge': this model refuses response_format json_schema, which is replaced by a JSON object" in (
-        result.notes
+    assert (
+        "endpoint 'judge': this model refuses response_format json_schema; Tunecheck asks for a JSON object instead"
+        in (result.notes)
     )
 
 

@@ -228,7 +228,7 @@ ODD = [
     ({"s": {1, 2}}, "e.s: a set has no JSON form"),
     ({"deep": [{"x": object()}]}, r"e.deep[0].x: a object has no JSON form"),
     ({None: 1}, "e, a key: a NoneType has no JSON form"),
-    ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
+    ({"n": 10**5000}, "e.n: a int with thousands of digits has no JSON form"),
     ({"v": np.array([object()])}, "e.v[0]: a object has no JSON form"),
     ({"nan": float("nan")}, "e.nan: the number is not finite"),
     ({"inf": -math.inf}, "e.inf: the number is not finite"),
@@ -500,4 +500,4 @@ def test_a_run_says_that_tools_are_never_sent(tmp_path: Path, body: dict[str, An
     with FaultServer(lambda *_: answer({"result": "hi"})) as server:
         endpoint = azure_ml(server.url, request=body, response="result")
         notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
-    assert any("is never sent the data's tools: put ${tools} into request" in note for note in notes) is said
+    assert any("never receives the data's tools: put ${tools} into request" in note for note in notes) is said

@@ -294,7 +294,7 @@ def held_elsewhere(path: Path, *, beside: bool = False) -> Iterator[None]:
 def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
     journal = Journal(path)
     assert is_held(path)
-    with pytest.raises(RunError, match=f"the run {path.parent.name} is being written by another process"):
+    with pytest.raises(RunError, match=f"another process is writing the run {path.parent.name}"):
         Journal(path)
     journal.close()
     assert not is_held(path)
@@ -330,7 +330,7 @@ def test_a_lock_beside_the_journal_keeps_a_second_writer_out_and_no_reader(path:
     write(path, 0)
     journal = Journal(path)
     assert is_held(path)
-    with pytest.raises(RunError, match="is being written by another process"):
+    with pytest.raises(RunError, match="another process is writing"):
         Journal(path)
     assert answers_in(path, 1) == [0]
     journal.close()
@@ -380,7 +380,7 @@ def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monke
     journal = Journal(path)
     journal.answer(0, "r0", hashed(0), {"response": 0})
     monkeypatch.setattr("tunecheck._records.os.write", disk_with_room_for(20))
-    with pytest.raises(RunError, match="No space left on device; nothing recorded before is lost"):
+    with pytest.raises(RunError, match="No space left on device; its earlier records are kept"):
         journal.answer(1, "r1", hashed(1), {"response": 1})
     monkeypatch.undo()
     journal.answer(2, "r2", hashed(2), {"response": 2})
@@ -438,7 +438,7 @@ def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tm
 
     said = run(60_000)
     assert said.startswith("RunError run rows-")
-    assert "File too large; nothing recorded before is lost; go on with the same Python call and resume=" in said
+    assert "File too large; its earlier records are kept; go on with the same Python call and resume=" in said
     (folder,) = (tmp_path / "runs").iterdir()
     before = strict_lines(folder / "journal.jsonl")
     assert len(before) > 100

@@ -175,10 +175,10 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
 
     assert loaded("../data/p.json") == {"seed": 1}
     for name in ("../data/p.txt", "../.keys/p.json"):
-        with pytest.raises(PromptError, match="lies outside the prompt's folder and is no JSON, YAML or image file"):
+        with pytest.raises(PromptError, match="is outside the prompt's folder, and no JSON, YAML or image file"):
             loaded(name)
     monkeypatch.chdir(tmp_path / "data")
-    with pytest.raises(PromptError, match="lies outside the prompt's folder and is no JSON, YAML or image file"):
+    with pytest.raises(PromptError, match="is outside the prompt's folder, and no JSON, YAML or image file"):
         loaded("../data/p.json")
 
 
@@ -217,7 +217,7 @@ def test_the_error_for_a_broken_template_names_its_line(body: str, problem: str)
 
 @pytest.mark.parametrize("text", ["", "---\nname: x\n", "---\nname: x\n---", "--\na: 1\n--\nuser:\nx\n"])
 def test_a_front_matter_that_is_not_closed_and_a_file_without_body_are_refused(text: str) -> None:
-    assert _broken(text) == "p.prompty, line 1: a prompt is YAML between two lines `---`, and a template below them"
+    assert _broken(text) == "p.prompty, line 1: write YAML between two `---` lines, and the template below them"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_the_text_beside_a_call_is_what_is_scored() -> None:
     response = {"role": "assistant", "content": "It rains in Paris.", "tool_calls": CALL}
     verdict = BleuScoreEvaluator()(response=response, ground_truth="It rains in Paris.")
     assert verdict["bleu"] == pytest.approx(1.0)
-    assert verdict["bleu_reason"] == "the response calls get_weather; its text beside the call is scored"
+    assert verdict["bleu_reason"] == "the response calls get_weather; only the response's text is scored"
 
 
 def test_a_response_with_an_unreadable_call_says_so() -> None:

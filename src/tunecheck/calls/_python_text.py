@@ -266,7 +266,7 @@ class PythonScanner:
             self._fail(f"a text with the prefix {prefix!r} is not a literal")
         body = _BODIES[quote].match(self.text, start)
         if not body:
-            self._fail("a text is not closed")
+            self._fail("a text has no closing quote")
         written: str = body[1]
         read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescape, written)
         self.position = body.end()
@@ -313,7 +313,7 @@ class PythonScanner:
         space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
             self._fail(f"arguments must be literals, not a call of {quoted(word)}")
-        self._fail(f"the name {quoted(word)} is not a literal")
+        self._fail(f"arguments must be literals, not the name {quoted(word)}")
 
 
 # brackets up to a text in apostrophes: `'a'`, `['a'`, `[{'a'`; not `["a", 'b'`

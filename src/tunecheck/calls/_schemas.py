@@ -163,7 +163,7 @@ def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
     for place, tool in _flat_definitions(value, "tool_definitions", _MOST_NESTED):
         name = tool.get("name")
         if not isinstance(name, str) or not name:
-            raise ValueError(f"{place} has no name: write a tool, or an object with name and parameters")
+            raise ValueError(f"{place} has no name: write an OpenAI tool, or an object with name and parameters")
         tools.setdefault(name, tool)
     return tools
 
@@ -469,7 +469,7 @@ class _CompiledSchema:
         import jsonschema_rs  # imported on use: not every match validates calls
 
         if len(schema) > _MOST_BYTES:
-            raise ValueError(f"a schema longer than {_MOST_BYTES:,} bytes is not checked")
+            raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes, the limit for a schema")
         root = loads(schema)
         assert isinstance(root, dict)
         self._root = root
@@ -497,15 +497,15 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                f"it is too large: over {_MOST_PLACES:,} values or {_DEEPEST} levels, with each reference replaced by "
-                "its target"
+                f"it is too large: with its references replaced, it has over {_MOST_PLACES:,} values or {_DEEPEST} "
+                "levels"
             )
         if isinstance(node, list):
             for item in node:
                 self._visit(item, followed, depth + 1)
             return
         if depth and isinstance(node.get(self._id_key), str):
-            raise ValueError(f"an inner {self._id_key!r} changes what references mean: remove it")
+            raise ValueError(f"remove the inner {self._id_key!r}: it changes the meaning of references")
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
         for key, inner in node.items():

@@ -209,7 +209,7 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
     except CutOffError:  # {"city": "Par
-        return "bad_arguments.pieces", "the arguments end in the middle"
+        return "bad_arguments.pieces", "the arguments are cut off"
     except UnreadableError:  # {city: Paris}
         return "bad_arguments", None
     if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):  # "{\"city\": \"Paris\"}"

@@ -61,7 +61,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
         ValueError: the name is empty or the wrapper's of parallel calls, or the arguments have no JSON form.
     """
     if not call.name.strip() or call.name == PARALLEL:
-        raise ValueError(f"{quoted(call.name)} is not a name of a function")
+        raise ValueError(f"{quoted(call.name)} is not a function name")
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
@@ -120,7 +120,7 @@ def _python(call: FunctionCall) -> str:
         ValueError: the function's name is not valid in Python.
     """
     if not _PYTHON_NAME.fullmatch(call.name):
-        raise ValueError(f"{quoted(call.name)} is not a name in Python's syntax; write these calls in another format")
+        raise ValueError(f"{quoted(call.name)} is not a valid Python name; write these calls in another format")
     positions = [str(position) for position in range(positional_count(call.arguments))]
     positional = set(positions)
     written = [repr(call.arguments[position]) for position in positions]

@@ -117,14 +117,14 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
         first = report.unreadable[0]
         raise DataError(
             f"{report.source}: none of {report.conversations} conversations can be converted; "
-            f"number {first.number}: {first.reason}{_other_form_hint(report.source, form)}"
+            f"conversation {first.number}: {first.reason}{_other_form_hint(report.source, form)}"
         )
 
 
 def _other_form_hint(path: Path, form: Form) -> str:
     """Return advice for an error message if the file seems to have another training form; else an empty text."""
     other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
-    return f"; it is {other.words}: datasets convert --from {other.name}" if other not in (None, form) else ""
+    return f"; the file is {other.words}: use datasets convert --from {other.name}" if other not in (None, form) else ""
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
@@ -153,8 +153,8 @@ def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> 
 
     Unless `overwrite` is set, keep an existing file with other content and set `sidecar_kept` in the report.
     """
-    unit = "an assistant's turn" if form.unit == "conversation" else f"an {form.unit}"
-    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row {unit}.")
+    unit = "assistant turn" if form.unit == "conversation" else form.unit
+    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row per {unit}.")
     path = report.sidecar
     if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True

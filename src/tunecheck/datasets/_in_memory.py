@@ -70,7 +70,7 @@ class StreamSource(Source):
             DataError: the iterable is read a second time, or reading it fails.
         """
         if self._is_read:
-            self.refuse("can be read only once; give a list or a file to read it again")
+            self.refuse("can be read only once; pass a list or a file instead")
         self._is_read = True
         peeked, self._peeked = self._peeked, []
         return chain(peeked, self._remaining())

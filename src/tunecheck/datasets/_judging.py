@@ -40,7 +40,7 @@ class Judging:
         if final is not None and not isinstance(final, bool):
             refuse(f"final_state_only must be true or false, not {kind(final)}")
         if isinstance(free, str) and free != _READ_ONLY:
-            refuse(f"free_calls must be {_READ_ONLY!r} or a list of functions' names, not {free[:60]!r}")
+            refuse(f"free_calls must be {_READ_ONLY!r} or a list of function names, not {free[:60]!r}")
         reads_are_free = free == _READ_ONLY
         return cls(
             free=frozenset() if reads_are_free else frozenset(_texts(row, "free_calls")),

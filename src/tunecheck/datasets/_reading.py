@@ -206,8 +206,8 @@ class Dataset:
             same = False
         if not same:
             raise error(
-                f"{self._source.label}: has changed since it was checked: put it back as it was, or begin a new run "
-                "with --reuse RUN, which asks only new rows"
+                f"{self._source.label}: has changed since it was checked; restore it, or start a new run with "
+                "--reuse RUN, which sends only new rows to the endpoint"
             )
         self._state = state
 
@@ -221,8 +221,8 @@ class Dataset:
             first = next((at for at, values in records if usable_id(values.get(self._id_column)) == name), 0)
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
         self._source.refuse(
-            f"the id {name[:100]!r} occurs twice{place}: make ids unique or leave them out, or have them numbered "
-            "with --number-ids, in Python number_ids=True",
+            f"the id {name[:100]!r} occurs twice{place}: make ids unique, leave all ids out, or number "
+            "them with --number-ids (in Python number_ids=True)",
             number,
         )
 
@@ -236,7 +236,7 @@ class Dataset:
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
             where = f" in {sidecar_path(self.path).name}" if self.path else ""
-            text = f"the column {column!r} must hold a text or a whole number, the row's id (id: {column}{where}){hint}"
+            text = f"the column {column!r} must hold the row's id, a text or a whole number (id: {column}{where}){hint}"
             self._source.refuse(text, number)
 
     def _scan(self) -> Scan:
@@ -331,7 +331,7 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
         reference = _LOADER.fullmatch(given)
         if reference and not exists(Path(given)):
             if reference["argument"].startswith("//"):
-                raise DataError(f"{given[:200]} is an address; download the file and give its path")
+                raise DataError(f"{given[:200]} is a URL; download the file and pass its path")
             return _load(given, reference["name"], reference["argument"], folders, workspace)
         return _file(given, folders)
     return Dataset(_in_memory(data))
@@ -377,7 +377,7 @@ def _load(reference: str, name: str, argument: str, folders: Sequence[Path], wor
     """
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
-        raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
+        raise PluginError(f"the data set plugin {name!r} is not callable; it must be a function of one text")
     try:
         data: object = loader(argument)
     except TunecheckError:
@@ -418,7 +418,7 @@ def _refuse(data: object) -> NoReturn:
     """Raise DataError for data of an unsupported type, with advice for frequent mistakes."""
     hint = "expected a path, a list of dicts, a DataFrame, or an iterable of dicts"
     if isinstance(data, Mapping):
-        hint = "put the dict of one row into a list, or make a list of one dict a row"
+        hint = "pass a list with one dict per row"
     elif isinstance(data, IOBase):
         hint = "give the file's path instead of an open file"
     elif hasattr(data, "__aiter__"):
@@ -560,7 +560,7 @@ class RepeatedDataset(Dataset):
         """
         scan = self._inner.scan()
         if taken := sorted(scan.columns & {TRIAL, SOURCE_ID}):
-            raise ConfigurationError(f"repeat adds a column {taken[0]!r}: rename the data's column of this name")
+            raise ConfigurationError(f"repeat adds a column {taken[0]!r}: rename the data's column {taken[0]!r}")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 

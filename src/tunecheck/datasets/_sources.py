@@ -432,7 +432,7 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if not os.path.lexists(path):
         return DatasetDefaults()
     if not path.is_file():
-        raise ConfigurationError(f"{path}: not a regular file, but the data's defaults are read from it; rename it")
+        raise ConfigurationError(f"{path}: not a regular file, so it cannot hold the data's defaults; rename it")
     from tunecheck._yaml import read_yaml  # and PyYAML, which a run without such a file does not need
 
     document = read_yaml(path)

@@ -48,7 +48,7 @@ class CsvSource(FileSource):
             if len(cells) != width:
                 count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
                 hint = "quote a cell that holds a comma" if len(cells) > width else "write empty cells, too"
-                self.refuse(f"has {count}, the header {width}; {hint}", number)
+                self.refuse(f"has {count}, but the header has {width}; {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 
     def _numbered_rows(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
@@ -95,14 +95,14 @@ class CsvSource(FileSource):
         """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
-            self.refuse("a quote that opens in this row is never closed, or its cell is too long; mend the cell", start)
+            self.refuse("a quote in this row is not closed, or a cell is too long; correct the row", start)
         if "new-line character" in text:
             self.refuse("lines end with carriage returns only; save the file with line feeds", end)
-        self.refuse(f"not CSV: {text}; a quote inside a quoted cell must be doubled", end)
+        self.refuse(f"not CSV: {text}; double each quote inside a quoted cell", end)
 
 
 BATCH_ROWS = 1_000
-_TOO_LONG = f"has a row of more than {MAX_ROW_BYTES >> 20} MiB; leave out what no evaluator needs"
+_TOO_LONG = f"has a row of more than {MAX_ROW_BYTES >> 20} MiB; leave out columns that no evaluator needs"
 
 
 class ParquetSource(FileSource):
@@ -138,7 +138,7 @@ class ParquetSource(FileSource):
                         yield number, dict(zip(names, values, strict=True))
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.refuse(f"is not a Parquet file that can be read: {reason}", number + 1 if number else None)
+            self.refuse(f"is not a readable Parquet file: {reason}", number + 1 if number else None)
         except (ValueError, OverflowError) as error:
             self.refuse(f"holds a value that cannot be read: {error}", number + 1)
 
@@ -156,7 +156,7 @@ class ParquetSource(FileSource):
         for field in schema:
             if _holds_bytes(field.type):
                 problem = f"the column {field.name!r} holds bytes"
-                self.refuse(f"{problem}, which have no place in JSON; leave it out or store it as text")
+                self.refuse(f"{problem}, which JSON cannot hold; leave the column out or store it as text")
 
 
 def without_nulls(value: JSON) -> JSON:

@@ -273,4 +273,4 @@ def says_error(reply: JSON) -> bool:
 
 def keys_of(reply: object) -> str:
     """Return the keys of a reply as a suffix for errors about a missing key."""
-    return f" (its keys: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
+    return f" (keys of the reply: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""

@@ -132,12 +132,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
             synonym = self._accepted_name(name, {})
-            yield f"this model refuses {shown}, which is {f'sent as {synonym}' if synonym else 'left out'}"
+            yield f"this model refuses {shown}; Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
         if self.formats:
-            instead = "replaced by a JSON object" if self.formats == ("json_schema",) else "left out"
-            yield f"this model refuses {FORMAT} {self.formats[-1]}, which is {instead}"
+            instead = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
+            yield f"this model refuses {FORMAT} {self.formats[-1]}; Tunecheck {instead}"
         if self.room:
-            yield f"the token limit was raised to {self.room:,} for judging, because the model used all of it to think"
+            yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

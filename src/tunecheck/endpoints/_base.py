@@ -287,7 +287,7 @@ class Endpoint(UserCalls, ABC):
         """
         if cls.config_type is None:
             raise definition.at("kind").error(
-                f"{cls.__name__} cannot be made from a definition: give it a config_type, or make it in Python"
+                f"{cls.__name__} cannot be made from a definition: set its config_type, or create it in Python"
             )
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 

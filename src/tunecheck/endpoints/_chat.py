@@ -80,7 +80,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: {operation} takes no template: leave out request")
+            raise ConfigurationError(f"endpoint {self.name!r}: leave out request: only chats take a template")
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)

@@ -68,7 +68,7 @@ def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None
         raise definition.at("format").error(str(error)) from error.__cause__
     endpoint.tools_as_text = definition.data.get("tools") == "text"
     if endpoint.tools_as_text and (endpoint.profile is None or endpoint.profile.prompt is None):
-        problem = f"the format {form!r} does not say how tools are shown in text: name one that does, such as hermes"
+        problem = f"the format {form!r} cannot describe tools in the prompt: name another, such as hermes"
         raise definition.at("tools").error(problem)
 
 
@@ -121,7 +121,7 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
     """
     values = document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:` and more")
+        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:`")
     kind = values.get("kind")
     if kind is None:
         hint = did_you_mean("kind", values)

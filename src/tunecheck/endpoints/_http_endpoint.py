@@ -215,8 +215,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
     @property
     def tools_note(self) -> str:
         """A warning for users if the model never gets the data's tools, else ""."""
-        advice = "put ${tools} into request:, or set tools: text and the format: of the model's family"
-        return "" if self.sends_tools else f"endpoint {self.name!r} is never sent the data's tools: {advice}"
+        advice = "put ${tools} into request:, or set tools: text and format: to the model's family"
+        return "" if self.sends_tools else f"endpoint {self.name!r} never receives the data's tools: {advice}"
 
     async def look(self, path: str) -> JSON:
         """Get the JSON at a path of the service, or None. Redirects are not followed.
@@ -433,7 +433,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     written = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in written}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
-        raise place.at("Authorization").error("is also sent by auth: leave one of them out")
+        raise place.at("Authorization").error("auth also sends this header: leave one of the two out")
     agent = f"tunecheck/{__version__}"
     defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}
     return {**{name: value for name, value in defaults.items() if name.lower() not in names}, **written}

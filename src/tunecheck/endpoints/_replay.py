@@ -243,7 +243,7 @@ class RecordedFile:
             file.seek(place.offset)
             record = value_of(file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
         if not isinstance(record, dict) or key not in _keys(record):
-            raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
+            raise ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
         return record
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
@@ -265,7 +265,7 @@ class RecordedFile:
             reason = error.msg if isinstance(error, JSONDecodeError) else error
             raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
         if not isinstance(record, dict):
-            raise DataError(f"{where}: each line must be one object, with an answer and with an id or messages")
+            raise DataError(f"{where}: each line must be one object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
             raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
         place = _RecordPlace(number, offset, "id" in record)
@@ -297,7 +297,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
         except TypeError as error:
             raise DataError(f"{where}: messages: {error}") from None
     if not keys:
-        raise DataError(f"{where}: has neither an id nor messages to match it with a row: add one")
+        raise DataError(f"{where}: has neither an id nor messages, so it matches no row: add one")
     return keys
 
 

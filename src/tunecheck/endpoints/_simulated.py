@@ -31,7 +31,7 @@ from tunecheck.formats._reading import read_calls
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns searched for the ground truth, in this order, unless the definition names a column."""
 
-_NO_ROW = "This is a simulated model. It answers only rows of a data set, from their ground truth; this was none."
+_NO_ROW = "This is a simulated model. It answers rows of a data set from their ground truth. This is no row."
 
 
 def default_definition() -> str:
@@ -167,14 +167,14 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
     checked: dict[str, float] = {}
     for name, rate in rates.items():
         if name not in known:
-            raise ConfigurationError(f"there is no mistake {name!r}{did_you_mean(name, known)}")
+            raise ConfigurationError(f"there is no kind of mistake {name!r}{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
             raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1, not {rate!r:.60}")
         checked[name] = rate
     for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
         total = math.fsum(checked.get(name, 0) for name in group)
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: lower them to at most 1 together")
+            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: the sum must be at most 1")
     return checked
 
 
@@ -189,7 +189,7 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
             return SimulatedAnswer(text_or_json(value) or None)
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
-        f"row {row.id}: no ground truth in the column {names} to simulate an answer from; "
+        f"row {row.id}: simulating an answer needs a ground truth, and the column {names} has none; "
         "name the column in the endpoint's definition: ground_truth: <column>"
     )
 

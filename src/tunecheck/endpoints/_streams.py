@@ -69,7 +69,7 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
         return object_or_empty(read_json(data))
     except ValueError:
         raise UnreadableReplyError(
-            "a part of the streamed reply is not JSON: check the url, or make the service return whole JSON replies"
+            "a part of the streamed reply is not JSON: check the url, or make the service reply without streaming"
         ) from None
 
 
@@ -208,12 +208,12 @@ class _StreamedAnswer:
         """
         if not self.begun and self.others:
             raise UnreadableReplyError(
-                "streams its answers, but not as pieces of chat completions: check the url, or make the service return "
-                "whole JSON replies",
+                "streams its answers, but not as chat completions: check the url, or make the service reply without "
+                "streaming",
                 lasting=True,
             )
         if not self.begun or not (self.done or self.finish_reason):
-            raise UnreadableReplyError("its stream broke off before the answer's end")
+            raise UnreadableReplyError("its stream broke off before the answer was complete")
         message: dict[str, JSON] = {"role": "assistant", "content": None}
         message |= {key: _whole(value) for key, value in self.message.items()}
         calls = message.get("tool_calls")

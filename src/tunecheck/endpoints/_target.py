@@ -175,7 +175,7 @@ class EndpointTarget(EndpointTargetBase):
                 return value
         if name in self._mapped:
             raise ValueError(
-                f"this row has no {name} in column {_path_text(self._paths[name][0])}, which the mapping names"
+                f"this row has no value in column {_path_text(self._paths[name][0])}, which the mapping uses for {name}"
             )
         return None
 
@@ -205,7 +205,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
         try:
             value = loads(value) if value.strip() else None
         except ValueError as error:
-            raise ValueError(f"tools are a text that is not JSON: {error}") from None
+            raise ValueError(f"the text in tools is not JSON: {error}") from None
     if value is None:
         return None
     items = [value] if isinstance(value, dict) else value
@@ -286,8 +286,7 @@ def _column(name: str, text: str, begin: str) -> ValuePath:
         raise ConfigurationError(f"{begin}mapping of target.{name}: {error}") from None
     if reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
-            f"{begin}mapping of target.{name}: {text} must begin with ${{data. "
-            "because its values are needed before there is an answer"
+            f"{begin}mapping of target.{name}: {text} must begin with ${{data. because the request needs the values"
         )
     return path[1:] if reference else path
 

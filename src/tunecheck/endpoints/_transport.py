@@ -74,9 +74,9 @@ def checked_url(
         private, masked_host = is_private(host), redactor.text(host)
         if not allow_http:
             hint = ", or add allow_http: true for a private network" if private else ""
-            raise place.error(f"plain http goes to this machine only, not to {masked_host}: use https{hint}")
+            raise place.error(f"plain http works only for this machine, not for {masked_host}: use https{hint}")
         if sends_secrets and not private:
-            raise place.error(f"allow_http sends no key to a public host, {masked_host}: use https")
+            raise place.error(f"allow_http sends no key to the public host {masked_host}: use https")
     if from_secret:  # a server sees, and may repeat, only these parts
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
@@ -128,7 +128,7 @@ def proxy_for(url: str) -> Proxy | None:
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ConfigurationError(
             f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
-            "http://host:port, or no_proxy to leave it out"
+            "http://host:port, or set no_proxy to bypass the proxy"
         )
     if parts.username is None:
         return Proxy(proxy_url)
@@ -256,7 +256,7 @@ class HttpTransport:
         """Return an error of aiohttp as AttemptFailed; return an error of another origin unchanged."""
         match error:
             case aiohttp.ConnectionTimeoutError():
-                text = f"no connection to {self._url.host}:{self._url.port} in time"
+                text = f"timed out while connecting to {self._url.host}:{self._url.port}"
                 return AttemptFailed(TimedOutError, text, sent=False)
             case TimeoutError():
                 return AttemptFailed(TimedOutError, f"no complete answer within {self._timeout_s:g} s")
@@ -264,7 +264,7 @@ class HttpTransport:
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
                 unknown = getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER
-                hint = " (name a private authority's certificates with SSL_CERT_FILE)" if unknown else ""
+                hint = " (for a private authority, set SSL_CERT_FILE to its certificates)" if unknown else ""
                 return AttemptFailed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return AttemptFailed(ReplyError, "the answer broke off")
@@ -303,7 +303,7 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
         body += chunk
         if len(body) > most_bytes:
             response.close()
-            problem = f"the reply is larger than {most_bytes:,} bytes: raise max_reply_bytes if it may be"
+            problem = f"the reply is larger than {most_bytes:,} bytes: to allow it, raise max_reply_bytes"
             raise AttemptFailed(ReplyError, problem, lasting=True)
         arrivals.append((len(body), loop.time() - sent_at))
         if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
@@ -368,7 +368,7 @@ _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
     401: (RefusedError, "check the key or sign-in"),
     402: (RefusedError, "the account has nothing left to spend"),
-    403: (RefusedError, "check the key's or identity's rights"),
+    403: (RefusedError, "check the permissions of the key or identity"),
     404: (EndpointError, "check the url and the deployment's name"),
     408: (TimedOutError, ""),
     413: (EndpointError, "the request is too large"),

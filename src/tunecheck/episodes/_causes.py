@@ -253,7 +253,7 @@ def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault
         return fault, fault.expected
     # the function with the longest name that the called name extends: `send` for `send_now`
     meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
-    hint = f": {meant} has something added" if meant else ""
+    hint = f": the name extends {meant}" if meant else ""
     message = f"{name[:100]} is not among the functions{hint}"
     return Fault(code="unknown_function", call=name[:100], message=message), meant
 
@@ -286,7 +286,7 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
             if right == value or not _has_invented_part(value, known):
                 continue
             if all(_mentions(known + compared.expected_results, leaf) for leaf in leaves(right)):
-                message = f"{actual.call.name}: {name} is {shown_value(value)}, which nothing had given"
+                message = f"{actual.call.name}: {name} is {shown_value(value)}, which no message or result contains"
                 fault = Fault(code="unfounded_value", call=actual.call.name, path=name, turn=compared.turn)
                 yield replace(fault, expected=right, actual=value, message=message)
 
@@ -328,7 +328,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
             attempts = compared.calls_of(prepared.call.name)
             if prepared.acted and attempts and (compared.lacks_results or not compared.got_result_of(prepared)):
                 actual = attempts[0].call
-                message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls before"
+                message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls first"
                 yield _pair_fault("skipped_lookup", compared, lookup.call, actual, message)
 
 
@@ -363,7 +363,7 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     """
     for actual, expected in compared.attempts():
         if actual.result.error and (actual is compared.actual[-1] or _is_same_call(actual.call, expected.call)):
-            message = f"{_call_text(actual.call)} failed and was not done after that: {_error(actual)}"
+            message = f"{_call_text(actual.call)} failed and did not succeed later: {_error(actual)}"
             yield _pair_fault("gave_up", compared, expected.call, actual.call, message)
 
 
@@ -384,7 +384,7 @@ def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
 def _early_change(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
     for turn, actual in compared.early[:1]:
-        message = f"{_call_text(actual.call)} in a turn that asks for no call"
+        message = f"called {_call_text(actual.call)} in a turn that asks for no call"
         yield _extra_fault("extra_call", turn, actual, message)
 
 

@@ -62,7 +62,7 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
 def at_most_max_calls(decoded: Reading) -> Reading:
     """Return the reading, or a reading with a problem instead if it has more calls than one answer may make."""
     if len(decoded.calls) > MAX_CALLS:
-        return Reading(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
+        return Reading(problem=f"the answer has {len(decoded.calls)} calls; at most {MAX_CALLS} are made")
     return decoded
 
 
@@ -138,7 +138,7 @@ def entries_of(step: object) -> Iterator[tuple[str, object]]:
     """
     for number, item in enumerate(cast("list[object]", step), 1):
         if not isinstance(item, Mapping):
-            raise UnreadableError(f"call {number} is not an object of a name and its arguments")
+            raise UnreadableError(f"call {number} is not an object {{name: arguments}}")
         for name, arguments in item.items():
             if not isinstance(name, str):
                 raise UnreadableError(f"call {number} has a name that is not text")

@@ -26,7 +26,7 @@ _ENDINGS = {
     "empty": ("empty_response", "Empty response from the model. Proceed to next turn."),
     "unreadable": ("decode_failure", "Error decoding the model response. Proceed to next turn."),
     "step_limit": ("force_quit", "Model has been forced to quit after {} steps."),
-    "overflow": ("overflow", "The conversation no longer fits into the context window: it is over."),
+    "overflow": ("overflow", "The conversation no longer fits into the context window and has ended."),
 }
 """The ends of a turn, with event and sentence for the log: BFCL's own, except for an overflow."""
 
@@ -219,7 +219,7 @@ class Episode:
             executed = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
             return executed if len(executed.calls) == len(texts) else reading
         if reading.calls:
-            return Reading(problem="no call was read in this answer when the conversation took place")
+            return Reading(problem="the original run read no call in this answer")
         return reading
 
 

@@ -128,7 +128,7 @@ class Attempt:
         if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")
         if _holds_unwritable(call.arguments):
-            return failure("an argument holds NaN or an infinity, which no call can")
+            return failure("an argument holds NaN or an infinity, which a call cannot contain")
         return self.backend.call(call)
 
     def make_truth(self, item: object) -> list[OperationResult]:
@@ -138,7 +138,7 @@ class Attempt:
     def _make(self, reading: Reading) -> list[OperationResult]:
         """Make the calls of a ground-truth item on the simulators; return one error result if none can be read."""
         if not reading.complete_calls:
-            return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
+            return [failure(f"the call cannot be read: {reading.problem or 'there is no call'}")]
         return [self._make_read(call) for call in reading.calls]
 
     def _make_read(self, call: FunctionCall) -> OperationResult:

@@ -204,7 +204,7 @@ class StateCheck:
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
-            verdict = unscored_verdict(f"the entry cannot be replayed: {error}")
+            verdict = unscored_verdict(f"the conversation cannot be replayed: {error}")
             return verdict if self.strict else replace(verdict, valid=False)
 
     def decode(self, step: object, mode: CallMode) -> Reading:
@@ -279,7 +279,7 @@ class StateCheck:
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     """Return a failure if the result has another number of turns than the ground truth, or an unreadable turn."""
     if not isinstance(result, list):
-        return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
+        return failed_verdict("multi_turn:inference_error", f"the result is not a list of turns: {value_text(result)}")
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
@@ -288,7 +288,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is None:
         return None
-    text = f"the turn is {value_text(result[unreadable], 60)}, no list of steps"
+    text = f"the turn is {value_text(result[unreadable], 60)}, not a list of steps"
     return failed_verdict("multi_turn:inference_error", text, unreadable)
 
 
@@ -342,7 +342,7 @@ def no_call(turn: Turn) -> RowVerdict | None:
     """Return a failure if the model made no call in a turn that expects calls; else None."""
     if any(turn):
         return None
-    return failed_verdict("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+    return failed_verdict("multi_turn:empty_turn_model_response", "the turn has no call; the ground truth has calls")
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:

@@ -128,7 +128,7 @@ class ConversationTarget(EndpointTargetBase):
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":
-            raise ConfigurationError("format is the form of calls in a model's text: give mode text, too")
+            raise ConfigurationError("format works only with mode text: pass mode text, too")
         self._step_limit = step_limit
         self.compat = compat
         self._data = data

@@ -125,7 +125,7 @@ class MultiTurnStateEvaluator(Evaluator):
             DataError: the long-context constants are needed but missing.
         """
         if check is not None and check != "multi_turn":
-            return verdict(_METRIC, not_applicable=True, reason="a row of one question")
+            return verdict(_METRIC, not_applicable=True, reason="the row has one question")
         row = {
             "id": id,
             "ground_truth": ground_truth,

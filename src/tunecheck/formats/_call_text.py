@@ -77,7 +77,7 @@ class CallScanner(PythonScanner):
         """Read one literal, which must be followed by the end of the argument."""
         value = super().value()
         if not self._depth and not _VALUE_END.match(self.text, self.position):  # containers check their own items
-            self._fail("not a literal, or a missing bracket or ','")
+            self._fail("expected a literal, then ',' or a bracket")
         return value
 
     def _named_argument(self, keyword: re.Match[str], arguments: dict[str, JSON]) -> None:
@@ -106,7 +106,7 @@ class CallScanner(PythonScanner):
             return super()._quoted_text(prefix, quote, start)
         end = _TEXT_END[quote[0]].search(self.text, start)
         if not end:
-            self._fail("a text that is not closed")
+            self._fail("a text has no closing quote")
         self.position = end.start() + 1
         return self.text[start : end.start()]
 

@@ -103,7 +103,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     try:
         return _read_value(value, definitions or None, profile)
     except Exception as error:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
-        return Reading(problem=f"a {type(value).__name__} that cannot be read: {type(error).__name__}")
+        return Reading(problem=f"a {type(value).__name__} cannot be read: {type(error).__name__}")
 
 
 _GLYPHS = re.compile(r'<\w{1,20}Ġname=|[>}\]]Ċ|Ċ[<{\[]|[:,]Ġ["\d{\[]')

@@ -282,7 +282,7 @@ class TreeCalls:
             if tag[0] == closing and not properties and not items:
                 return self._leaf(text[start : tag.start()], schema, depth), tag.end()
             if text[position : tag.start()].strip():
-                raise UnreadableError(f"text beside arguments at {place(text, position)}")
+                raise UnreadableError(f"unexpected text beside arguments at {place(text, position)}")
             if tag[0] == closing:
                 return items or properties, tag.end()
             key = tag["key"]
@@ -296,7 +296,7 @@ class TreeCalls:
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
         """Convert the text of an element without inner elements. Blank text may stand for an empty object or list."""
         if self.prefix and self.prefix in text:
-            raise UnreadableError(f"a tag that is not closed in {quoted(text)}")
+            raise UnreadableError(f"a tag is not closed in {quoted(text)}")
         types = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or types & {"array", "object"}):
             return [] if "array" in types else {}
@@ -367,7 +367,7 @@ class _BracedScanner(PythonScanner):
             return quoted
         bare = self._read_match(self._BARE)
         if self._quote in bare:
-            self._fail("a text that is not opened")
+            self._fail("a text has no opening quote")
         return _guess_value(bare)
 
     def _key(self) -> JSON:
@@ -383,7 +383,7 @@ class _BracedScanner(PythonScanner):
         start = self.position + len(self._quote)
         end = self.text.find(self._quote, start)
         if end < 0:
-            self._fail("a text that is not closed")
+            self._fail("a text has no closing quote")
         self.position = end + len(self._quote)
         return self.text[start:end]
 

@@ -394,7 +394,7 @@ def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
     if attempt.calls:
         collector.format = attempt.format
         name = quoted(attempt.calls[0].name)
-        raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
+        raise ThoughtCallError(f"a call of {name} stands inside reasoning that does not end")
 
 
 _MOST_STARTS = 100  # each scans the rest of the text

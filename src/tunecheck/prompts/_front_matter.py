@@ -68,7 +68,7 @@ def _read_start(folder: Path, name: str, most: int) -> bytes:
         path = (base / name).resolve(strict=True)
         if not path.is_relative_to(base) and not _is_shared(path, base):
             raise ValueError(
-                f"{name!r} lies outside the prompt's folder and is no JSON, YAML or image file of this workspace"
+                f"{name!r} is outside the prompt's folder, and no JSON, YAML or image file of this workspace"
             )
         if not path.is_file():
             raise ValueError(f"{name!r} is not a file")
@@ -208,7 +208,7 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
     if opening is None and text.strip() and not _NEARLY_RULE.match(text):
         return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
-        raise PromptError(f"{name}, line 1: a prompt is YAML between two lines `---`, and a template below them")
+        raise PromptError(f"{name}, line 1: write YAML between two `---` lines, and the template below them")
     lines_above = text.count("\n", 0, opening.start()) + 1
     try:
         # Line feeds in front keep the line numbers of the file.
@@ -217,7 +217,7 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
         raise PromptError(str(error)) from None
     data = {} if document.value is None else document.value
     if not isinstance(data, dict):
-        raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping with `model:` and more")
+        raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping (`key: value`)")
     unresolved = Front(data, document, folder)
     resolved = {key: _insert_files(value, (key,), unresolved) for key, value in data.items()}
     return Front(resolved, document, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1

@@ -165,7 +165,7 @@ def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secret
     """
     inputs = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in inputs:
-        raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
+        raise front.error(("inputs", "self"), "Jinja reserves the name self; rename the input")
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:
             required = name in template.names and not template.may_lack(name)
@@ -178,7 +178,7 @@ def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], sec
     if value is None or isinstance(value, str):
         return PromptInput(name, type=value, sample=sample.get(name))
     if not isinstance(value, dict):
-        raise front.error(("inputs", name), f"must be a mapping with `type:` and more, not {shown_value(value)}")
+        raise front.error(("inputs", name), f"must be a mapping with `type:`, not {shown_value(value)}")
     return PromptInput(
         name,
         type=front.text("inputs", name, "type"),
@@ -223,7 +223,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     if not configuration:
         return None
     if configuration.get("connection") is not None:
-        problem = "a connection of prompt flow cannot be looked up: write the endpoint here"
+        problem = "Tunecheck cannot look up prompt flow connections: write the endpoint here"
         raise front.error((*path, "connection"), problem)
     kind = front.filled_text(*path, "type") or _implied_kind(configuration)
     if kind not in (AZURE, OPENAI):
@@ -319,7 +319,7 @@ class _RoleLines:
             content = self._content(named["content"], skeleton)
             return {"role": role, "name": skeleton.filled(named["name"]), "content": content}
         if role == "function":
-            raise ValueError("a `function:` message has `name:`, the name, `content:` and the content, each on a line")
+            raise ValueError("a `function:` message needs the lines `name:`, the name, `content:`, the content")
         return {"role": role, "content": self._content(chunk, skeleton)}
 
     def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
@@ -352,7 +352,7 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
     except UnreadableError:
         return None
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise ValueError("`tool_calls:` is followed by a list of calls, each a mapping")
+        raise ValueError("after `tool_calls:`, write a list of mappings, one per call")
     return calls
 
 

@@ -137,7 +137,7 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
     if type(value) in _SCALARS and name:
         return Property(name, _SCALARS[type(value)], example=value)
     if not isinstance(value, dict):
-        raise front.error(path, f"must be a mapping with `kind:` and more, not {shown_value(value)}")
+        raise front.error(path, f"must be a mapping with `kind:`, not {shown_value(value)}")
     name = front.required_text(*path, "name") if name is None else name
     required, values = value.get("required"), value.get("enumValues")
     kind, branches = front.required_text(*path, "kind"), value.get("anyOf")
@@ -178,7 +178,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
         if kind == "function":
             functions.append(_function(front, name, ("tools", key)))
         else:
-            notes.append(front.message(("tools", key), f"is left out, because a tool of kind {kind} is no function"))
+            notes.append(front.message(("tools", key), f"is left out, because tools of kind {kind} are not functions"))
     return functions, notes
 
 
@@ -246,7 +246,7 @@ def is_prompty2(front: Front) -> bool:
     marked = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or kinds
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
-        raise front.error(("model", older), f"is of the older prompt dialect, but {other} of the newer one: use one")
+        raise front.error(("model", older), f"is in the older prompt dialect, {other} in the newer: use one dialect")
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
     return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
@@ -510,7 +510,7 @@ def _insertion(kind: str, value: JSON) -> Inserted:
     if kind == "thread":
         return Inserted.instead(kind, messages=list(_thread(value)))
     if not isinstance(value, str):
-        raise TypeError(f"must be a text that says where the {kind} is, not {shown_value(value)}")
+        raise TypeError(f"must be a text with the address of the {kind}, not {shown_value(value)}")
     if kind == "image":
         if not is_url(value):
             raise TypeError(f"must be an image's address or data, not {shown_value(value)}")

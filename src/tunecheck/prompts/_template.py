@@ -68,7 +68,7 @@ class Template:
         self._where = where
         self._split = split
         if len(body) > MAX_BODY:
-            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY >> 10} K characters")
+            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY:,} characters")
         environment = _Sandbox(language)
         try:
             tree = environment.parse(body)

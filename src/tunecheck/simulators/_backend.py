@@ -91,7 +91,7 @@ class Backend:
         for owner, simulator in self.simulators.items():
             for name, operation in simulator.operations().items():
                 if name in self._table:
-                    raise PluginError(f"{self._table[name][0]} and {owner} both have {name!r}; leave out one of them")
+                    raise PluginError(f"{self._table[name][0]} and {owner} both have {name!r}; leave out one simulator")
                 self._table[name] = (owner, operation)
 
     @classmethod
@@ -227,7 +227,7 @@ class Backends:
         if self.long_context is None:
             raise DataError(
                 "a row needs long-context texts: pass Backends(long_context=…), or use Services, which finds "
-                "those of an installed benchmark"
+                "the texts of an installed benchmark"
             )
         return self.long_context()
 

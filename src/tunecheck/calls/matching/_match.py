@@ -316,7 +316,7 @@ class _CallPairing:
         rows, columns = len(self.expected), len(self.actual)
         exchanged = self._actual_calls_decide()
         if rows * columns > _MOST_PAIRS:
-            self.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
+            self.notes.append(f"{rows} expected and {columns} actual calls are too many: only names were compared")
             names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
             return transpose(_pair_next_equal(names[1], names[0])) if exchanged else _pair_next_equal(*names)
         costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]
@@ -362,8 +362,8 @@ class _CallPairing:
             rows, columns = unpaired(rows, columns, equal)
         if len(rows) * len(columns) > _MOST_PAIRS:
             self.notes.append(
-                f"{len(rows)} calls of {name} against {len(columns)} are too many to find the best pairs; "
-                "they were compared in the order they stand in"
+                f"{len(rows)} expected and {len(columns)} actual calls of {name} are too many to find the best pairs; "
+                "they were compared in their order"
             )
             return pairs + list(zip(rows, columns, strict=False))
         schema = _schema_of(name, self.definitions)

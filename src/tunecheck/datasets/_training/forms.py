@@ -227,6 +227,6 @@ class TrainingSource(Source):
                 rows = self._form.rows(own_keys(self._file, record), number)
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 command = command_line(["tunecheck", "datasets", "convert", str(self.path), "--from", self._form.name])
-                self.refuse(f"{error}; to leave such conversations out: {command}", number)
+                self.refuse(f"{error}; to leave such conversations out, run {command}", number)
             for row in rows:
                 yield number, row

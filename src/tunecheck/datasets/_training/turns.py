@@ -157,7 +157,7 @@ class Turns:
         """Raise ConversationError if a call has no result yet, because only results may follow it."""
         if self._waiting:
             name = next(iter(self._waiting.values()))
-            raise self.error(f"the result of the call of {name[:100]!r} before it is missing")
+            raise self.error(f"the call of {name[:100]!r} before this message has no result")
 
 
 def _answer(text: str, calls: Sequence[FunctionCall]) -> JSON:

@@ -171,7 +171,7 @@ class Answers:
     def without_tools(self) -> str | None:
         """The reason why no request with tools was answered, or None."""
         if not self.sends_tools:
-            return "requests hold no tools"
+            return "requests contain no tools"
         return None if self["call"].error is None else "requests with tools are refused"
 
     @property
@@ -189,7 +189,7 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
     (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
     (TimedOutError, "check the url and that the service runs; if it is slow, raise timeout_s"),
     (ContentFilterError, "the service works, but its content policy declined the sample question"),
-    (ReplyError, "check url and response: the path of the answer in the reply"),
+    (ReplyError, "check url: and response: (the path of the answer in the reply)"),
     (EndpointError, "check url, headers and request against the service's own documentation"),
 )
 

@@ -23,20 +23,20 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
     if not answers.sends_tools:
         return Diagnosis(
             "warn",
-            "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
-            "put ${tools} into request: where the service expects them, or set tools: text and the family's format:",
+            "the request template has no ${tools}: the model sees only functions that a row's messages describe",
+            "put ${tools} into request: at the tools' place, or set tools: text and format: to the model's family",
         )
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
         return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
-        return Diagnosis("warn", "the service does not report prompt tokens, so this cannot be checked")
+        return Diagnosis("warn", "the service reports no prompt tokens, so this check cannot decide")
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
     if _are_shown(answers):
         return Diagnosis("pass", evidence)
     if any(answer.completion.tool_calls for answer in answers.with_calls):
-        return Diagnosis("warn", f"{evidence}, but the model calls them: the service does not count their tokens")
+        return Diagnosis("warn", f"{evidence}, but the model calls tools: the service does not count them")
     advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
     return _told_in_text(answers, evidence, advice)
 
@@ -57,7 +57,7 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     profile = choose_profile(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
     guess = "" if known else f" ({form} is a guess: no answer shows the family)"
-    return Diagnosis("fail", evidence, f"{advice}; or set tools: text and the family's format:{guess}", change)
+    return Diagnosis("fail", evidence, f"{advice}; or set tools: text and format: to the model's family{guess}", change)
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
@@ -77,19 +77,19 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
         return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
     broken = next((answer for answer in with_tools if answer.in_text.problem and not answer.ended_by_length), None)
     if broken is not None:
-        evidence = f"there is a call that cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
+        evidence = f"a call cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
         return Diagnosis("fail", evidence)
-    evidence = f"none of {len(with_tools)} questions with tools was answered with a call: {answers['call'].shown()}"
+    evidence = f"no answer to {len(with_tools)} questions with tools has a call: {answers['call'].shown()}"
     if not _are_shown(answers):
         return Diagnosis("skip", evidence)
-    return Diagnosis("fail", evidence, "check that the model was trained to call functions, and its chat template")
+    return Diagnosis("fail", evidence, "check the chat template, and that the model was trained to call functions")
 
 
 def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
     """Return the failure for a call that the server left in the text, with the parser or format that reads it."""
     family = str(answer.in_text.format)
     change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
-    evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
+    evidence = f"the call is left in the text, in the format {family}: {clean(answer.text, 120)}"
     return Diagnosis("fail", evidence, answers.serving.advice("calls", server_parsers(family, answer.raw_text)), change)
 
 
@@ -111,18 +111,18 @@ def arguments_are_json(answers: Answers) -> Diagnosis:
             status, problem, advice = found
             shown = clean(text_or_json(arguments), 100)
             return Diagnosis(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
-    return Diagnosis("pass", "JSON objects as text") if written else Diagnosis("skip", "no whole answer has tool_calls")
+    return Diagnosis("pass", "JSON objects as text") if written else Diagnosis("skip", "no complete call to check")
 
 
 def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
     """Return a finding's status, problem and advice for badly encoded arguments; None if they are right."""
     if isinstance(arguments, dict):
-        return "warn", "are an object, not JSON text", "Tunecheck reads both; other clients of this server may not"
+        return "warn", "are an object, not JSON text", "Tunecheck reads objects, too; other clients may not"
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
     if found is None:
         return None
     how = {"double_encoded": "are encoded twice", "trailing_tag": "are followed by a tag"}
-    return "fail", how.get(found[0], "are no JSON object"), cause_named(found[0]).advice
+    return "fail", how.get(found[0], "are not a JSON object"), cause_named(found[0]).advice
 
 
 def names_are_kept(answers: Answers) -> Diagnosis:
@@ -134,17 +134,17 @@ def names_are_kept(answers: Answers) -> Diagnosis:
                 continue
             called = plain_name(call.name)
             meant = next((name for name in offered if called.endswith(plain_name(name))), None)
-            evidence = f"{meant or ' and '.join(offered[:3])} was offered, and {clean(call.name, 60)} called"
+            evidence = f"{meant or ' and '.join(offered[:3])} was offered, but {clean(call.name, 60)} was called"
             if meant is not None and call.name == tool_name(meant):
-                advice = "this API has no dots in names; with names=auto, this counts as a call of the dotted function"
+                advice = "this API allows no dots in names; with names=auto, the call counts for the dotted function"
                 return Diagnosis("warn", evidence, advice)
             return Diagnosis("fail", evidence, "use the tool parser of the model's family: it removes prefixes")
     dotted = answers["dotted"]
     if dotted.error:
-        advice = "rename functions with dots in your data; BFCL's are sent with underscores"
+        advice = "rename functions with dots in your data; BFCL's functions are sent with underscores"
         return Diagnosis("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
-    dots = "with a dot, too" if dotted.calls else "the one with a dot was not called"
-    return Diagnosis("pass", f"names are called as they were offered; {dots}")
+    dots = "also with a dot" if dotted.calls else "the function with a dot was not called"
+    return Diagnosis("pass", f"functions are called by their offered names; {dots}")
 
 
 def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
@@ -153,7 +153,7 @@ def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
     return [function for function in functions if isinstance(function, dict)]
 
 
-_MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong; if not, the chat template or the model is"
+_MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong, else the chat template or the model"
 
 
 def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
@@ -165,7 +165,7 @@ def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
         answer = answers[question]
         arguments = answer.call(name)
         if arguments is None:
-            return Diagnosis("fail", f"{name} was not called, but: {answer.shown()}", _MODEL_OR_PARSER)
+            return Diagnosis("fail", f"{name} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
         wrong = [key for key, value in expected.items() if not _same(arguments.get(key), value)]
         if wrong:
             pairs = ", ".join(
@@ -187,10 +187,10 @@ def enum_is_obeyed(answers: Answers) -> Diagnosis:
     """Check that an argument with an enum has the value that was asked for; a warning if it is missing."""
     arguments = answers["call"].call("get_weather")
     if arguments is None:
-        return Diagnosis("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)
+        return Diagnosis("fail", f"get_weather was not called; the answer: {answers['call'].shown()}", _MODEL_OR_PARSER)
     unit = arguments.get("unit")
     if unit == "celsius":
-        return Diagnosis("pass", 'unit is "celsius", one of the two that are allowed')
+        return Diagnosis("pass", 'unit is "celsius", one of the two allowed values')
     shown = clean(dumps(unit).decode(), 60)
     status: Status = "warn" if unit is None else "fail"
     return Diagnosis(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
@@ -202,7 +202,7 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(expected in city for city in cities) for expected in ("lisbon", "oslo")):
         return Diagnosis("pass", answer.shown())
-    evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
+    evidence = f"the question needs two calls; the answer has {len(answer.calls)}: {answer.shown()}"
     return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
 
 
@@ -212,7 +212,7 @@ def results_are_understood(answers: Answers) -> Diagnosis:
     if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
     if answer.calls:
-        advice = "the chat template leaves out messages of the role tool: the model does not see results"
+        advice = "the chat template leaves out messages with the role tool: the model does not see results"
         return Diagnosis("fail", f"the model calls again instead of using the result: {answer.shown()}", advice)
     return Diagnosis("fail", f"the result ({RIGHT['result'].text}) is not in the answer: {answer.shown()}")
 
@@ -221,6 +221,6 @@ def no_needless_call(answers: Answers) -> Diagnosis:
     """Check that a greeting was answered without a call."""
     answer = answers["greeting"]
     if answer.calls:
-        advice = 'check that tool_choice is not "required": rows without a call could never pass'
+        advice = 'check that tool_choice is not "required": rows that expect no call could never pass'
         return Diagnosis("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
     return Diagnosis("pass", answer.shown())

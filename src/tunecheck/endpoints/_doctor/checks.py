@@ -26,7 +26,7 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
     if with_it != without and without is not None:
         shown = f"the system prompt reaches the model ({with_it} prompt tokens with it, {without} without)"
         return Diagnosis("warn", f"{shown}, but the model does not follow it: {evidence}")
-    advice = "the chat template may leave out the role system: put the system text before the user's first message"
+    advice = "the chat template may leave out the role system: put the system prompt into the first user message"
     return Diagnosis("fail", evidence, advice)
 
 
@@ -38,23 +38,21 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     """Check that reasoning is neither in the answers' text, nor instead of it, nor hidden."""
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
-        advice = f"{answers.serving.advice('reasoning')}; Tunecheck separates it from the answer itself"
-        return Diagnosis("fail", f"the model's reasoning is in its text: {clean(leaked.raw_text, 120)}", advice)
+        advice = f"{answers.serving.advice('reasoning')}; Tunecheck itself separates reasoning from answers"
+        return Diagnosis("fail", f"an answer's text contains reasoning: {clean(leaked.raw_text, 120)}", advice)
     empty = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if empty is not None:
-        evidence = (
-            f"a whole answer is in the reasoning, and its text is empty: {clean(empty.completion.reasoning, 120)}"
-        )
-        return Diagnosis("fail", evidence, "leave the reasoning parser out, or choose that of the model's family")
+        evidence = f"an answer consists of reasoning, and its text is empty: {clean(empty.completion.reasoning, 120)}"
+        return Diagnosis("fail", evidence, "leave out the reasoning parser, or choose the parser of the model's family")
     reasoning = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
     if reasoning:
-        return Diagnosis("pass", f"returned apart from the text: {clean(reasoning, 100)}")
+        return Diagnosis("pass", f"the service returns reasoning apart from the text: {clean(reasoning, 100)}")
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
         uncounted = not answer.calls and tokens > length + _HIDDEN_TOKENS
         if uncounted or usage.reasoning_tokens:
-            advice = "let the service return reasoning, if it can: you pay for it, and it shows why an answer is wrong"
+            advice = "if possible, let the service return reasoning: you pay for it, and it explains wrong answers"
             evidence = f"{tokens} output tokens for {length} characters: the service does not return its reasoning"
             return Diagnosis("warn", evidence, advice)
     return Diagnosis("pass", f"no reasoning in {len(answers.answered)} answers")
@@ -89,7 +87,7 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     if answers.serving.context:  # leave half of it for prompts
         most = min(most, answers.serving.context // 2)
     change: Mapping[str, JSON] = {"parameters": {**sent, key: most}} if most > (limit or 0) else {}
-    advice = f"raise the server's own limit as well, where it has one ({answers.serving.advice('length')})"
+    advice = f"also raise the server's own limit, if it has one ({answers.serving.advice('length')})"
     return Diagnosis("fail", evidence, advice, change)
 
 
@@ -97,7 +95,7 @@ _ENDS = frozenset({"stop", "end_turn", "eos", "eos_token", "complete"})
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_call"})
 
 
-def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
+def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
     """Check that whole answers and calls end with a finish reason that says so."""
     greeting = answers["greeting"].completion
     reason = greeting.finish_reason
@@ -106,12 +104,12 @@ def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
     if reason is None or (call is not None and call.finish_reason is None):
         if answers.as_text:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
-        return Diagnosis("warn", "no finish_reason is given: cut-off answers look whole")
+        return Diagnosis("warn", "answers have no finish_reason: cut-off answers look complete")
     if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
-        return Diagnosis("warn", f"a whole call ends with finish_reason {clean(call.finish_reason)}")
+        return Diagnosis("warn", f"a complete call ends with finish_reason {clean(call.finish_reason)}")
     if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
-        return Diagnosis("warn", f"a whole answer ends with finish_reason {clean(reason)}")
-    of_call = "no whole call was made" if call is None else f"{clean(call.finish_reason)} after a call"
+        return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}")
+    of_call = "no complete call was made" if call is None else f"{clean(call.finish_reason)} after a call"
     of_text = "no text came" if greeting.tool_calls else f"{clean(reason)} after a text"
     return Diagnosis("pass", f"{of_call}, {of_text}")
 
@@ -122,7 +120,7 @@ _STOP_TOKEN = re.compile(
 )
 
 
-def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
+def _stop_tokens_are_removed(answers: Answers) -> Diagnosis:
     """Check that no answer's text contains the model's end-of-turn token; suggest it as a `stop`."""
     for answer in answers.answered:
         token = _STOP_TOKEN.search(answer.raw_text)
@@ -132,14 +130,14 @@ def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
             if not isinstance(stops, list):
                 stops = [] if stops is None else [stops]
             change: Mapping[str, JSON] = {"parameters": {**parameters, "stop": [*stops, token[0]]}}
-            advice = f"the server does not know the model's end of turn: set it ({answers.serving.advice('stop')})"
+            advice = f"the server does not know the end-of-turn token: set it ({answers.serving.advice('stop')})"
             return Diagnosis("fail", f"{token[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")
     return Diagnosis("pass", "no answer contains a stop token")
 
 
-_REPEAT = "measure with --repeat, and compare runs with that in mind"
+_REPEAT = "use --repeat, and expect chance differences between runs"
 
 
 def _answers_repeat(answers: Answers) -> Diagnosis:
@@ -156,22 +154,23 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
     return Diagnosis("warn", f"two answers at temperature 0 differ: {once.shown()} / {again.shown()}", _REPEAT)
 
 
-def _streams_are_the_same(answers: Answers) -> Diagnosis:
+def _streamed_calls_match(answers: Answers) -> Diagnosis:
     """Check that a streamed answer has the same call as the answer to the same question without a stream."""
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
     if not streamed.answers_something and whole.answers_something:
-        return Diagnosis("fail", f"the stream is empty; the whole answer is {whole.shown()}", "leave stream: out")
+        evidence = f"the stream is empty; without streaming, the answer is {whole.shown()}"
+        return Diagnosis("fail", evidence, "leave stream: out")
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
-        return Diagnosis("warn", "no tokens are reported in streams: cost is estimated by characters")
+        return Diagnosis("warn", "streams report no tokens: Tunecheck estimates cost from characters")
     if not whole.calls:
-        return Diagnosis("skip", f"there is no call to compare; a text comes as a stream: {streamed.shown()}")
+        return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
     if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
-        advice = "the server's tool parser loses parts of calls in streams: ask without stream:, or update it"
-        return Diagnosis("fail", f"as a stream, the call is {streamed.shown()}; without, it is {whole.shown()}", advice)
+        advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
+        return Diagnosis("fail", f"streamed, the call is {streamed.shown()}; unstreamed, it is {whole.shown()}", advice)
     first = streamed.completion.first_token_ms
-    return Diagnosis("pass", "the same call as a stream" + (f", its first token after {first:.0f} ms" if first else ""))
+    return Diagnosis("pass", "the call is the same" + (f", its first token after {first:.0f} ms" if first else ""))
 
 
 def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
@@ -184,7 +183,7 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
     """Check that the service reports tokens."""
     usage = answers["untooled"].completion.usage
     if usage.input_tokens is None or usage.output_tokens is None:
-        return Diagnosis("warn", "no tokens are reported: cost and token limits are estimated by characters")
+        return Diagnosis("warn", "the service reports no tokens: Tunecheck estimates cost and limits from characters")
     return Diagnosis("pass", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
 
 
@@ -199,7 +198,7 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     evidence = f"{clean(allowed, 20)} requests a minute"
     if allowed.isdecimal() and isinstance(limit, (int, float)) and limit > int(allowed):
         change: Mapping[str, JSON] = {"limits": {**limits, "requests_per_minute": int(allowed)}}
-        return Diagnosis("warn", f"{evidence} are allowed, and the definition asks for {limit:g}", "", change)
+        return Diagnosis("warn", f"the service allows {evidence}, but the definition sets {limit:g}", "", change)
     return Diagnosis("pass", evidence)
 
 
@@ -209,13 +208,13 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     refused = [name for name in answers.facts.parameters if name in parameters]
     sent = answers.facts.parameters_of(parameters)
     if refused:
-        advice = "each run learns this once, and then leaves out or renames the refused parameters"
+        advice = "after the first refusal, each run leaves out or renames the refused parameters"
         return Diagnosis("warn", "; ".join(f"the API refuses {name}" for name in refused), advice, {"parameters": sent})
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
     if limit is not None and longest > limit:
-        advice = "the limit may have another name here: max_tokens, max_completion_tokens, max_new_tokens"
-        return Diagnosis("warn", f"the limit of {limit} tokens is not kept: an answer has {longest}", advice)
+        advice = "the service may have another name for the limit: max_tokens, max_completion_tokens, max_new_tokens"
+        return Diagnosis("warn", f"an answer has {longest} tokens, more than the limit of {limit}", advice)
     return Diagnosis("pass", ", ".join(parameters) or "none are given")
 
 
@@ -253,7 +252,7 @@ class DoctorCheck:
         return verdict
 
 
-_NO_RESULTS = "the chat template has no place for the role tool: conversations cannot run with tools (--mode text)"
+_NO_RESULTS = "the chat template does not support the role tool: run conversations with --mode text"
 
 CHECKS = (
     DoctorCheck("tools are shown to the model", (), call_checks.tools_are_shown, "answers"),
@@ -275,12 +274,12 @@ CHECKS = (
         refused=_NO_RESULTS,
     ),
     DoctorCheck("no needless calls", ("greeting",), call_checks.no_needless_call),
-    DoctorCheck("finish reasons are true", ("greeting",), _finish_reasons_are_true, "tools", whole=True),
-    DoctorCheck("streams are the same", ("call",), _streams_are_the_same, "tools", whole=True, of_chat=True),
+    DoctorCheck("finish reasons are correct", ("greeting",), _finish_reasons_are_correct, "tools", whole=True),
+    DoctorCheck("streamed calls match", ("call",), _streamed_calls_match, "tools", whole=True, of_chat=True),
     DoctorCheck("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", whole=True),
     DoctorCheck("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, "answers"),
     DoctorCheck("nothing is cut off", ("count",), _nothing_is_cut_off, "answers"),
-    DoctorCheck("stop tokens are taken away", ("untooled",), _stop_tokens_are_taken_away, "answers"),
+    DoctorCheck("stop tokens are removed", ("untooled",), _stop_tokens_are_removed, "answers"),
     DoctorCheck("parameters are taken", (), _parameters_are_taken, "answers"),
     DoctorCheck("answers repeat", (), _answers_repeat, "answers"),
     DoctorCheck("usage is reported", ("untooled",), _usage_is_reported, "answers"),

@@ -62,7 +62,7 @@ class CheckReport:
         asked, answered = ("unknown" if count is None else str(count) for count in counts)
         times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
         is_object = not completion.tool_calls and self.answer.text.startswith("{")
-        hint = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+        hint = "the answer is a JSON object; if it contains the model's text, set `response:` to the text's path"
         return [
             ("server", str(self.serving)),
             ("reasoning", clean(completion.reasoning or "", 300)),

@@ -44,7 +44,7 @@ class Serving:
 
     def __str__(self) -> str:
         name = " on ".join(filter(None, (self.program, "Azure ML" * self.on_azure_ml)))
-        return f"{name} ({'a guess by' if self.guess else 'by'} {self.told_by})" if self.told_by else name
+        return f"{name} ({'guessed' if self.guess else 'known'} from {self.told_by})" if self.told_by else name
 
     def advice(self, subject: Subject, parsers: ServerParsers | None = None) -> str:
         """Return the program's settings for a subject, or those of common programs if the program is unknown."""
@@ -55,8 +55,8 @@ class Serving:
             parser, setting = known.get(name, "of the model's family"), _table().settings[name][subject]
             said.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
         text = "in the deployment's environment, for " * self.on_azure_ml + "; ".join(said)
-        text += f" (that it is {names[0]} is a guess)" * (self.guess or (self.on_azure_ml and not self.program))
-        return text + " (a guess: several families write calls like this)" * (parsers is not None and parsers.guess)
+        text += f" (assuming that the server is {names[0]})" * (self.guess or (self.on_azure_ml and not self.program))
+        return text + " (the parser is a guess: families share this format)" * (parsers is not None and parsers.guess)
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:

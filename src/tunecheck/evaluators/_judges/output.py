@@ -67,7 +67,7 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
     """
     said = chain(prompt.extra.items(), msgspec.structs.asdict(given).items(), more.items())
     settings = {key: value for key, value in said if value is not None}
-    return read_as(settings, JudgeSettings, "a setting of the judge")
+    return read_as(settings, JudgeSettings, "judge settings")
 
 
 def resolve_output(
@@ -100,7 +100,7 @@ def resolve_output(
     if threshold is None and bounds is not None:
         threshold = (bounds[0] + bounds[1]) / 2
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(f"the threshold {threshold:g} is outside the scores, {bounds[0]:g} to {bounds[1]:g}")
+        raise ConfigurationError(f"the threshold {threshold:g} is not a score from {bounds[0]:g} to {bounds[1]:g}")
     return ResolvedOutput(
         metric=metric,
         score=score,
@@ -136,7 +136,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     if len(numeric) == 1:
         return numeric[0]
     raise ConfigurationError(
-        f"{place_of(prompt)}: name the output that is the score ({', '.join(outputs)}), as `judge: {{score: NAME}}`"
+        f"{place_of(prompt)}: name one output as the score ({', '.join(outputs)}) with `judge: {{score: NAME}}`"
     )
 
 
@@ -159,7 +159,7 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
         return {}
     raise ConfigurationError(
         f"{place_of(prompt)}: the score {score!r} is a word: give each word a number, "
-        "as `judge: {labels: {good: 1, bad: 0}}`"
+        "as in `judge: {labels: {good: 1, bad: 0}}`"
     )
 
 

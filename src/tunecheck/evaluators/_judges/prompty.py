@@ -232,7 +232,7 @@ class PromptyEvaluator(Evaluator):
         if self._applies_to is not None and "response" in inputs:
             is_call = bool(cached_reading(inputs["response"]).complete_calls)
             if is_call != (self._applies_to == "calls"):
-                reason = f"the response is {'a call' if is_call else 'no call'}; judge.applies_to is {self._applies_to}"
+                reason = f"the response is {'a' if is_call else 'no'} call, but judge.applies_to is {self._applies_to}"
                 threshold = self._output.threshold
                 not_judged = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
                 return VerdictWithoutModel(not_judged)

@@ -77,7 +77,7 @@ def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault 
         return canonical_text(reading.calls), None
     if reading.complete_calls:
         names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
-        scored = "its text beside the call is scored" if reading.text else "there is no text to score"
+        scored = "only the response's text is scored" if reading.text else "there is no text to score"
         message = f"the response calls {names}; {scored}"
         return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=message)
     if reading.problem:
