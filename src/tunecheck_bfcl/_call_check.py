@@ -69,7 +69,7 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
     if problem is not None:
         return failed_row("ast_decoder:decoder_failed", problem)
     if calls is None:
-        return failed_row("ast_decoder:decoder_wrong_output_format", f"no list of calls: {value_text(decoded)}")
+        return failed_row("ast_decoder:decoder_wrong_output_format", f"not a list of calls: {value_text(decoded)}")
     try:
         rules = LeaderboardRules(language, dotted=_are_dotted(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
@@ -100,8 +100,8 @@ def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool)
     if bool(called) == calls_wanted:
         return _PASSED
     if called:
-        return failed_row("irrelevance_error:decoder_success", f"called {value_text(called)}; no call was asked for")
-    return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
+        return failed_row("irrelevance_error:decoder_success", f"called {value_text(called)}; the row asks for no call")
+    return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
 
 
 def _failure(
@@ -139,7 +139,7 @@ def _unordered_failure(
         fitting = next((place for place, failure in failures if failure is None), None)
         if fitting is None:
             reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
-            text = f"no call is the expected one of {answer.name}: {reasons}"
+            text = f"no call matches the expected call of {answer.name}: {reasons}"
             return failed_row("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
         free.remove(fitting)
     return None
@@ -218,14 +218,14 @@ def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> Ro
     attempted = decoded.problem is not None and looks_like_call
     if not decoded.calls and not attempted:
         return _PASSED
-    text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; no call was asked for"
+    text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; the row asks for no call"
     return failed_row("irrelevance_error:decoder_success", text)
 
 
 def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
     """Return the verdict on a row for which a call of any offered function is right."""
     if not decoded.calls:
-        return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
+        return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
     offered = {tool_name(name) for name in documents}
     unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
     if unknown is None:
@@ -269,14 +269,14 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(
-                f"the required argument {value_text(name)} of {answer.name} has no possible value"
+                f"the ground truth has no value for the required argument {value_text(name)} of {answer.name}"
             )
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required
         if not options:
-            raise UnusableAnswerError(f"the argument {value_text(name)} of {answer.name} has no possible value")
+            raise UnusableAnswerError(f"the ground truth has no value for {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the answer asks for")
+            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)} of the ground truth")
 
 
 def _whole(document: object) -> object:

@@ -60,17 +60,20 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
         "Endpoint to evaluate: a definition file, or its name in endpoints/.", "FILE", ASKING, acts="asks"
     )
     categories: str | None = option(
-        "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", ASKING
+        "Categories, or the groups all, multi_turn, single_turn, live, non_live; by default all.", "A,B", ASKING
     )
-    ids: str | None = option("Only the rows with these ids.", "ID,ID", ASKING)
-    limit: int | None = option("Only the first N rows of each category.", "N", ASKING, least=1)
+    ids: str | None = option("Run only the rows with these ids.", "ID,ID", ASKING)
+    limit: int | None = option("Run only the first N rows of each category.", "N", ASKING, least=1)
     compat: bool = flag(
-        "Do exactly what the leaderboard does: at most 21 answers in a turn, its decoding, its verdicts.", ASKING
+        "Work exactly as the leaderboard: at most 21 answers per turn, and its decoding and verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
     data: str | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", RUNNING)
     reuse: str | None = option(
-        "New run that reuses RUN's answers and verdicts with unchanged inputs.", "RUN", RUNNING, recorded=False
+        "Start a new run that reuses RUN's answers and verdicts if their inputs are unchanged.",
+        "RUN",
+        RUNNING,
+        recorded=False,
     )
 
     @property
@@ -170,8 +173,8 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
-    path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder with such files.", "PATH")
-    compat: str = option("bfcl: the leaderboard's verdicts; strict: also fail what it ignores.", "MODE", default="bfcl")
+    path: Path = argument("A BFCL_v3_… or BFCL_v4_<category>_result.json file, or a folder with such files.", "PATH")
+    compat: str = option("bfcl: as the leaderboard; strict: also fail what it ignores.", "MODE", default="bfcl")
     out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
     data: Path | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
     workers: int | None = option("Number of processes.", "N", least=1)
@@ -291,8 +294,8 @@ def _share(share: float | None) -> str:
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(CommandOptions):
     ids: list[str] | None = argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
-    all: bool = flag("Every entry of the categories, one file each (needs --out).")
-    categories: str = option("Categories of --all.", "A,B", default="multi_turn")
+    all: bool = flag("Write every entry of the categories to its own file (needs --out).")
+    categories: str = option("Categories for --all.", "A,B", default="multi_turn")
     out: Path | None = option("Write one file for each entry to this folder.", "DIR")
     data: Path | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
 
@@ -371,7 +374,7 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
 @dataclass(frozen=True, kw_only=True)
 class GetOptions(CommandOptions):
     to: Path | None = option("Folder to put the data in; by default the user's cache.", "DIR")
-    source: Path | None = option("Wheel of the release to unpack, instead of a download.", "WHEEL", flags=("--from",))
+    source: Path | None = option("Unpack this wheel instead of downloading one.", "WHEEL", flags=("--from",))
 
 
 @command(GetOptions)
@@ -384,6 +387,6 @@ def get(options: GetOptions, invocation: Invocation) -> int:
     folder = get_bfcl(to=options.to, source=options.source)
     print(f"BFCL's data: {folder}")
     if options.to is not None:
-        print(f"set {ENVIRONMENT}={folder} so that Tunecheck finds it there")
-    print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
+        print(f"set {ENVIRONMENT}={folder} so that Tunecheck finds the data")
+    print(f"data sets: bfcl:CATEGORY, where CATEGORY is one of {', '.join(CATEGORIES)}")
     return DONE

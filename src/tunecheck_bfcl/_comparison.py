@@ -106,7 +106,7 @@ def _estimate(
     value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # fsum: two decimals are printed
     count = None if groups is None else units
     if units < 2 or error == 0:
-        remark = "its rows show no spread"
+        remark = "the rows show no spread"
         return Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
     half = t_quantile((1 + confidence) / 2, units - 1) * error
     return Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)
@@ -286,7 +286,7 @@ def _verdict_rows(path: Path) -> Rows:
     for number, value in JsonLinesSource(path).records():
         name, valid = value.get("id"), value.get("valid")
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
+            raise DataError(f"{path}: line {number} is not a verdict with `id` and `valid` (true, false or null)")
         reason = None if valid else _reason(value.get("error_type"), value.get("message"))
         rows[unique(name)] = valid, reason, None
     return rows
@@ -316,8 +316,8 @@ def _scored_rows(path: Path, category: str) -> Rows:
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
-        what = f"no row {unknown[0]!r}, which failed there" if unknown else f"{len(answers)} rows, not {total}"
-        raise DataError(f"{_result_file(path)} does not belong to {path}: it has {what}")
+        what = f"lacks the failed row {unknown[0]!r}" if unknown else f"has {len(answers)} rows, not {total}"
+        raise DataError(f"{_result_file(path)} does not belong to {path}: it {what}")
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 
 
@@ -329,7 +329,7 @@ def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
     """
     results = _result_file(path)
     if not results.is_file():
-        raise DataError(f"{path} lists only failed rows; the file with the other rows is missing: {results}")
+        raise DataError(f"{path} lists only failed rows, and the result file with all rows is missing: {results}")
     lines = JsonLinesSource(results).records()
     return {name: value.get("result") for name, value in _by_id(results, lines, category)}
 
@@ -400,7 +400,7 @@ class LeaderboardFigures:
         names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
         weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
         for version, figures in weighed.items():
-            title = f"BFCL {version.upper()}, as the leaderboard weighs it"
+            title = f"BFCL {version.upper()}, weighted as on the leaderboard"
             scores = {name: _figure(pair, sides, categories, weights) for name, weights in figures.items()}
             parts = [part_of(version, name, score, title) for name, score in scores.items()]
             yield from with_verdicts(parts, higher_is_better=True)

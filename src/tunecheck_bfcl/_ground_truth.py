@@ -58,7 +58,7 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
     Executes the calls with `replay`. Long results and lists of changes are cut.
     """
     if not reading.calls:
-        yield f"  call  {value_text(item)}, which cannot be read: {reading.problem or 'there is none'}"
+        yield f"  call  {value_text(item)} (unreadable: {reading.problem or 'it contains no call'})"
     for call in reading.calls:
         step = replay.call(call)
         yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"

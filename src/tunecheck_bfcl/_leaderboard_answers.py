@@ -86,7 +86,7 @@ class CallSignature:
         """
         for name in self.required:
             if isinstance(name, (list, dict)):
-                raise UnusableAnswerError(f"{self.name} requires {value_text(name, 60)}, which is not a name")
+                raise UnusableAnswerError(f"{self.name} requires {value_text(name, 60)}, which is not a parameter name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
@@ -243,7 +243,7 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
             lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
     if isinstance(answers, str) and not isinstance(value, str):
-        raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, not a list")
+        raise UnusableAnswerError(f"the possible values must be a list, not the text {answers!r:.60}")
     return None if value in answers else "value_error:others"
 
 
@@ -307,7 +307,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
     if not isinstance(value, dict):
         raise UnusableAnswerError(f"{value!r:.60} is compared with objects but is not an object")
     if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"the possible answer {answer!r:.60} for an object is not an object")
+        raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
     if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
         return "value_error:dict_key"
     for key, item in value.items():
@@ -355,7 +355,7 @@ def _options(value: object) -> Sequence[object]:
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible values are {value_text(value, 60)}, which is not a list")
+    raise UnusableAnswerError(f"the possible values must be a list, not {value_text(value, 60)}")
 
 
 def _alternatives(options: Sequence[object]) -> str:

@@ -110,7 +110,9 @@ def find_results(path: Path) -> ResultTree:
         else:
             categories[file] = category
     if not categories:
-        raise DataError(f"{path}: Tunecheck does not check {', '.join(file.name for file in passed_over[:5])}")
+        raise DataError(
+            f"{path}: Tunecheck cannot check these files: {', '.join(file.name for file in passed_over[:5])}"
+        )
     folders = {file: model_folder_of(file.resolve()) for file in categories}
     names = _model_names(path, set(folders.values()))
     models: dict[str, list[ResultFile]] = {}
@@ -119,7 +121,7 @@ def find_results(path: Path) -> ResultTree:
         files = models.setdefault(model, [])
         twin = next((other.path for other in files if other.category is category), None)
         if twin is not None:
-            raise DataError(f"{twin} and {file} both hold {category.name} of {model}; remove one")
+            raise DataError(f"{twin} and {file} both hold {category.name} results of {model}; remove one")
         files.append(ResultFile(file, model, category))
     order = list(CATEGORIES)
     for files in models.values():
@@ -139,7 +141,7 @@ def _result_paths(path: Path) -> list[Path]:
         return [path]
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
-        text = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
+        text = "has no file BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {text}")
     for file in paths:
         if not file.is_file():  # reading a pipe or a device would never end

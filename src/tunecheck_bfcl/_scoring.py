@@ -167,7 +167,7 @@ class LeaderboardScorer:
         if record.problem is not None:
             return failed_row(_UNREADABLE, record.problem)
         if row is None:
-            return RowVerdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
+            return RowVerdict(None, "unknown_id", None, f"BFCL has no entry with this id in {file.category.name}")
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)

@@ -223,7 +223,7 @@ def _fold_literals(node: ast.expr) -> Folded:
         return [_fold_literals(element) for element in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_fold_literals(element) for element in node.elts)
-    raise ValueError("the arithmetic contains more than literals")
+    raise ValueError("the arithmetic contains values that are not literals")
 
 
 def _compute(operation: type, left: Folded, right: Folded) -> Folded:
@@ -234,7 +234,7 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
         TypeError, ArithmeticError, MemoryError: The operation fails.
     """
     if operation is ast.Mod and isinstance(left, (str, bytes)):
-        raise ValueError("the operator % formats a text here, which is not arithmetic")
+        raise ValueError("the operator % on a text is not arithmetic")
     if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
         bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
         if bits > _MOST_BITS:

@@ -15,7 +15,7 @@ PLUGIN = Plugin(
         "bfcl show": Extension("tunecheck_bfcl._cli:show", "Show the ground truth of entries as a conversation."),
     },
     datasets={"bfcl": Extension("tunecheck_bfcl._data.loader:load_bfcl", "BFCL V3: `bfcl:CATEGORY`.")},
-    dialects={"bfcl": Extension("tunecheck_bfcl._dialect:BfclDialect", "Conversations exactly as in the leaderboard.")},
+    dialects={"bfcl": Extension("tunecheck_bfcl._dialect:BfclDialect", "Conversations exactly as on the leaderboard.")},
     evaluators={
         "call_check": Extension("tunecheck_bfcl._call_check:CallCheckEvaluator", "BFCL's verdict on single-turn rows.")
     },

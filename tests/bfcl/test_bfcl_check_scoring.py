@@ -344,8 +344,8 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     for path, why in (
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "rename the file to BFCL_v4"),
-        ("memory", "Tunecheck does not check"),
-        ("twice", "both hold multi_turn_base of m; remove one"),
+        ("memory", "Tunecheck cannot check"),
+        ("twice", "both hold multi_turn_base results of m; remove one"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):

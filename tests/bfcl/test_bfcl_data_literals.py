@@ -94,7 +94,7 @@ def test_prompts_are_read_by_dotted_name_and_never_run(tmp_path: Path) -> None:
 def test_a_copy_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
     make_tree(tmp_path)
     (tmp_path / "bfcl_eval" / PROMPTS).unlink()
-    with pytest.raises(DataError, match=r"no constants/default_prompts\.py in it; .* tunecheck bfcl get"):
+    with pytest.raises(DataError, match=r"the file constants/default_prompts\.py is missing; .* tunecheck bfcl get"):
         read_prompts(tmp_path)
 
 

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.plugins import raise_as
+from tunecheck.plugins import plural, raise_as
 from tunecheck_bfcl._data.files import TEXTS, VERSION, default_folder, find_bfcl
 
 PACKAGE = f"bfcl-eval=={VERSION}"
@@ -69,7 +69,7 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
         raise DataError(
-            f"there is no wheel {wheel}; if you have the data in a folder, leave `bfcl get` out and give --data FOLDER"
+            f"there is no wheel {wheel}; if you have the data in a folder, skip `bfcl get` and give --data FOLDER"
         )
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -81,8 +81,8 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
 def _check(folder: Path) -> None:
     """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"the data is incomplete: there is no {missing[0].relative_to(folder)}{more}")
+        more = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
+        raise DataError(f"the data is incomplete: it lacks {missing[0].relative_to(folder)}{more}")
 
 
 def _is_whole(folder: Path) -> bool:
@@ -117,7 +117,7 @@ def _fetch(folder: Path) -> Path:
     folder.mkdir()
     if importlib.util.find_spec("pip") is None:
         raise DataError(
-            f"pip is not available to fetch {PACKAGE}; install it, or give a wheel that you downloaded: "
+            f"pip, which downloads {PACKAGE}, is missing; install pip, or download the wheel yourself and run: "
             "tunecheck bfcl get --from WHEEL"
         )
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
@@ -128,15 +128,15 @@ def _fetch(folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and give it: tunecheck bfcl get --from WHEEL"
+            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and run: tunecheck bfcl get --from WHEEL"
         ) from None
     wheel = next(folder.glob("*.whl"), None)
     if ended.returncode or wheel is None:
         last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]
         problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
         raise DataError(
-            f"{PACKAGE} cannot be fetched from the package index: {problem}; "
-            "remove the cause, or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
+            f"pip cannot download {PACKAGE}: {problem}; "
+            "fix this, or download the wheel yourself and run: tunecheck bfcl get --from WHEEL"
         )
     return wheel
 

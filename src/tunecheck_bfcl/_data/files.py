@@ -55,7 +55,7 @@ class BfclFiles:
     def function_docs(self, simulator: str) -> Path:
         """Return the path of a simulator's function documents, or raise DataError for an unknown simulator."""
         if simulator not in FUNCTION_DOCS:
-            raise DataError(f"{self.data}: there are no function documents of a simulator {simulator[:100]!r}")
+            raise DataError(f"{self.data}: there are no function documents of the simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
 
     def required(self) -> Iterator[Path]:
@@ -110,7 +110,7 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
     if start.suffix == ".whl":
         remedy = f"unpack it with: tunecheck bfcl get --from {start}, then leave out --data and TUNECHECK_BFCL"
         raise DataError(f"{start} is a wheel; {remedy}")
-    problem = f"{start} holds no BFCL data" if named else "the BFCL data is not here yet"
+    problem = f"{start} has no BFCL data" if named else "BFCL's data is not downloaded yet"
     raise DataError(f"{problem}; get it with: tunecheck bfcl get")
 
 

@@ -146,7 +146,7 @@ class BfclSource(Source):
             _, answer = next(answered, (0, None))
             try:
                 if answers is not None and answer is None:
-                    raise UnusableRowError(f"{answers.label} has no answer to it")
+                    raise UnusableRowError(f"{answers.label} has no answer to the entry")
                 row = builder.row(category, entry, answer)
             except UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)

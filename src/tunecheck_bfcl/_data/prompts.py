@@ -220,7 +220,7 @@ def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
     package = find_bfcl(folder).package
     path = package / PROMPTS
     if not path.is_file():
-        raise DataError(f"{package}: there is no {PROMPTS.as_posix()} in it; get it with: tunecheck bfcl get")
+        raise DataError(f"{package}: the file {PROMPTS.as_posix()} is missing; get it with: tunecheck bfcl get")
     return dict(_flat(read_constants(path)))
 
 
@@ -262,7 +262,7 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
 def prompt(prompts: Mapping[str, str], name: str) -> str:
     """Return a prompt by its name, or raise DataError if the copy of BFCL lacks it."""
     if name not in prompts:
-        raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck bfcl get")
+        raise DataError(f"the copy of BFCL has no prompt {name}; {_AGAIN}")
     return prompts[name]
 
 

@@ -66,7 +66,7 @@ class RowBuilder:
         """Return the row of a single question. Refuse an entry with no turn or several."""
         turns = _turns(entry)
         if len(turns) != 1:
-            refuse(f"a single-turn question has one turn, not {len(turns)}")
+            refuse(f"a single-turn question must have one turn, not {len(turns)}")
         declared = _documents(entry.get("function"), "function")
         functions = with_hints(declared, category.language, self._wording)
         row: Record = {
@@ -91,7 +91,7 @@ class RowBuilder:
         turns = _turns(entry)
         truth = as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
-            refuse(f"ground_truth has {len(truth)} turns, and the question {len(turns)}")
+            refuse(f"ground_truth has {len(truth)} turns, but the question has {len(turns)}")
         classes = [
             as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
         ]

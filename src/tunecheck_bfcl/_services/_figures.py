@@ -55,7 +55,7 @@ class ConfiguredService(Simulator):
             if checked and not (isinstance(value, kind) and isinstance(value, bool) == (kind is bool)):
                 found = _NAMES.get(type(value), type(value).__name__)
                 place = f"initial_config.{type(self).__name__}.{name}"
-                raise DataError(f"{place} is {found}; {_NAMES.get(kind, kind.__name__)} is needed")
+                raise DataError(f"{place} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
         self._random = random.Random(self.data.pop("random_seed", 0))
         self._padding = padding
 

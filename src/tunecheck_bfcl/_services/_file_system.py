@@ -43,7 +43,7 @@ class GorillaFileSystem(Simulator):
             roots = config["root"]
             if not isinstance(roots, dict) or not roots:
                 raise DataError(
-                    "initial_config.GorillaFileSystem.root needs one entry: the root directory under its name"
+                    "initial_config.GorillaFileSystem.root must have one entry: the root directory by its name"
                 )
             name = next(iter(roots))
             root = read_directory(name, roots[name], f"initial_config.GorillaFileSystem.root.{name}")
@@ -334,7 +334,7 @@ def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
     text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
     unpadded = constants["FILES_TAIL_USED"]
     if not (isinstance(text, str) and isinstance(names, list) and isinstance(unpadded, list)):
-        raise DataError("the constants for long context are not BFCL's: get the data again")
+        raise DataError("the constants for long context are invalid; get the data again: tunecheck bfcl get")
     return text, [str(name) for name in names], [str(name) for name in unpadded]
 
 
