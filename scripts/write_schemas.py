@@ -24,7 +24,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 WRITTEN_BY_US = {
     "run.json": "tunecheck._files:RunFile",
     "metrics.json": "tunecheck._files:Summary",
-    "eval_results.jsonl": "tunecheck._files:ResultRow",
+    "eval_results.jsonl": "tunecheck._files:ResultLine",
     "journal.jsonl": "tunecheck._files:Record",
     "export-source.json": "tunecheck_authoring._export:ExportFile",
     "author.json": "tunecheck_authoring._author.files:AuthorFile",

@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # from names; values
 _Unset: TypeAlias = msgspec.UnsetType
 
 Verdict: TypeAlias = dict[str, JSON]
-"""An evaluator's result for one row: plain JSON values by key."""
+"""An evaluator's result for one row, as it returns it: plain JSON values by key."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -194,8 +194,9 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     the answers. `parent` is the run whose answers and verdicts were reused: its id, or its folder if that lies
     elsewhere. `api` holds facts about the APIs of the target and evaluators. `command` holds the options that resume
     the run. `records` is the number of journal records when the file was written; `sha256` and `sizes` (in bytes)
-    describe the result files by name. `decision` is set in a run that may stop early. `signature` proves that this user
-    made the run. `digest` is a hash of the other values.
+    describe the result files by name. `failed_before` is the number of rows with an error before the finished run was
+    resumed. `decision` is set in a run that may stop early. `signature` proves that this user made the run. `digest` is
+    a hash of the other values.
     """
 
     format_version: int = FORMAT_VERSION
@@ -224,6 +225,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     records: Count | UnsetType = UNSET
     sha256: dict[str, str] | UnsetType = UNSET
     sizes: dict[str, int] | UnsetType = UNSET
+    failed_before: Count | UnsetType = UNSET
     decision: EarlyStop | UnsetType = UNSET
 
     @property
@@ -286,8 +288,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     place: str | None = None
 
 
-class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `eval_results.jsonl`; the version is in `run.json`.
+class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The fixed columns of a line of `eval_results.jsonl`; the version is in `run.json`.
 
     `cause` is the cause of a failed row, null if the row passed or the cause is unknown; `cause_evidence` is a fault
     without its code. Other keys are `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and

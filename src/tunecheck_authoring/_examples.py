@@ -190,14 +190,14 @@ class ExpectedConversation:
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
         if self._scenario.long_context:
-            raise UnusableRowError("the row is a conversation with long context")
+            raise UnusableRowError("conversations with long context cannot be exported")
         tools, turns = self._scenario.all_tools(), range(len(self._scenario.turns))
         answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
         self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
         texts = data.get("ground_truth")
         counts = [len(each) if isinstance(each, list) else 0 for each in texts] if isinstance(texts, list) else None
         if counts != [*map(len, self._truth)]:
-            raise UnusableRowError("the row's right calls cannot be read")
+            raise UnusableRowError("the calls of the row's ground truth cannot be read")
 
     def from_turn(self, turn: int) -> Iterator[Example]:
         """Yield an example for each expected call from this turn (counted from 0) on."""
@@ -219,7 +219,7 @@ class ExpectedConversation:
                 wrong = [call for call in actual if call not in self._truth[turn]]
                 reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
                 return replace(example, actual_reply=reply)
-        raise UnusableRowError("the model made all expected calls and others, so there is no answer to prefer")
+        raise UnusableRowError("the model made every expected call, so there is no call to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
         """Yield an example for each expected call, with its turn.

@@ -135,7 +135,7 @@ def _check_simulated(run: Run, against: Run | None, options: ExportOptions) -> N
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
             raise ConfigurationError(
-                f"run {each.id} has simulated answers, not a model's; to try the export out, give --allow-simulated"
+                f"run {each.id} has simulated answers, not a model's; to export them anyway, give --allow-simulated"
             )
 
 
@@ -196,10 +196,10 @@ class FailedRows:
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
         if self._causes:
-            is_selected, reason = code in self._causes, "of another cause"
+            is_selected, reason = code in self._causes, "failed for another cause"
         else:
             is_selected = not code or cause_named(code).side == "model"
-            reason = f"perhaps not a fault of the model: {code} (--cause {code} exports such rows)"
+            reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
         if not is_selected:
             self._report.left_out[reason] += 1
         return is_selected
@@ -267,7 +267,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
     known: set[bytes] = set()
     for example in examples:
         if paired and example.actual_reply is None:
-            report.left_out["the model gave no reply that could be rejected"] += 1
+            report.left_out["the model gave no reply to reject"] += 1
             continue
         report.leaving.add(example.source_id)
         key = canonical_key(example, with_wrong=paired)
@@ -353,10 +353,10 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 file.write(dumps_line(dict(row.values)))
                 kept += 1
         if not kept:
-            raise ConfigurationError(f"no row of {known.path} would stay in the test set; export less with --cause")
+            raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
     report.rest = kept
     gone = len(report.leaving) + report.left_along
-    words = f"{dataset.name} without the {gone:,} rows that left it for {report.out.name}, from run {run.id}."
+    words = f"{dataset.name} without {gone:,} rows: those of {report.out.name} (run {run.id}) and their clusters."
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 

@@ -426,7 +426,7 @@ _SOURCE = '''\
 """A simulated service that `tunecheck datasets author` made. Edit its tables in {tables} as you like.
 
 {tables_are}
-What tables cannot say is a method marked with `tunecheck.simulators.tool`.
+If the tables cannot describe a function, write it as a method marked with `tunecheck.simulators.tool`.
 """
 
 from pathlib import Path
@@ -438,8 +438,8 @@ class {name}({base}):
     tables = Path(__file__).with_suffix(".tables.json")
 '''
 _RESOURCES = """\
-`resources` are the kinds of records, `actions` what each function does to them, `configuration` what conversations
-start from."""
+`resources` lists the kinds of records, `actions` the effect of each function, and `configuration` the records at the
+start of a conversation."""
 
 
 def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed: int = 0) -> bool:

@@ -41,7 +41,7 @@ from tunecheck_azure._exceptions import (
     mistake,
 )
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
-from tunecheck_azure._results import OUTPUTS, metrics_of, rows_of, table_of
+from tunecheck_azure._results import OUTPUTS, log_gaps, metrics_of, rows_of, table_of
 from tunecheck_azure._rows import AzureRows, Needed
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def evaluate(
             told = {column for row in rows for column in row if column.startswith(OUTPUTS)}
             script.check_parameters({column.removeprefix(OUTPUTS) for column in told})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
+        log_gaps(rows, table, evaluators, result.run_dir)
         if output_path is not None:
             _write(check_output_path(output_path), result)
         return result

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from tunecheck.pipeline import EvaluatorRow, ResultRow
 from tunecheck.plugins import JSON
@@ -15,6 +17,8 @@ from tunecheck_azure._rows import leaves, takes_apart
 
 Table = dict[str, list[object]]
 """The values of each column, one per row."""
+
+_LOG = logging.getLogger("tunecheck_azure")
 
 _GAP = object()
 """Marks a value that a row lacks."""
@@ -139,6 +143,21 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
     for name, evaluator in evaluators.items():
         metrics |= _own_aggregates(name, evaluator, columns)
     return metrics
+
+
+def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str], run_dir: Path) -> None:
+    """Log for each evaluator in how many rows a metric is NaN: the evaluator failed, or returned no such number."""
+    counts = []
+    for name in evaluators:
+        gaps = {number for number, row in enumerate(rows) if f"error.{name}" in row}
+        for column, values in table.items():
+            if column.startswith(f"{OUTPUTS}{name}.") and _mean(values) is not None:
+                gaps |= {number for number, value in enumerate(values) if value != value}
+        counts += [f"{name!r} {len(gaps):,}"] if gaps else []
+    if counts:
+        rates = "means leave these rows out, pass rates count them as not passed"
+        where = f"for errors, see {run_dir / 'eval_results.jsonl'}"
+        _LOG.warning("rows with a NaN metric, of %s: %s (%s; %s)", f"{len(rows):,}", ", ".join(counts), rates, where)
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:

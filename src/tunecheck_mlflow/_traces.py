@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tunecheck.pipeline import Verdict, VerdictReader, counted_metrics
+from tunecheck.pipeline import RecordedVerdict, VerdictReader, counted_metrics
 from tunecheck.plugins import JSON, dumps
 from tunecheck_upload import LOG_COLUMN
 
@@ -133,7 +133,7 @@ class Traces:
         return hashlib.blake2b(dumps([self._marker, row["row_id"], part]), digest_size=16).hexdigest()
 
 
-def _feedback(verdict: Verdict, error: JSON) -> dict[str, JSON] | None:
+def _feedback(verdict: RecordedVerdict, error: JSON) -> dict[str, JSON] | None:
     """Return a verdict as MLflow's feedback: pass or fail as a boolean, otherwise the score or the error.
 
     None for a verdict without any of them.

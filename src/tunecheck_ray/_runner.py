@@ -28,7 +28,7 @@ from tunecheck.pipeline import CachedResults, Journal, Plan, Portion
 from tunecheck.plugins import clean, plural
 from tunecheck_ray._driver import ChunkDriver, Flight
 from tunecheck_ray._options import RayOptions
-from tunecheck_ray._services import RayJob, TaskServer
+from tunecheck_ray._services import TaskInput, TaskServer
 from tunecheck_ray._tasks import SILENCE_S, TaskEnd, run_chunk
 
 CPUS_PER_TASK = 0.25
@@ -175,9 +175,9 @@ class RayDriver(ChunkDriver):
             _check_reachable(self._address)
             environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
             settings = {"address": self._address, "runtime_env": environment}
-        job = self._job()
+        task_input = self._task_input()
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR", namespace=job.namespace, **settings)
+            ray.init(log_to_driver=False, logging_level="ERROR", namespace=task_input.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
             raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
@@ -186,17 +186,17 @@ class RayDriver(ChunkDriver):
         # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
-        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(job)
+        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(task_input)
         self._services_end = self._services.stopped.remote()
-        self._pickled = ray.put(pickle.dumps(job))
+        self._pickled = ray.put(pickle.dumps(task_input))
         self._task = ray.remote(
             num_cpus=self._share, max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
         )(run_chunk)
 
-    def _job(self) -> RayJob:
+    def _task_input(self) -> TaskInput:
         """Return the input that all tasks of the run share."""
         most = self._execution.settings.max_cost
-        return RayJob(
+        return TaskInput(
             run_id=self.plan.run_id,
             make=self._make,
             facts=self._facts.known(),

@@ -38,7 +38,7 @@ _ARRIVED_S = 5.0
 
 
 @dataclass(frozen=True)
-class RayJob:
+class TaskInput:
     """The input of every task of a run, without secrets.
 
     `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, and `rates` gives
@@ -109,18 +109,18 @@ class RequestWindow:
 class TaskServer:
     """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
 
-    def __init__(self, job: RayJob) -> None:
+    def __init__(self, task_input: TaskInput) -> None:
         """Create a bucket for each limit of each endpoint, and the budget with the cost spent so far."""
         clock = Clock()
         self._buckets: dict[tuple[str, int], Bucket] = {}
-        for name, (requests, tokens) in job.rates.items():
+        for name, (requests, tokens) in task_input.rates.items():
             if requests is not None:
                 self._buckets[name, REQUESTS] = RequestWindow(requests, clock=clock)
             if tokens is not None:
                 self._buckets[name, TOKENS] = TokenBucket.within_a_minute(tokens, clock=clock, burst_s=TOKEN_BURST_S)
         self._ends: dict[int, EndCall] = {}
-        self._budget = Budget(job.max_cost)
-        self._budget.add_cost(job.spent)
+        self._budget = Budget(task_input.max_cost)
+        self._budget.add_cost(task_input.spent)
         self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
         self._tickets = count(1)
         self._lost = 0.0
@@ -286,10 +286,10 @@ class _SharedBudget(Budget):
 class TaskServices:
     """The services of a run in a task's process. `task` is the name of the task that this process runs now."""
 
-    def __init__(self, actor: ActorHandle[TaskServer], job: RayJob) -> None:
+    def __init__(self, actor: ActorHandle[TaskServer], task_input: TaskInput) -> None:
         self.actor, self.task = actor, ""
-        self._rates = job.rates
-        self.budget = Budget(None) if job.max_cost is None else _SharedBudget(self, job.max_cost)
+        self._rates = task_input.rates
+        self.budget = Budget(None) if task_input.max_cost is None else _SharedBudget(self, task_input.max_cost)
 
     def limits(self, endpoint: str) -> SharedLimits:
         """Return the buckets for the calls to an endpoint, by its name in the run."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from tunecheck import ConfigurationError, TunecheckError, __version__
 from tunecheck.pipeline import Chunk, ChunkRunner, Portion
 from tunecheck.plugins import how_it_ended
-from tunecheck_ray._services import RayJob, TaskServices
+from tunecheck_ray._services import TaskInput, TaskServices
 
 SILENCE_S = 30.0
 """A process is treated as hung if it sends nothing for this long. Processes report every two seconds."""
@@ -38,16 +38,16 @@ class TaskEnd:
     stop: bool
 
 
-def run_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+def run_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Yield the portions of a chunk. Ray calls this function."""
     yield Portion()  # the driver counts silence from here
-    yield from (_run_isolated_chunk if chunk.isolated else _portions)(job, task, chunk)
+    yield from (_run_isolated_chunk if chunk.isolated else _portions)(task_input, task, chunk)
 
 
-def _portions(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+def _portions(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Yield the portions of a chunk that runs in this process. An error becomes the end of the run."""
     try:
-        runner, services = _open_job(job)
+        runner, services = _open_input(task_input)
         services.task = task
         yield from runner.run(chunk)
     except Exception as error:  # noqa: BLE001 - the driver ends the run with it
@@ -58,7 +58,7 @@ def _portions(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd
 
 
 @functools.lru_cache(maxsize=1)
-def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
+def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
     """Return the objects that the tasks of one run share in this process.
 
     Raises:
@@ -66,7 +66,7 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
     """
     import ray
 
-    given: RayJob = pickle.loads(job)  # noqa: S301 - from the driver, which Ray lets run code here
+    given: TaskInput = pickle.loads(task_input)  # noqa: S301 - from the driver, which Ray lets run code here
     if (given.version, given.python) != (__version__, sys.version_info[:2]):
         here, there = (
             f"{version} on Python {python[0]}.{python[1]}"
@@ -89,7 +89,7 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
 # -- isolated rows
 
 
-def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Run a chunk in a child process and yield its portions.
 
     If the process dies or falls silent, the last item says how it ended, and the task goes on living.
@@ -99,7 +99,7 @@ def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     address = ray.get_runtime_context().gcs_address
-    process = context.Process(target=_serve_isolated, args=(address, job, task, chunk, there))
+    process = context.Process(target=_serve_isolated, args=(address, task_input, task, chunk, there))
     process.start()
     there.close()
     try:
@@ -115,13 +115,13 @@ def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion
         process.join()
 
 
-def _serve_isolated(address: str, job: bytes, task: str, chunk: Chunk, connection: Connection) -> None:
+def _serve_isolated(address: str, task_input: bytes, task: str, chunk: Chunk, connection: Connection) -> None:
     """Run a chunk in the task's child process, which connects to Ray to use the services."""
     import ray
 
     threading.Thread(target=_end_with_the_task, daemon=True).start()
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    for item in _portions(job, task, chunk):
+    for item in _portions(task_input, task, chunk):
         connection.send(item)
     connection.close()
     os._exit(0)  # threads of user code must not keep the process

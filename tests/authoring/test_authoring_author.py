@@ -137,7 +137,7 @@ def test_the_graph_says_what_feeds_what_and_what_cannot_be_used(folder: Path) ->
     assert ["sign_in", "borrow"] in graph["enables"]
     problems = {name: each.get("problem") for name, each in graph["functions"].items()}
     assert "no result depends on tone" in problems["ring_bell"]
-    assert "none of its trial calls" in problems["open_vault"]
+    assert "none of the function's trial calls" in problems["open_vault"]
     assert problems["borrow"] is None
 
 
@@ -269,7 +269,7 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
 def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness(reason="it answers by chance"))
     monkeypatch.setattr("tunecheck_authoring._author.paths._WALKS", 5)
-    with pytest.raises(ConfigurationError, match=r"only 0 tasks of 4 can be found .*: it answers by chance"):
+    with pytest.raises(ConfigurationError, match=r"only 0 of 4 tasks could be made .*: it answers by chance"):
         authored(tasks=4)
 
 

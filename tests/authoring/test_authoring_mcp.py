@@ -204,7 +204,7 @@ def test_a_server_that_keeps_what_was_written_is_refused() -> None:
         live_backend(live).call(add("Ivanhoe 2"))
         live.close()
         with (
-            pytest.raises(ConfigurationError, match="did not start in its recorded state"),
+            pytest.raises(ConfigurationError, match="did not start in the recorded state"),
             recording_backends(url, "shelf", Backends()) as backends,
         ):
             backends.start(["shelf"], {}).call(FunctionCall("tell_key", {}))

@@ -135,9 +135,15 @@ def test_the_solver_is_shown_no_right_calls(loans: Loans) -> None:
     [
         (lambda plain: greeted(re.sub(r'"[^"]+"|\d+', "Anna", plain)), "a value is missing"),
         (lambda plain: "I am sorry, I cannot help with that.", "the writer refused"),
-        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": {{}}}}</tool_call>', "they hold calls"),
-        (lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": </tool_call>', "they hold calls"),
-        (lambda plain: f"{plain} Anyway, {'lovely weather today. ' * 60}", "they are too long"),
+        (
+            lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": {{}}}}</tool_call>',
+            "the words contain a call",
+        ),
+        (
+            lambda plain: f'{plain} <tool_call>{{"name": "ring_bell", "arguments": </tool_call>',
+            "the words contain a call",
+        ),
+        (lambda plain: f"{plain} Anyway, {'lovely weather today. ' * 60}", "the words are too long"),
     ],
     ids=["wrong value", "refusal", "call", "broken call", "chatter"],
 )
@@ -150,7 +156,7 @@ def test_words_that_cannot_be_a_users_are_not_taken_and_counted(
     rows = loans.authored()
     assert len(rows) == 4
     plain = sum(text in words(right) for row, right in zip(rows, loans.plain, strict=True) for text in words(row))
-    said = f"the plain request replaces the writer's words: {why} ({plain})"
+    said = f"the plain request stays because the writer's words are unusable: {why} ({plain})"
     assert said in capsys.readouterr().out
     assert said in Path("datasets/loans.card.md").read_text()
 

@@ -98,7 +98,7 @@ def test_one_call_too_many_leaves_nothing_to_prefer(folder: Path, capsys: pytest
     too_many = [STEPS[0], [["borrow(title='Emma')"], ["leave_note(text='Emma')"], ["ring_bell(tone='high')"]], []]
     answers = {"loan": answered(*STEPS), "bell": answered(*too_many)}
     export(folder, made(folder, answers, LOAN, {**LOAN, "id": "bell"}), "dpo")
-    assert "left out 1: the model made all expected calls and others" in capsys.readouterr().out
+    assert "left out 1: the model made every expected call" in capsys.readouterr().out
 
 
 def test_an_example_offers_the_functions_that_were_on_offer_then(folder: Path) -> None:

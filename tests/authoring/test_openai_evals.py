@@ -161,7 +161,7 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
 @pytest.mark.parametrize(
     ("grader", "words"),
     [
-        (HIDDEN, "the source has characters that an editor hides"),
+        (HIDDEN, "the source contains invisible characters"),
         ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "would read '${' as a reference"),
         ({**SCORE, "model": "x ${env:HOME}"}, "would read '${' as a reference"),
         ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "would misread 'system:'"),

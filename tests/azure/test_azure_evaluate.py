@@ -42,6 +42,15 @@ def test_a_row_that_fails_is_nan_and_the_mean_that_of_the_others(tmp_path: Path)
     assert column(result, "outputs.e.word")[0] == "w"
 
 
+def test_the_log_says_how_many_rows_have_a_metric_that_is_nan(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    numbers = iter((1.0, math.nan, 3.0))
+    evaluators = {"e": picky, "f": length, "g": lambda response: {"n": next(numbers)}, "h": lambda response: 1 / 0}
+    result = evaluate(tmp_path, evaluators=evaluators)
+    (line,) = caplog.messages
+    assert line.startswith("rows with a NaN metric, of 3: 'e' 1, 'g' 1, 'h' 3 (means leave these rows out")
+    assert line.endswith(f"see {result.run_dir}/eval_results.jsonl)")
+
+
 @dataclasses.dataclass
 class Aggregating:
     """An evaluator with an `__aggregate__`, as people write them."""

@@ -148,6 +148,8 @@ def test_errors_and_missing_labels_are_counted(folder: Path, capsys: pytest.Capt
     assert "1 row ended in an error: " in said.out
     assert re.search(r"Next, judge the rows with an error again: +tunecheck judge calibrate --resume", said.out)
     assert "not this one" in said.out
+    again = here(capsys, "judge", "calibrate", "--resume", "last")
+    assert "look at the errors that came again (the agreement leaves these rows out):" in " ".join(again.out.split())
 
 
 def test_where_nothing_can_be_compared_the_exit_code_is_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,8 @@ def test_a_run_killed_before_it_is_decided_resumes_to_the_same_decision(
 
 def test_a_stopped_run_that_goes_on_without_a_decision_is_an_ordinary_run(results: Path, base: Path) -> None:
     first, model = decide(Model(0.9), results, base), Model(0.9)
-    whole = run(results.parent, ROWS, target=model, evaluators={"right": right}, resume=first.run_dir)
+    assert f"the same Python call and resume={first.run_dir.name!r}, until_decided=False" in first.notes[0]
+    whole = decide(model, results, base, resume=first.run_dir, until_decided=False)
     ordinary = run(results.parent, ROWS, target=Model(0.9), evaluators={"right": right})
     assert len(model.asked) == decision_of(first).not_asked
     assert whole.decision is None

@@ -116,10 +116,10 @@ def test_both_files_are_written_when_a_gate_is_not_met(evaluated: Evaluated, tmp
     case = the_cases((tmp_path / "out.xml").read_bytes())["function_call_match >= 0.95"]
     failure = case.find("failure")
     assert failure is not None
-    assert failure.get("message") == "required function_call_match >= 0.95, found 0.8"
+    assert failure.get("message") == "required function_call_match >= 95%, found 80.0%"
     page = (tmp_path / "out.md").read_text("utf-8")
     assert page.startswith("### ❌ `small-")
-    assert "| ❌ gate NOT met | required `function_call_match >= 0.95`, found 0.8 |" in page
+    assert "| ❌ gate NOT met | required `function_call_match >= 95%`, found 80.0% |" in page
     assert "| 2 | 20.0% | called a function that is not among the tools e.g. `r0` |" in page
 
 

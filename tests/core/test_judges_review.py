@@ -24,7 +24,7 @@ from tunecheck import (
     load_endpoint,
 )
 from tunecheck.cli import Invocation, Options, make_evaluators
-from tunecheck.cli._evaluate.job import PreparedRun, complete_options, prepare
+from tunecheck.cli._evaluate.prepared_run import PreparedRun, complete_options, prepare
 from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
 from tunecheck.evaluators import data_mark, input_text, judge_endpoint
 from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls

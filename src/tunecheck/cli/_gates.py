@@ -1,6 +1,6 @@
 """Gates: conditions on a run's metrics that decide the exit code.
 
-A job reads its gates with `parse_gate()` and checks their names before the run, and their metrics after it.
+A command reads its gates with `parse_gate()` and checks their names before the run and their metrics after it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 class GateOutcome:
     """The outcome of a gate; `found` is None if there was nothing to count.
 
-    `found_as` is the text of `found` if it is not a plain number. For a comparison with another run, `found` is the
-    difference, and `comparison` has its figures. `decision` is set if objections fail the gate. An `undecided` gate is
-    not met either: the rows neither show what it requires nor rule it out.
+    `found_as` is the text of `found` if it is not a plain number, and `required_as` that of `gate` if it differs. For a
+    comparison with another run, `found` is the difference, and `comparison` has its figures. `decision` is set if
+    objections fail the gate. An `undecided` gate is not met either: the rows neither show what it requires nor rule it
+    out.
     """
 
     gate: str
@@ -56,6 +57,11 @@ class GateOutcome:
     undecided: bool = False
     found_as: str = ""
     decision: Mapping[str, JSON] | None = None
+    required_as: str = ""
+
+    @property
+    def required_text(self) -> str:
+        return self.required_as or self.gate
 
     @property
     def found_text(self) -> str:
@@ -64,7 +70,7 @@ class GateOutcome:
     @property
     def told(self) -> str:
         """The requirement and the finding."""
-        return f"required {self.gate}, found {self.found_text}" + (f" ({self.remark})" if self.remark else "")
+        return f"required {self.required_text}, found {self.found_text}" + (f" ({self.remark})" if self.remark else "")
 
     @property
     def end(self) -> End:
@@ -94,8 +100,12 @@ class Gate:
     required: float
 
     def __str__(self) -> str:
+        return f"{self._condition} {self.required:g}"
+
+    @property
+    def _condition(self) -> str:
         group = f"[{self.group}]" if self.group is not None else ""
-        return f"{self.metric}{group} {self.operator} {self.required:g}"
+        return f"{self.metric}{group} {self.operator}"
 
     @property
     def column(self) -> str | None:
@@ -181,11 +191,16 @@ class Gate:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._error(f"{key} is not a number; name a metric with a number")
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
-        evaluator, _, rate = str(key).rpartition(".")
+        key = str(key)
+        evaluator, _, rate = key.rpartition(".")
         if judges and evaluator in judges and rate == PASS_RATE:
             corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
-        return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
+        met = _OPERATORS[self.operator](value, self.required)
+        if rate != PASS_RATE and not key.startswith(CAUSE_METRIC):
+            return GateOutcome(str(self), value, met, remark)
+        found, required = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"
+        return GateOutcome(str(self), value, met, remark, found_as=found, required_as=required)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
         """Return the key of the gate's metric: itself, or of an evaluator its pass rate, else its main mean.
@@ -222,6 +237,16 @@ class Gate:
         if len(groups) > 1:
             raise self._error("write " + " or ".join(f"[{column}={self.group}]" for column, _ in groups))
         return groups[0][1] if groups else None
+
+
+def _rate_text(rate: float, required: float) -> str:
+    """Return a rate as `74.4%`; with more digits if the rounded rate is on the other side of `required`, or equal."""
+
+    def side(value: float) -> int:
+        return (value > required) - (value < required)
+
+    texts = [f"{rate:.{digits}%}" for digits in range(1, 12)]
+    return next((text for text in texts if side(float(text[:-1]) / 100) == side(rate)), texts[0])
 
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
@@ -276,5 +301,8 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
-    said = f"{failed:,} of {plural(rows, 'row')} ({rate:.1%})" if failed else ""
-    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, found_as=said)
+    found, required = (
+        f"{failed:,} of {plural(rows, 'row')} ({_rate_text(rate, allowed)})",
+        f"error rate <= {100 * allowed:g}%",
+    )
+    return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, found_as=found, required_as=required)

@@ -17,7 +17,7 @@ from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, c
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 from tunecheck.pipeline._costs import cost_text
-from tunecheck.runs._store import dumps_readably
+from tunecheck.runs._store import Run, dumps_readably
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
         ConfigurationError: an option does not fit the evaluator or the data.
     """
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, mapping_layers
-    from tunecheck.cli._evaluate.job import chosen_evaluators
+    from tunecheck.cli._evaluate.prepared_run import chosen_evaluators
     from tunecheck.evaluation._calibration import calibrate as run_calibration
 
     evaluator = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
@@ -183,11 +183,14 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
 def _next_step(calibration: Calibration) -> tuple[str, list[str]]:
     """Return the aim of the user's next command, and the command's words after `tunecheck`."""
     resume = ["judge", "calibrate", "--resume", calibration.run_dir.name]
+    report = ["report", calibration.run_dir.name]
+    if calibration.errors and Run(calibration.run_dir).fails_again:
+        return "look at the errors that came again (the agreement leaves these rows out)", report
     if calibration.errors:
         return "judge the rows with an error again", resume
     if calibration.saved is None and calibration.usage:  # only a judge uses a model, and only a judge can be saved
         return "correct this judge's pass rates by these labels", [*resume, "--save"]
-    return "look at every row", ["report", calibration.run_dir.name]
+    return "look at every row", report
 
 
 def _figures(calibration: Calibration) -> Table:

@@ -13,7 +13,7 @@ from tunecheck._faults import sentence, title
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import Mask, PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
+from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
 from tunecheck.statistics._samples import Floats
 
@@ -88,7 +88,7 @@ def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) ->
     return {**metrics, **with_rows}
 
 
-VerdictsByPair = dict[int, tuple[Verdict, Sequence[str]]]
+VerdictsByPair = dict[int, tuple[RecordedVerdict, Sequence[str]]]
 """One run's verdict on each listed pair, and a line for each of its faults."""
 
 
@@ -161,7 +161,7 @@ def _with_rows(
     return replace(metric, regressed=regressed, fixed=fixed, flaky=flaky, changed=changed, totals=changes.totals)
 
 
-def _fault_lines(verdict: Verdict) -> list[str]:
+def _fault_lines(verdict: RecordedVerdict) -> list[str]:
     """Return a line for each fault; the row's reason replaces general faults without a message of their own."""
     lines = []
     for fault in verdict.faults[:_MOST_FAULTS]:

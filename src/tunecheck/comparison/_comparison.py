@@ -12,7 +12,8 @@ from tunecheck._messages import did_you_mean
 from tunecheck.results import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference
 
-Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
+MetricVerdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
+"""What a comparison says of a metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class MetricComparison(Result):
     c: int | None = None
     smallest_difference: SmallestDifference | None = None
     non_inferiority: NonInferiority | None = None
-    verdict: Verdict | None = None
+    verdict: MetricVerdict | None = None
     why: str = ""
     regressed: tuple[RowChange, ...] = ()
     fixed: tuple[RowChange, ...] = ()
@@ -158,7 +159,7 @@ class Part(Result):
     difference: Estimate
     p_value: float | None
     p_adjusted: float | None = None
-    verdict: Verdict | None = None
+    verdict: MetricVerdict | None = None
     moved: bool = True
     smallest_difference: SmallestDifference | None = None
     title: str = ""

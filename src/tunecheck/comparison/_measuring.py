@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import plural
-from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided, Verdict
+from tunecheck.comparison._comparison import Counts, MetricComparison, MetricVerdict, OneSided
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._wording import ALONE, size_text
 from tunecheck.results import Kind, MetricColumn, RunTable
@@ -328,7 +328,7 @@ def decide(
     verdicts: bool,
     bounds: tuple[float, float] | None,
     higher_is_better: bool,
-) -> tuple[Verdict, str]:
+) -> tuple[MetricVerdict, str]:
     """Return the verdict on a difference, and its reason or "".
 
     Better or worse: the corrected p-value is below 1 − confidence, and the interval does not contain 0. Otherwise the
@@ -362,7 +362,7 @@ def _alpha(difference: Estimate) -> float:
     return round(1 - difference.confidence, 12)
 
 
-def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_better: bool) -> Verdict | None:
+def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_better: bool) -> MetricVerdict | None:
     """Return `better` or `worse` if the corrected p-value and the interval show a difference, else None."""
     if difference.value is None or p_adjusted is None or p_adjusted >= _alpha(difference):
         return None

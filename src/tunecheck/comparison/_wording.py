@@ -136,13 +136,13 @@ def margin_text(metric: MetricComparison) -> str:
     return f"shown to be at most {size} worse" if test.shown else f"NOT shown to be at most {size} worse"
 
 
-def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
-    """Yield sentences on a run's early decision and its figures."""
+def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
+    """Yield sentences on a run's early decision and its figures; `resuming` is what asks all other rows."""
     if not decision.stopped:
         yield f"not decided early: all {plural(decision.of, 'row')} were asked, as in any complete run"
         return
     beyond = f"{decision.asked_beyond:,} more were under way then, " if decision.asked_beyond else ""
-    rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them, --resume {run_id} --all asks them"
+    rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them. To ask them: {resuming}"
     yield f"{stopped_text(decision)}, drawn at random (seed {decision.seed}); {rest}"
     for metric in decision.metrics:
         level, method = decision.confidence, "valid at any stopping"

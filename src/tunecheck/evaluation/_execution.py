@@ -141,6 +141,9 @@ class Execution:
         if self.settings.question is None:  # the run no longer stops early, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
             manifest = replace(manifest, command=command)
+        with contextlib.suppress(ConfigurationError):  # a missing or damaged metrics.json is written anew
+            failed = run.metrics().get("failed_rows") if before.status == "finished" else None
+            manifest = replace(manifest, failed_before=failed) if isinstance(failed, int) else manifest
         return sign_manifest(manifest) if began_here(before) else replace(manifest, command=described.command)
 
     # -- checks before the run
@@ -467,8 +470,8 @@ class _Work:
             from tunecheck.comparison._wording import sentences_of
 
             # A run that judges recorded answers again has the decision of the run that gave them.
-            decided_by = self.manifest.parent if self.execution.deciding is None else self.run.id
-            yield from sentences_of(decision, str(decided_by))
+            decided_by = str(self.manifest.parent) if self.execution.deciding is None else self.run.id
+            yield from sentences_of(decision, Run(self.run.folder.parent / decided_by).resuming(all_rows=True))
 
     def _summary(
         self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: EarlyStop | None

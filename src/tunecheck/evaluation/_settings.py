@@ -109,7 +109,8 @@ class RunSettings:
         primary: The metric that decides between runs; by default the data's primary metric.
         calls: `strict`: only calls that the API returned count; `lenient`: calls in the text count, too. By default
             strict for an API that returns calls and was sent tools.
-        until_decided: Stop once the run is `better_than` a run, or `no_worse_than` a run by `margin`, or worse.
+        until_decided: Stop once the run is `better_than` a run, or `no_worse_than` a run by `margin`, or worse. If
+            False, a resumed run ignores these arguments and asks the rows that it left out.
         decide_on: The metrics that decide.
         confidence: The level of that decision.
         seed: The seed of the random order of rows with `until_decided`.
@@ -197,7 +198,7 @@ class RunSettings:
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:
             names = "no_worse_than", "better_than", "margin", "decide_on"
-            present = [name for name in names if getattr(self, name) is not None]
+            present = [name for name in names if getattr(self, name) is not None and self.resume is None]
             if present:
                 raise ConfigurationError(f"{present[0]} is for until_decided=True; for complete runs, use compare()")
             return
@@ -229,7 +230,7 @@ class RunSettings:
     def question(self) -> Question | None:
         """The question that may stop the run early, with the base run; None if the run does not stop early."""
         base = self.no_worse_than if self.better_than is None else self.better_than
-        if base is None:
+        if base is None or not self.until_decided:
             return None
         from tunecheck.comparison._deciding import Question  # imported here because most runs do not need it
 

@@ -34,7 +34,7 @@ from tunecheck.pipeline._worker_queues import (
     Arguments,
     AsyncExecutor,
     Executor,
-    Job,
+    QueueEntry,
     ThreadExecutor,
     Work,
     WorkerQueue,
@@ -140,8 +140,8 @@ class Engine:
         self._stop_reason = reason
         self._rows_in_progress -= self._answer_queue.clear()
         for queue in self._worker_queues:
-            for job in queue.take_all():
-                self._abandon(job.state)
+            for entry in queue.take_all():
+                self._abandon(entry.state)
         try:
             if self.plan.target is not None:
                 self.plan.target.stop()
@@ -314,19 +314,19 @@ class Engine:
             self._end_row()
             return
         try:
-            jobs = [(queue, self._make_job(queue, state)) for queue in self._worker_queues]
+            entries = [(queue, self._make_entry(queue, state)) for queue in self._worker_queues]
         except Exception as error:  # noqa: BLE001 - the journal has become unreadable: the run stops in order
             self.stop(error)
             self._end_row()
             return
-        with_work = [(queue, job) for queue, job in jobs if job is not None]
+        with_work = [(queue, entry) for queue, entry in entries if entry is not None]
         state.waiting = len(with_work)
         if not with_work:
             self._finish_row(state)
-        for queue, job in with_work:
-            queue.feed(job)
+        for queue, entry in with_work:
+            queue.feed(entry)
 
-    def _make_job(self, queue: WorkerQueue, state: RowState) -> Job | None:
+    def _make_entry(self, queue: WorkerQueue, state: RowState) -> QueueEntry | None:
         """Return a row's work in a worker queue, or None if none of the queue's evaluators is called on the row.
 
         An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
@@ -334,12 +334,12 @@ class Engine:
         """
         arguments_by_evaluator: list[Arguments] = []
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
-        job = Job(state, Work(arguments_by_evaluator, readings))
+        entry = QueueEntry(state, Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
         for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
             # An earlier evaluator with the same parameters has the same arguments.
             if first < len(arguments_by_evaluator) and arguments_by_evaluator[first] is not None:
-                arguments, input_hash = arguments_by_evaluator[first], job.hashes[first]
+                arguments, input_hash = arguments_by_evaluator[first], entry.hashes[first]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
             if arguments is not None and self._reuses:
@@ -350,14 +350,14 @@ class Engine:
                         inherited[evaluator.name] = (input_hash, recorded.value)
                     arguments = None
             arguments_by_evaluator.append(arguments)
-            job.hashes.append(input_hash)
+            entry.hashes.append(input_hash)
         if inherited:
             self._record_verdicts([(state.row.index, inherited)])
         if arguments_by_evaluator.count(None) == len(arguments_by_evaluator):
             return None
         if readings is not None:
             state.readings = readings
-        return job
+        return entry
 
     def _reuse(self, evaluator: BoundEvaluator, state: RowState, recorded: ReusableResult[dict[str, JSON]]) -> None:
         """Store an evaluator's recorded output in the row's state, and count it as reused."""
@@ -393,17 +393,17 @@ class Engine:
                 input_hash = content_hash([input_hash, UnreadText.__name__])
         return arguments, input_hash
 
-    def _batch_finished(self, queue: WorkerQueue, batch: list[Job]) -> None:
+    def _batch_finished(self, queue: WorkerQueue, batch: list[QueueEntry]) -> None:
         """Store and journal the outcomes of a batch; finish each row that no other queue still works on."""
-        self._record_verdicts([(job.state.row.index, self._store_outcomes(queue, job)) for job in batch])
-        for job in batch:
-            self._count_down(job.state)
+        self._record_verdicts([(entry.state.row.index, self._store_outcomes(queue, entry)) for entry in batch])
+        for entry in batch:
+            self._count_down(entry.state)
 
-    def _batch_failed(self, batch: list[Job], error: Exception) -> None:
+    def _batch_failed(self, batch: list[QueueEntry], error: Exception) -> None:
         """Stop the run because a batch could not run, and drop the batch's rows."""
         self.stop(error)
-        for job in batch:
-            self._abandon(job.state)
+        for entry in batch:
+            self._abandon(entry.state)
 
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
         """Journal verdicts by row index; stop the run if the journal cannot be written."""
@@ -427,14 +427,14 @@ class Engine:
         state.abandoned = True
         self._count_down(state)
 
-    def _store_outcomes(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
+    def _store_outcomes(self, queue: WorkerQueue, entry: QueueEntry) -> RowVerdicts:
         """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
 
         An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again.
         """
-        state = job.state
+        state = entry.state
         verdicts: RowVerdicts = {}
-        for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
+        for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
                 if outcome.failure is not None:

@@ -28,6 +28,7 @@ from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
+"""A row of `eval_results.jsonl` with all its columns; `ResultLine` in `_files.py` describes the fixed ones."""
 
 ROWS_IN_MEMORY = 100_000
 """A finished run with up to this many rows is kept in memory, for the table and for `result["rows"]`."""
@@ -167,8 +168,8 @@ _MOST_FAULTS = 1_000
 _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """An evaluator's verdict on one row; `score` is the metric's value, unchanged."""
+class RecordedVerdict(msgspec.Struct, frozen=True):
+    """An evaluator's verdict on one row, as read from the row; `score` is the metric's value, unchanged."""
 
     word: Word
     score: JSON = None
@@ -247,11 +248,11 @@ class VerdictReader:
         self._properties, self._differences = f"{key}_properties", f"{key}_differences"
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
-    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
+    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> RecordedVerdict:
         """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known."""
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
-            return Verdict(word)
+            return RecordedVerdict(word)
         score = row[self._score] if self._score in row else row.get(self._other_score)
         raw_threshold, raw_reason = row.get(self._threshold), row.get(self._reason)
         threshold: float | None = None
@@ -259,7 +260,7 @@ class VerdictReader:
             threshold = raw_threshold if raw_threshold == raw_threshold else None  # NaN differs from itself
         reason = raw_reason if isinstance(raw_reason, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
-        return Verdict(word, score, threshold, reason, faults)
+        return RecordedVerdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
         """Return only the outcome of the row; `otherwise` is the outcome of a row without a result, if known."""
@@ -304,12 +305,16 @@ _NUMBER = re.compile(r"\d[\d.,:]*")
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Failures of one kind: title, number of rows, id of an example row, and its explanation."""
+    """Failures of one kind: title, number of rows, id of an example row, and its explanation.
+
+    `error_type` is the class of an error, such as `ColumnMissingError`; "" if the failure is no error.
+    """
 
     title: str
     rows: int
     example: str
     words: str
+    error_type: str = ""
 
 
 @dataclass(slots=True)
@@ -345,8 +350,8 @@ class Failures:
                         below_threshold.append(reader.name)
                     else:
                         first_reason = first_reason or f"{reader.name}: {heading}"
-        for stage, pattern, words in errors_of(row):
-            _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words)
+        for stage, error_type, pattern, words in errors_of(row):
+            _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words, error_type)
         if isinstance(cause := row.get("cause"), str):
             _add_to_group(self.causes, cause, cause_named(cause).title, row_id, evidence_of(row))
         elif first_reason:
@@ -411,28 +416,32 @@ def _first_line(reason: str) -> str:
     return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
 
 
-def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield for each error of a row: its stage, its pattern, and its whole message.
+def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield for each error of a row: its stage, its type, its pattern, and its whole message.
 
     The pattern groups errors of one kind: the message without numbers, quotations and the row's id.
     """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             place = f" at {error['place']}" if error.get("place") else ""
-            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
+            error_type = str(error.get("type"))
+            words = f"{error_type}: {error.get('message')}"[:_MOST_READ] + place
             row_id = str(row.get("row_id"))
             pattern = words.replace(row_id, "…") if len(row_id) > 2 else words  # short ids occur in other words
-            yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200), words
+            pattern = clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200)
+            yield key.removeprefix("error."), error_type, pattern, words
 
 
-def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
+def _add_to_group(
+    groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str, error_type: str = ""
+) -> None:
     """Count a row in its group; a new group gets the heading, and this row and its words as the example.
 
     If there are 2,000 groups, further failures count together as "other reasons".
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
-        key, heading = _OWN_PREFIX, "other reasons"
+        key, heading, error_type = _OWN_PREFIX, "other reasons", ""
     group = groups.get(key)
     if group is None:
-        group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ])
+        group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ], error_type)
     group.rows += 1

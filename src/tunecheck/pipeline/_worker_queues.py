@@ -114,7 +114,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
     `progress` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
     """
     progress = progress or _Progress()
-    wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
+    queued, wall, cpu = _queued_s(), time.perf_counter(), time.thread_time()
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
             outcomes: list[Outcome] = []
@@ -125,8 +125,10 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if progress.left:
                     return QueueReply(progress.outcomes)
-    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it.
-    wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
+    wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it. The file
+    # is read outside of the measured time, because a read lets other threads have the interpreter's lock.
+    wall -= _queued_s() - queued
     waits = wall > _SHORT_S and cpu < _WAITING * wall
     return QueueReply(progress.outcomes, wall if waits else cpu, waits)
 
@@ -231,7 +233,7 @@ class AsyncExecutor:
 
 
 @dataclass(slots=True)
-class Job:
+class QueueEntry:
     """One row in one worker queue: the arguments of each evaluator, their hashes, and the outcomes."""
 
     state: RowState
@@ -268,8 +270,8 @@ class WorkerQueue:
         self,
         evaluators: Sequence[BoundEvaluator],
         executor: Executor,
-        finished: Callable[[WorkerQueue, list[Job]], None],
-        failed: Callable[[list[Job], Exception], None],
+        finished: Callable[[WorkerQueue, list[QueueEntry]], None],
+        failed: Callable[[list[QueueEntry], Exception], None],
     ) -> None:
         """The event loop calls `finished` with each batch that has outcomes, `failed` with each batch that raised."""
         self.evaluators = evaluators
@@ -279,7 +281,7 @@ class WorkerQueue:
         self.executor = executor
         self._finished = finished
         self._failed = failed
-        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._entries: asyncio.Queue[QueueEntry | None] = asyncio.Queue()
         self._rows = 1
         """Rows per batch; adjusted so that a batch takes about `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
@@ -294,18 +296,18 @@ class WorkerQueue:
         self._confirmed: Counter[str] = Counter()
         self.one_at_a_time = False
 
-    def feed(self, job: Job) -> None:
-        self._jobs.put_nowait(job)
+    def feed(self, entry: QueueEntry) -> None:
+        self._entries.put_nowait(entry)
 
-    def take_all(self) -> list[Job]:
-        """Remove and return all waiting jobs, because the run stops; an end mark stays in the queue."""
-        jobs = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
-        if None in jobs:
+    def take_all(self) -> list[QueueEntry]:
+        """Remove and return all waiting rows, because the run stops; an end mark stays in the queue."""
+        entries = [self._entries.get_nowait() for _ in range(self._entries.qsize())]
+        if None in entries:
             self.close()
-        return [job for job in jobs if job is not None]
+        return [entry for entry in entries if entry is not None]
 
     async def serve(self) -> None:
-        """Process jobs until `close` was called and the queue is empty.
+        """Process rows until `close` was called and the queue is empty.
 
         If batches share memory, the queue starts with one slot. More slots help evaluators that wait for I/O but slow
         down evaluators that compute.
@@ -319,7 +321,7 @@ class WorkerQueue:
             self._slots.append(group.create_task(self._serve_slot(group)))
 
     def close(self) -> None:
-        self._jobs.put_nowait(None)
+        self._entries.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
         """Run batches until the queue ends; adjust their size, and pass outcomes or errors on.
@@ -333,7 +335,7 @@ class WorkerQueue:
             begun = time.monotonic()
             self.begun.append(begun)
             try:
-                reply = await self._run([job.work for job in batch])
+                reply = await self._run([entry.work for entry in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
                 self._failed(batch, error)
                 continue
@@ -346,22 +348,22 @@ class WorkerQueue:
                 if reply.waits:
                     open_slots()
             self._batches += 1
-            for job, outcomes in zip(batch, reply.outcomes, strict=True):
-                job.outcomes = outcomes
+            for entry, outcomes in zip(batch, reply.outcomes, strict=True):
+                entry.outcomes = outcomes
             self._finished(self, batch)
 
-    async def _next_batch(self) -> list[Job]:
-        """Wait for the next job and return it with others that already wait; an empty list at the end of the queue."""
-        first = await self._jobs.get()
-        if self._rows > 1 and self._jobs.empty():  # fast evaluators: one hand-over to a thread for several rows
+    async def _next_batch(self) -> list[QueueEntry]:
+        """Wait for the next row and return it with others that already wait; an empty list at the end of the queue."""
+        first = await self._entries.get()
+        if self._rows > 1 and self._entries.empty():  # fast evaluators: one hand-over to a thread for several rows
             await asyncio.sleep(_GATHER_S)
-        batch: list[Job] = []
+        batch: list[QueueEntry] = []
         while first is not None:
             batch.append(first)
-            if len(batch) >= self._rows or self._jobs.empty():
+            if len(batch) >= self._rows or self._entries.empty():
                 return batch
-            first = self._jobs.get_nowait()
-        self._jobs.put_nowait(None)  # the other slots must see the end, too
+            first = self._entries.get_nowait()
+        self._entries.put_nowait(None)  # the other slots must see the end, too
         return batch
 
     def _fit(self, rows: int, took_s: float) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON
-from tunecheck.pipeline._finished_rows import Verdict, evidence_of
+from tunecheck.pipeline._finished_rows import RecordedVerdict, evidence_of
 from tunecheck.report._blocks import Shared, as_json, as_text, cut, line
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
@@ -52,6 +52,8 @@ _MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600
 _SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log", "reasoning", "reasoning_content"})
 _QUESTIONS = ("query", "question", "prompt", "input")
 
+Verdicts = Sequence[RecordedVerdict]
+
 
 @dataclass(slots=True)
 class Details:
@@ -64,7 +66,7 @@ class Details:
     shown: dict[str, JSON]
     answered: dict[str, JSON]
     calls: SideBySide
-    verdicts: Sequence[Verdict]
+    verdicts: Verdicts
     sides: AnswerComparison | None = None
     question: str = ""
     answer: str = ""
@@ -125,7 +127,7 @@ class DetailReader:
         return Details(shown, answered, calls, verdicts, sides, question, _answer(calls, shown))
 
     def answer(
-        self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
+        self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Verdicts, other: Details
     ) -> dict[str, JSON]:
         """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
 
@@ -153,7 +155,7 @@ class DetailReader:
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
-    def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
+    def _sides(self, verdicts: Verdicts, parts: _Parts) -> AnswerComparison | None:
         """Return the row's ground truth and response for comparison; None for a conversation."""
         if parts.is_conversation:
             return None
@@ -162,7 +164,7 @@ class DetailReader:
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
     def _answer_detail(
-        self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide
+        self, row: Mapping[str, JSON], columns: Columns, verdicts: Verdicts, parts: _Parts, calls: SideBySide
     ) -> dict[str, JSON]:
         """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
         pairs = zip(columns.evaluators, verdicts, strict=True)
@@ -264,7 +266,7 @@ def _call_text(call: JSON) -> str:
     return f"{function}({', '.join(f'{name}={value}' for name, value, _ in arguments)})"  # type: ignore[union-attr,misc,str-unpack]
 
 
-def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
+def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Verdicts) -> JudgedCalls | None:
     """Return one evaluator's findings on a row's calls; None if no evaluator compares calls.
 
     Prefer an evaluator that compares arguments to one that compares names, and then one with faults to one without.
@@ -277,7 +279,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
     return min(findings, key=lambda finding: (not finding.arguments, not finding.faults), default=None)
 
 
-def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: Verdict) -> JSON:
+def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: RecordedVerdict) -> JSON:
     """Return a verdict as `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
     differences = row.get(keys.differences)
     properties = row.get(keys.properties)
@@ -325,7 +327,7 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
         yield [stage, *_texts(values, ("type", "message", "request_id"))]
 
 
-def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
+def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Verdicts) -> JSON:
     """Return the turn in which a conversation failed, counted from 0; None if no evaluator names a turn."""
     for verdict in verdicts:
         for fault in verdict.faults:

@@ -132,7 +132,7 @@ class RowIndex:
         """Add a row to every column of the index."""
         failures = [verdict for verdict in details.verdicts if verdict.word == "fail"]
         errors = [*errors_of(row)] if columns.errors else []
-        messages = [*(message for _, _, message in errors), *(failure.reason for failure in failures)]
+        messages = [*(message for *_, message in errors), *(failure.reason for failure in failures)]
         texts, coded = self.texts, self.coded
         texts["ids"].append(cut(str(row.get("row_id")), 2_000))
         texts["questions"].append(details.question)
@@ -147,7 +147,7 @@ class RowIndex:
         groups = [fault_groups(failure.faults, failure.reason) for failure in failures]
         coded["reasons"].add(title for group in groups for title in group.values())
         coded["causes"].add([] if cause is None else [cause.title])
-        coded["errors"].add(f"{stage}: {error}" for stage, error, _ in errors)
+        coded["errors"].add(f"{stage}: {error}" for stage, _, error, _ in errors)
         coded["differences"].add(_kinds_of_differences(row, columns) if failures or errors else ())
         # A production client would not have received the call of such a row, so it is no call of the model.
         confused = [(expected, SERVING_FAULT) for expected, _ in calls.confused] if is_serving else calls.confused

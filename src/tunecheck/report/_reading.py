@@ -12,7 +12,7 @@ from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, order_evaluators
+from tunecheck.pipeline._finished_rows import RecordedVerdict, ResultRow, VerdictReader, order_evaluators
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
@@ -198,7 +198,7 @@ class Columns:
     errors: list[tuple[str, str]] = field(default_factory=list)
     evaluators: list[EvaluatorKeys] = field(default_factory=list)
 
-    def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
+    def verdicts(self, row: Mapping[str, JSON]) -> list[RecordedVerdict]:
         """Return each evaluator's verdict on the row."""
         return [keys.verdicts.read(row, "scored" if keys.has_keys else "error") for keys in self.evaluators]
 

@@ -14,6 +14,7 @@ from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
+from tunecheck.pipeline._mapping import ColumnMissingError
 from tunecheck.runs._store import Run, began_here, command_of, endpoint_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
@@ -258,9 +259,11 @@ def _next_step(
     endpoint, options = endpoint_of(manifest), manifest.command or {}
     if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
         return _NextStep("find out how the endpoint is served", command_line(["tunecheck", "check", endpoint]), True)
-    errors = [error.words for groups in failures.errors.values() for error in groups.values()]
-    if errors and all(words.startswith("ColumnMissingError") for words in errors):  # another attempt finds no column
+    if {error.error_type for error in failures.error_groups} == {ColumnMissingError.__name__}:  # a retry finds none
         return _NextStep("see which rows lack the column", command_line(["tunecheck", "report", run.id, *where]))
+    if run.fails_again:
+        purpose = "look at the errors that came again (comparisons leave these rows out)"
+        return _NextStep(purpose, command_line(["tunecheck", "report", run.id, *where]))
     if _count(summary.get("failed_rows")):
         # A run of `score` calls no endpoint: only the scored run can get the missing answers.
         scored, is_score = Run(run.folder.parent / (manifest.parent or "")), "run" in options

@@ -173,8 +173,16 @@ class Run:
             return "killed"
         return status
 
-    def resuming(self, where: Sequence[str] | None = None) -> str:
+    @property
+    def fails_again(self) -> bool:
+        """True if the finished run was resumed, and as many rows as before ended in an error."""
+        before = self.manifest().failed_before
+        return isinstance(before, int) and 0 < before == self.metrics().get("failed_rows")
+
+    def resuming(self, where: Sequence[str] | None = None, *, all_rows: bool = False) -> str:
         """Return the command that finishes the run, or the Python call if Python code started it.
+
+        With `all_rows`, it also asks the rows that an early stop left out.
 
         For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`; only the option if `run.json` is
         damaged. `where` is the option that locates the folder of runs, by default `place`.
@@ -184,9 +192,9 @@ class Run:
         except ConfigurationError:
             return command_line(["--resume", self.id])
         if command is None:
-            return f"the same Python call and resume={self.id!r}"
+            return f"the same Python call and resume={self.id!r}" + (", until_decided=False" if all_rows else "")
         where = self.place if where is None else where
-        return command_line(["tunecheck", *command.split(), "--resume", self.id, *where])
+        return command_line(["tunecheck", *command.split(), "--resume", self.id, *(["--all"] * all_rows), *where])
 
     @property
     def place(self) -> list[str]:

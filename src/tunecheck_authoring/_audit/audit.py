@@ -107,19 +107,19 @@ class KnownRows:
         elif same is not None and same.offered == row.offered:
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, exclude_related=True)) is not None:
-            yield found(row.name, "near_duplicate", f"{near[1]:.0%} of the wording is in {near[0].name}", fix=_DROP)
+            yield found(row.name, "near_duplicate", f"{near[0].name} contains {near[1]:.0%} of the wording", fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""
         same = self._by_words.get(row.said)
         if same is not None:
-            evidence = f"{same.name} of the training data has the same wording"
+            evidence = f"training row {same.name} has the same wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP, certainty="sure")
         elif (near := self._near(row)) is not None:
-            evidence = f"{near[1]:.0%} of the wording is in {near[0].name} of the training data"
+            evidence = f"training row {near[0].name} contains {near[1]:.0%} of the wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP)
         elif row.path in self._by_path:
-            evidence = f"{self._by_path[row.path].name} of the training data has the same calls with another wording"
+            evidence = f"training row {self._by_path[row.path].name} has the same calls with another wording"
             yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
     def _near(self, row: KnownRow, *, exclude_related: bool = False) -> tuple[KnownRow, float] | None:
@@ -253,7 +253,7 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
     yield from value_findings(dialogue)
     yield from request_findings(dialogue)
     if dialogue.calls and passes_idle(row, dialogue):
-        evidence = "only the final state is judged, and the expected calls do not change it"
+        evidence = "only the final state is judged, and the expected calls leave the state unchanged"
         yield found(row.name, "passes_idle", evidence, fix="judge the calls too: leave out final_state_only")
     if row.replayed is None:
         return
@@ -281,7 +281,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     for at, each in enumerate(played):
         earlier = [call for call in played[:at] if call.turn == each.turn and call.call == each.call]
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
-            evidence = f"{each.text} is made twice, and nothing changes in between"
+            evidence = f"the turn repeats {each.text}, and the repetition changes nothing"
             drop = Replacement(each.turn, each.text, None)
             yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
 
@@ -300,7 +300,7 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
             same = [(one, copy) for one, copy in copied if copy.path[-1] == gone.path[-1] and copy.path != gone.path]
             if gone.is_gone and _is_renamed(gone, each.step.changes) and same and same[-1][1].after == gone.before:
                 evidence = f"{same[-1][0].text} copies {gone.path[-1]!r}, then {each.text} renames the original"
-                yield found(name, "renamed_original", evidence, each.turn, fix="rename the copy if the user means it")
+                yield found(name, "renamed_original", evidence, each.turn, fix="rename the copy instead?")
 
 
 def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:

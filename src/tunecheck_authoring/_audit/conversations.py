@@ -43,11 +43,11 @@ PROBLEMS: Final = {
     "row": "the row is not a valid conversation",
     "simulator": "a simulator is missing or fails",
     "configuration": "the initial configuration cannot be loaded",
-    "held_out": "an entry of held_out cannot work",
-    "judging": "a setting of the judging has no effect",
+    "held_out": "the column held_out has an invalid entry",
+    "judging": "a judging setting has no effect",
     "call_fails": "a ground-truth call fails",
-    "reports_failure": "a ground-truth call reports a failure",
-    "already_there": "the initial configuration already holds what a call creates",
+    "reports_failure": "the result of a ground-truth call reports a failure",
+    "already_there": "the initial configuration already holds an item that a call creates",
     "no_effect": "a turn has no effect",
     **row_checks.REMARKS,
 }
@@ -214,13 +214,13 @@ class EntryCheck:
         judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
-            yield self._finding("judging", f"free_calls: no simulator of the row has {name[:100]!r}{hint}")
+            yield self._finding("judging", f"free_calls: no simulator of the row has an operation {name[:100]!r}{hint}")
         state = start if isinstance(start, dict) else {}
         known = [f"{simulator}.{name}" for simulator, held in state.items() for name in held]
         for path in judging.ignored:
             if not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in known):
                 hint = did_you_mean(path[:100], known)
-                yield self._finding("judging", f"ignored_state: the state has no {path[:100]!r}{hint}")
+                yield self._finding("judging", f"ignored_state: the state has no path {path[:100]!r}{hint}")
 
     def replay(self, config: Mapping[str, JSON]) -> Player:
         """Return a player that makes calls on new simulators with this configuration."""
@@ -288,7 +288,7 @@ class EntryCheck:
                 "already_there", f"initial_config already holds {held}, which this call creates", turn, text
             )
         if bool(step.result.error) != (text in self.entry.failing):
-            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls lists it, but it succeeds"
+            said = clean(step.result.text, 1_000) if step.result.error else "the call succeeds despite failing_calls"
             yield self._finding("call_fails", said, turn, text)
         elif step.result.error:
             return
@@ -357,7 +357,7 @@ def _calls(item: JSON) -> list[GroundTruthCall]:
     if reading.calls and not reading.problem:
         as_given = isinstance(item, str) and len(reading.calls) == 1
         return [GroundTruthCall(text if as_given else call_text(call), call) for call in reading.calls]
-    return [GroundTruthCall(text, None, reading.problem or "it contains no call")]
+    return [GroundTruthCall(text, None, reading.problem or "the entry contains no call")]
 
 
 def _messages(value: JSON, column: str) -> list[JSON]:

@@ -181,7 +181,7 @@ CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "likely", "look")
 _LIKELY: Final = {
     "nearly_quoted": "an argument differs slightly from a text that the user quoted",
     "mistyped_value": "an argument looks mistyped",
-    "ungrounded_number": "a number appears in no message, configuration or result, and no calculation gives it",
+    "ungrounded_number": "a number appears in no message, configuration or result and cannot be computed from them",
     "stale_copy": "an argument resembles an earlier result, but differs from it",
     "unanswered_request": "no call does what the user asks",
     "unused_text": "no call uses a text that the user quotes",
@@ -327,7 +327,7 @@ class DialogueReader:
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
         if "turns" in row.values:
-            return "the whole conversation, because its calls were not executed"
+            return "the conversation's calls were not executed"
         return self._question(row.name, row.values)
 
     def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
@@ -338,7 +338,7 @@ class DialogueReader:
         messages = self.question(row)
         requests = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
         if not any(requests):
-            return f"the whole row, because no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
+            return f"no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
         context = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))

@@ -89,7 +89,7 @@ class Review:
         names = Counter(name for name, _ in self._rows())
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
             several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
-            raise ConfigurationError(f"{several}; give each row its own id in {self.dataset.name}, and audit it again")
+            raise ConfigurationError(f"{several}; give each row in {self.dataset.name} its own id, and audit again")
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
         kept = left_out = 0
@@ -101,7 +101,7 @@ class Review:
                     kept, left_out = kept + (row is not None), left_out + (row is None)
                     if row is not None:
                         file.write(dumps_line(row))
-            words = f"{self.dataset.name} after a review of its audit."
+            words = f"{self.dataset.name} with the corrections of `{_COMMAND}`."
             write_file(sidecar_path(self.out), sidecar_text(self.dataset.defaults, description=words).encode())
         self._written = True
         return f"written {self.out}: {plural(kept, 'row')}, {left_out:,} left out"

@@ -224,7 +224,7 @@ def _findings_of_texts(
             return
         meant = _known_word_near(text, given)
         if meant is not None:
-            evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; {meant!r} does"
+            evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; the row contains {meant!r}"
             is_word = text.isalpha() and not dialogue.is_conversation  # the user may have misspelt the word
             certainty = "look" if is_word else "likely"
             yield found(
@@ -384,10 +384,10 @@ def _findings_of_figures(
     value = figures[0]
     meant = next((each for each in given.numbers() if _mistypes(value, each)), None)
     if meant is not None:
-        evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; {meant:g} does"
+        evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; the row contains {meant:g}"
         yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant:g} meant?")
     else:
-        evidence = f"{parameter} of {call.name} is {value:.15g}, which is no sum or product of known numbers"
+        evidence = f"{parameter} of {call.name} is {value:.15g}, which cannot be computed from the row's numbers"
         certainty: Certainty = "likely" if dialogue.is_conversation else "look"
         yield found(dialogue.name, "ungrounded_number", evidence, call.turn, certainty=certainty)
 

@@ -46,7 +46,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
     groups = _together(rows)
     if len(groups) == 1:
         raise ConfigurationError(
-            "--split: all conversations have calls or a configuration in common; "
+            "--split: the conversations cannot be split, because they share calls or a configuration; "
             "add configurations with $one_of or $between to world.yaml"
         )
     Random(f"{seed} split").shuffle(groups)
@@ -86,13 +86,10 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
         ConfigurationError: A file cannot be written.
     """
     written: list[Path] = []
-    for path, rows, what in (
-        (out, authored.rows, "Rows to test with"),
-        (train_path(out), authored.train, "Rows to train on"),
-    ):
+    for path, rows, what in ((out, authored.rows, "Test rows"), (train_path(out), authored.train, "Training rows")):
         if not rows:
             continue
-        write_rows(path, rows, f"{what}: {name}.")
+        write_rows(path, rows, f"{what} of the data set {name}.")
         written += [path, sidecar_path(path)]
     with raise_as(ConfigurationError, card_path(out), "cannot be written"):
         write_file(card_path(out), card.encode())
@@ -135,14 +132,14 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         f"Conversations with {', '.join(world)}, authored with Tunecheck: `{command}`",
         "",
         f"* {plural(len({row.task for row in rows}), 'conversation')}: "
-        f"{plural(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
-        *(["* No sequence of calls and no configuration is in both of these parts."] if authored.train else []),
+        f"{plural(len(authored.rows), 'test row')}, {plural(len(authored.train), 'training row')}.",
+        *(["* Test and training rows share no sequence of calls and no configuration."] if authored.train else []),
         f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
         f"{plural(sum(row.call_count for row in rows), 'call')}.",
         f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
         f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
-        f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
-        "* In every row, the ground truth passes; doing nothing, a missing call and a changed argument fail.",
+        f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
+        "* The ground truth passes every row. An agent fails if it does nothing, omits a call or changes an argument.",
         *(f"* {line}" for line in plain_turns(authored.plain)),
         "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
         "",
@@ -157,11 +154,8 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
 def plain_turns(plain: Counter[str]) -> list[str]:
     """Return a line with the number of turns that keep the plain request and the reasons, if there are any."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
-    return (
-        [f"In {plural(plain.total(), 'turn')} the plain request replaces the writer's words: {reasons}."]
-        if plain
-        else []
-    )
+    turns = plural(plain.total(), "turn")
+    return [f"In {turns}, the plain request stays because the writer's words are unusable: {reasons}."] if plain else []
 
 
 def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:

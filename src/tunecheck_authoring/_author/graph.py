@@ -257,10 +257,10 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     """
     witnesses = search.found.get(function.name, [])
     if len(function.parameters) > _MOST_PARAMETERS:
-        many = f"it takes {len(function.parameters):,} parameters; requests name at most {_MOST_PARAMETERS}"
+        many = f"the function has {len(function.parameters):,} parameters; requests state at most {_MOST_PARAMETERS}"
         return GraphFunction(simulator=function.simulator, problem=many)
     if not witnesses:
-        return GraphFunction(simulator=function.simulator, problem="none of its trial calls succeeded")
+        return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
     ignored = [
         name for name in function.parameters if all(_is_ignored(search, each, function, name) for each in witnesses)
@@ -271,7 +271,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
         writes=any(witness.step.changes for witness in witnesses) or _writes_elsewhere(search, witnesses[0]),
         keyed=keyed,
         ignored=ignored,
-        problem=f"no result depends on {', '.join(in_vain)}, so a wrong value would not show" if in_vain else None,
+        problem=f"no result depends on {', '.join(in_vain)}, so a wrong value would go unnoticed" if in_vain else None,
     )
 
 

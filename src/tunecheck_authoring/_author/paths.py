@@ -9,7 +9,7 @@ from random import Random
 
 from tunecheck import ConfigurationError
 from tunecheck.episodes import Called
-from tunecheck.plugins import JSON, plural
+from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
 from tunecheck_authoring._author.graph import available, call_succeeded
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
@@ -102,8 +102,8 @@ def sample_tasks(
         else:
             cause = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {plural(number - 1, 'task')} of {count:,} can be found{cause}; ask for fewer --tasks, or give "
-                "world.yaml more values and configurations"
+                f"only {number - 1:,} of {count:,} tasks could be made{cause}; "
+                "lower --tasks, or add values and configurations to world.yaml"
             )
 
 

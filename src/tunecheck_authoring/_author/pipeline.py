@@ -219,7 +219,7 @@ class AuthorPipeline:
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
-                f"command names {', '.join(classes)}; name the same ones, or delete the file"
+                f"command names {', '.join(classes)}; name the same simulators, or delete the file"
             )
         self._world = World.of(
             classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}

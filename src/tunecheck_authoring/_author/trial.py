@@ -27,7 +27,7 @@ _CHANGES = 3
 """The most other values that are tried for an argument."""
 
 
-_NOT_PASSED = Weakness(reason="its own ground truth does not pass")
+_NOT_PASSED = Weakness(reason="the ground truth does not pass")
 _IDLE_PASSES = Weakness(reason="an agent that does nothing passes")
 
 

@@ -146,8 +146,8 @@ class World:
             raise
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             raise ConfigurationError(
-                f"world.yaml: {' and '.join(simulators)} cannot start from `configurations` "
-                f"({type(error).__name__}: {error}); complete their entries there"
+                f"world.yaml: {' and '.join(simulators)} cannot start from the entries in `configurations` "
+                f"({type(error).__name__}: {error}); complete these entries"
             ) from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
@@ -180,7 +180,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     for name, simulator in classes.items():
         for operation in simulator.operations():
             if operation in owners:
-                raise PluginError(f"{owners[operation]} and {name} both have {operation!r}; leave out one of them")
+                raise PluginError(f"{owners[operation]} and {name} both have operation {operation!r}; use only one")
             owners[operation] = name
     return classes
 

@@ -58,7 +58,7 @@ def read_personas(path: Path) -> dict[str, str]:
     document = read_yaml(path)
     personas = read_as(document.value, dict[str, str], document.where)
     if not personas:
-        raise ConfigurationError(f"{path} has no personas; write some as `name: who it is and how they talk`")
+        raise ConfigurationError(f"{path} has no personas; write each as `name: description, way of speaking`")
     return personas
 
 
@@ -114,10 +114,10 @@ def _problem(words: str, request: WritingRequest) -> str | None:
         return "the writer refused"
     reading = read_calls(words)
     if reading.calls or reading.problem is not None:
-        return "they hold calls"
+        return "the words contain a call"
     if not all(mentions_value(value, words) for value in request.values):
         return "a value is missing"
-    return "they are too long" if len(words) > 2 * len(request.plain) + _ROOM else None
+    return "the words are too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
 def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
@@ -155,7 +155,7 @@ class EndpointModels:
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
         """Write the rows to `to-solve.jsonl`, ask the solver model, and return the reasons of unsolved rows by id."""
         path = self.work / "to-solve.jsonl"
-        write_rows(path, rows, "Rows that a model is to solve before they count.")
+        write_rows(path, rows, "Rows that the solver model must solve before they join the data set.")
         result = self._run("solver", self.solver, str(path))
         return {str(row["row_id"]): reason for row in _rows(result) if (reason := _why_unsolved(row)) is not None}
 
@@ -185,7 +185,7 @@ class EndpointModels:
         except UnansweredError as error:
             first = next(row["error.target"] for row in _rows(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(f"the {name} model gave no answer: {message}; correct that and repeat") from None
+            raise RunError(f"the {name} model gave no answer: {message}; fix this and run again") from None
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result
@@ -209,4 +209,4 @@ def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
     if results and all(value in ("pass", "not_applicable") for value in results) and "pass" in results:
         return None
     reasons = [value for key, value in row.items() if key.startswith("outputs.") and key.endswith(_REASON)]
-    return "; ".join(str(each) for each in reasons if each) or "the solver's calls were not judged"
+    return "; ".join(str(each) for each in reasons if each) or "no evaluator judged the solver's calls"

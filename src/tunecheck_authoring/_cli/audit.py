@@ -118,14 +118,14 @@ _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(DataCheckOptions, ResultsOptions):
     data: str = argument("Rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
-    remarks: bool = flag("Also list findings that are only worth a look; --json always has them.", flags=("--all",))
-    against: str | None = option("Training data; rows that FILE shares with it are findings.", "FILE")
+    remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
+    against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
     runs: list[str] | None = option(
-        "Run of these rows; rows that all runs fail alike are findings (repeatable).", "RUN"
+        "Run of these rows: report rows that all given runs fail in the same way (repeatable).", "RUN"
     )
-    review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C ends it.")
-    out: Path | None = option("With --review: file to write the rows to; default: FILE's name with .reviewed.", "FILE")
-    port: int = option("With --review: port; 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
+    review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C stops the server.")
+    out: Path | None = option("With --review: output file; by default the data's name with .reviewed.jsonl.", "FILE")
+    port: int = option("With --review: port; 0 takes any free port.", "PORT", default=0, least=0, most=65_535)
 
 
 @command(AuditOptions)
@@ -140,7 +140,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
-        raise ConfigurationError(f"--runs compares the answers of several runs; give it at least {FEWEST_RUNS} times")
+        raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
@@ -174,7 +174,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
     review = Review(dataset, chosen, out)
     print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
-    serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
+    serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C to stop", flush=True))
 
 
 def _dialogue_reader(dataset: Dataset) -> DialogueReader:
@@ -207,9 +207,9 @@ def _training(path: str) -> Iterator[Dialogue]:
         else:
             yield dialogue
     if unread:
-        told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared ({unread[0]})"
+        told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
         if len(unread) == count:
-            raise ConfigurationError(f"{path}: {told}; `tunecheck datasets convert` reads other training files")
+            raise ConfigurationError(f"{path}: {told}; convert other formats with `tunecheck datasets convert`")
         print(f"note: {clean(path)}: {told}", file=sys.stderr)
 
 
@@ -229,6 +229,6 @@ def _show(done: Audit, options: AuditOptions) -> None:
     more = f"; {plural(hidden, 'finding')} only worth a look (--all lists them)" if hidden else ""
     print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with certain or probable mistakes{more}")
     if done.unread:
-        print(f"not checked, in whole or in part: {plural(len(done.unread), 'row')} (--all lists the reasons)")
+        print(f"not checked, or only in part: {plural(len(done.unread), 'row')} (--all lists the reasons)")
     if done.rows:
         print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")

@@ -26,7 +26,7 @@ _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorOptions(JsonOptions, TrustOptions):
-    name: str = argument("The data set's name: it becomes datasets/NAME.jsonl.", "NAME")
+    name: str = argument("Name of the data set, which is written to datasets/NAME.jsonl.", "NAME")
     simulator: list[str] | None = option(
         "Service to use: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
     )
@@ -34,34 +34,34 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
     )
     only: list[str] | None = option(
-        "Only OpenAPI operations whose path, tag or operationId matches, as '/pets*' (repeatable).", "PATTERN", _WORLD
+        "Use only operations whose path, tag or operationId matches, such as '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
-        "MCP server to record and use: its URL or command ({folder} becomes a new folder).", "COMMAND|URL", _WORLD
+        "MCP server to record: its URL, or its command (a new folder replaces {folder}).", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
-    turns: str = option("Turns of a conversation, as 3 or 2-4; 1 makes single questions.", "A-B", _SET, default="2-4")
+    turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single questions.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
-        "Kinds of variants, which the conversations get in turn, or none; default: all of missing_parameter, "
+        "Kinds of variants, or none; each conversation gets one kind. Default: all of missing_parameter, "
         "missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
         "KINDS",
         _SET,
         names=True,
     )
     split: float = option(
-        "Share of the conversations for datasets/NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9
+        "Share of conversations to move to datasets/NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9
     )
     work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
     stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
-    draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
+    draw: Path | None = option("Write the function graph to this file, as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace an existing data set.", _SET)
     writer: str | None = option(
-        "Model that words the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
+        "Model that rewrites the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
     )
-    solver: str | None = option("Model that has to solve each row; by default the writer.", "FILE", _WORDS)
-    personas: Path | None = option("Personas of the users: YAML of `name: who it is, how they talk`.", "FILE", _WORDS)
-    max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
+    solver: str | None = option("Model that must solve each row; by default the writer.", "FILE", _WORDS)
+    personas: Path | None = option("User personas (YAML): `name: description, way of speaking`.", "FILE", _WORDS)
+    max_cost: float | None = option("Stop before both models together cost more than this.", "AMOUNT", _WORDS, least=0)
 
     @property
     def folder(self) -> Path:
@@ -131,7 +131,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(f"--openapi and --mcp both write {path}; give the other service as --simulator")
+        raise ConfigurationError(f"--openapi and --mcp both write {path}; give one of the two services as --simulator")
     if options.openapi is not None:
         from tunecheck_authoring._service_file import write_simulator
 
@@ -176,7 +176,7 @@ def _check(options: AuthorOptions) -> None:
     from tunecheck_authoring._author.pipeline import STAGES
 
     if not _NAME.fullmatch(options.name):
-        raise ConfigurationError(f"NAME is {options.name!r}, which is no file name; use letters, digits, - and _")
+        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
     if options.stage is not None and options.stage not in STAGES:
         raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
     if not options.simulator and options.openapi is None and options.mcp is None:
@@ -224,9 +224,9 @@ def _show(report: AuthorReport) -> None:
         print(f"{clean(report.work / file)}: {what}")
     if not report.written:
         return
-    train = f", {report.train:,} to train on" if report.train else ""
+    train = f", {plural(report.train, 'training row')}" if report.train else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
-    print(f"{plural(report.rows, 'row')} to test with{train}: {kinds}")
+    print(f"{plural(report.rows, 'test row')}{train}: {kinds}")
     for line in plain_turns(report.plain):
         print(line)
     for reason, count in report.rejected.most_common():

@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
-    run: str = argument("The run whose rows failed: name, id, beginning of an id, folder, or last.", "RUN")
+    run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
     to: str = option(
         "sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
     )
-    out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
+    out: Path | None = option("File to write; by default datasets/ID-FORM.jsonl with the run's id.", "FILE")
     against: str | None = option(
-        "Second run: pairs of the rows that only one run got right, its answer preferred, the other rejected.", "RUN"
+        "Second run: write pairs for rows that only one run got right; prefer its answer, reject the other.", "RUN"
     )
-    cause: list[str] | None = option("Only rows that failed for this cause (repeatable).", "CODE")
-    evaluator: str | None = option("Only rows that failed this evaluator; by default any.", "NAME")
-    question: str | None = option("Column of the question, if it is neither messages nor query.", "COLUMN")
+    cause: list[str] | None = option("Export only rows that failed for this cause (repeatable).", "CODE")
+    evaluator: str | None = option("Export only rows that failed this evaluator; by default any evaluator.", "NAME")
+    question: str | None = option(
+        "Column of the question; by default messages, query, question, prompt or input.", "COLUMN"
+    )
     leave_test_set: Path | None = option(
-        "Write the test set without these rows to FILE; evaluate on FILE from now on.", "FILE"
+        "Write the test set without the exported rows to FILE; evaluate on FILE from now on.", "FILE"
     )
     no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
     overwrite: bool = flag("Replace existing files.")
@@ -80,8 +82,8 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
-            f"the rows of run {run_id} would be both training and test rows: write the test set without them with "
-            "--leave-test-set FILE, or give --no-test-set if they are in no test set"
+            f"the rows of run {run_id} must not be both test and training rows; give --leave-test-set FILE to remove "
+            "them from the test set, or --no-test-set if the run's data is no test set"
         )
 
 
@@ -98,14 +100,14 @@ def _show(report: ExportReport, options: ExportOptions) -> None:
     print(f"{plural(written, 'example')} from {plural(report.failed, 'row')} {what} ({report.rows:,} in all):")
     width = len(f"{max(report.written.values()):,}")
     for code, count in report.written.items():
-        title = f"{code}: {cause_named(code).title}" if code else "no cause known, such as a text below its threshold"
+        title = f"{code}: {cause_named(code).title}" if code else "cause unknown, such as a low text score"
         print(f"  {count:>{width},}  {clean(title)}")
     if report.equal:
-        print(f"left out {plural(report.equal, 'example')} equal to another")
+        print(f"left out {plural(report.equal, 'duplicate example')}")
     for reason, count in report.left_out.most_common():
         print(f"left out {count:,}: {clean(reason)}")
     print(f"written {report.out}")
-    print(f"        {report.source} (the row of each line)")
+    print(f"        {report.source} (source row of each line)")
     if options.leave_test_set is not None:
-        along = f"; {report.left_along:,} more with the same {clean(str(report.by))} left" if report.left_along else ""
-        print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{along})")
+        also = f"; {report.left_along:,} more with the same {clean(str(report.by))} left" if report.left_along else ""
+        print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{also})")

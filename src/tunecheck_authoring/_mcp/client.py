@@ -257,7 +257,7 @@ class _ServerProcess:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
-                raise ValueError("the server ended; run its command alone to see why")
+                raise ValueError("the server stopped; run its command in a shell to see why")
             answer = _object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
@@ -343,7 +343,7 @@ def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
     """Yield the single message of a reply, or raise ValueError if it is too long or not a JSON object."""
     text = reply.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
-        raise ValueError(f"an answer has more than {_MOST_BYTES:,} bytes")
+        raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
     yield _object(text.decode("utf-8", "replace"))
 
 
@@ -357,7 +357,7 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
     while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
         size += len(line)
         if size > _MOST_BYTES:
-            raise ValueError(f"an answer has more than {_MOST_BYTES:,} bytes")
+            raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
         if line.startswith("data:"):
             data += line[5:].strip()
         elif not line.strip() and data:

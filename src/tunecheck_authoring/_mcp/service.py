@@ -29,10 +29,10 @@ FILES = "{folder}"
 """In `state_from`: the files in the server's folder."""
 
 _TABLES = """\
-It answers as an MCP server did. `writes` are the tools that may change what the server holds. `state_from` are tools
-whose answers, with these arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files
-in its folder; where it is empty, the state is the list of `writes` that were made. Delete the recording when you change
-these."""
+It repeats the recorded answers of an MCP server. `writes` lists the tools that may change the server's state.
+`state_from` lists the tools, with arguments, whose answers together show the whole state: {"read_graph": {}}, or
+{"{folder}": {}} for the files in the server's folder. If `state_from` is empty, the state is the list of calls of
+`writes` so far. If you change `writes` or `state_from`, delete the recording."""
 
 
 def write_recorded(server: str, path: Path) -> bool:
@@ -141,7 +141,7 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
     """
     found = backends.find(name)
     if not issubclass(found, Recorded):
-        raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; choose another name, or delete it")
+        raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; delete it, or choose another NAME")
     with _as_configuration_error():
         live = LiveServer(found, server)
         try:
@@ -243,8 +243,8 @@ class LiveServer:
             live.state = self.recording.hold(state)
             if live.state != self.recording.start:
                 raise ServerGoneError(
-                    f"{self._shown}: the server did not start in its recorded state: write {{folder}} in its command "
-                    f"to give it a new folder, or delete {self.recording.path} if the server has changed"
+                    f"{self._shown}: the server did not start in the recorded state: write {{folder}} in its command "
+                    f"to start it in a new folder or, if the server has changed, delete {self.recording.path}"
                 )
         return live
 
@@ -268,8 +268,8 @@ class LiveServer:
                 live.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise ServerGoneError(
-                    f"{self._shown}: {text} leaves a state that differs from the recording (random ids?): "
-                    f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
+                    f"{self._shown}: the state after {text} differs from the recording (random ids?): "
+                    f"remove {call.call} from state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
         return live
 
@@ -316,8 +316,8 @@ class LiveServer:
         files = None if folder is None else files_in(folder)
         if files is None:
             raise ServerGoneError(
-                f"{self._shown}: the server's files cannot be its state, as its folder is missing, has a link or is "
-                f"over a megabyte: take {FILES} out of state_from in {self._file}"
+                f"{self._shown}: the server's files cannot be recorded, because its folder is missing, contains a link "
+                f"or exceeds 1 MB: remove {FILES} from state_from in {self._file}"
             )
         return self._redactor.answer(files)
 

@@ -53,7 +53,7 @@ class ApiDocument:
             raise ConfigurationError(f"{path}: is not an OpenAPI file, because it has no paths")
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-            raise ConfigurationError(f"{path}: its version {version!r} is unknown; known: 2.0, 3.0, 3.1")
+            raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; known: 2.0, 3.0, 3.1")
         self.root: Node = content
 
     def at(self, value: JSON | Node) -> Node:
@@ -321,7 +321,7 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
     names: set[str] = set()
     entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{document.path}: {len(entries):,} operations are too many; choose some with --only")
+        raise ConfigurationError(f"{document.path}: more than {_MOST_OPERATIONS:,} operations; choose some with --only")
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
         condition = f" that matches --only {' or '.join(only)}" if only else ""

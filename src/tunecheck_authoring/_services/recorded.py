@@ -175,16 +175,14 @@ class Recorded(TableSimulator):
                 case {"name": str() as name, "arguments": dict() as arguments}:
                     self._first(name, arguments)
                 case _:
-                    raise DataError('initial_config: before must be a list of calls: {"name": …, "arguments": {…}}')
+                    raise DataError('initial_config: `before` must be a list of calls: {"name": …, "arguments": {…}}')
 
     def _first(self, name: str, arguments: dict[str, JSON]) -> None:
         """Make a call before the conversation begins. Its failure is an error of the configuration."""
         try:
             self.answer(name, arguments)
         except SimulatorError as error:
-            raise DataError(
-                f"initial_config: the call of {clean(name)} before the conversation fails: {error}"
-            ) from None
+            raise DataError(f"initial_config: the call of {clean(name)} in `before` fails: {error}") from None
 
     def state(self) -> dict[str, object]:
         return {"not_recorded": self._lost} if self._lost else {**self._recording.states.get(self._state, {})}

@@ -227,9 +227,7 @@ class Resources(TableSimulator):
         """
         key = self.resources[name].key
         if key is not None and record.get(key) is None:
-            raise DataError(
-                f"initial_config.{name}: a record has no {key!r}, which identifies it; add it to each record"
-            )
+            raise DataError(f"initial_config.{name}: a record lacks its key {key!r}; add the key to each record")
         return _ONLY if key is None else str(record[key])
 
     def _keep(self, name: str, key: str, record: Record) -> None:

@@ -59,7 +59,7 @@ def _answer(turns: Turns, text: str) -> None:
     text = text.replace(_END, "").strip()
     reading = read_calls(text) if _CALL in text else Reading(text=text)
     if reading.problem is not None or len(reading.calls) != text.count(_CALL):
-        reason = reading.problem or f"{len(reading.calls)} of {text.count(_CALL)} calls can be read"
+        reason = reading.problem or f"only {len(reading.calls)} of {text.count(_CALL)} calls can be read"
         raise turns.error(reason)
     turns.answer(reading.text.strip(), reading.calls)
 
@@ -84,7 +84,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     if before.strip():
         raise ConversationError("'chat' does not begin with USER: or ASSISTANT:")
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
-        raise ConversationError(f"it is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
+        raise ConversationError(f"'chat' is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()

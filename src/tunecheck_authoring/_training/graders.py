@@ -15,7 +15,7 @@ from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, 
 
 VARIABLE = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
 # How a failed text check is worded, by operation.
-_FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain, in any case,"}
+_FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain (ignoring case)"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
 
 
@@ -58,7 +58,7 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
     path = parse_path(found[1].strip())
     if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
         known = ", ".join(f"sample.{name}" for name in _OF_SAMPLE)
-        raise ValueError(f"the variable {clean(found[0], 80)} is unknown; known are item.NAME, {known}")
+        raise ValueError(f"the variable {clean(found[0], 80)} is unknown; known: item.NAME, {known}")
     return path
 
 
@@ -113,7 +113,7 @@ class GraderEvaluator(Evaluator):
         score = self._score(actual, expected)
         threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
         passed = score >= (1 if threshold is None else threshold)
-        relation = _FAILS.get(self._grader.operation or "", f"has too little {self._grader.evaluation_metric} with")
+        relation = _FAILS.get(self._grader.operation or "", f"has too low a {self._grader.evaluation_metric} against")
         reason = None if passed else f"{clean(actual, 100)!r} {relation} {clean(expected, 100)!r}"
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
 

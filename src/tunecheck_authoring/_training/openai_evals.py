@@ -118,7 +118,7 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
         source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
         if printable(source) != re.sub(r"\s", " ", source):
-            raise ValueError("the source has characters that an editor hides")
+            raise ValueError("the source contains invisible characters")
         return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
     if isinstance(grader.input, list):
         text = _prompt(grader, grader.input)
@@ -130,7 +130,7 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
 
 
 _STUB = '''\
-"""A Python grader of OpenAI's Evals. Nothing has run this code here: read it, then delete the line with `raise`."""
+"""A Python grader of OpenAI's Evals. Tunecheck has not run this code: read it, then delete the line with `raise`."""
 
 raise RuntimeError("this code comes from OpenAI's Evals: read the file, then delete this line")
 
@@ -169,7 +169,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         key.replace("completions_", "completion_"): value for key, value in (grader.sampling_params or {}).items()
     }
     front = {
-        "description": f"A grader of OpenAI's Evals, for which {grader.model} judged.",
+        "description": f"A grader of OpenAI's Evals; its judge model was {grader.model}.",
         "model": {"api": "chat", "parameters": {key: value for key, value in chosen.items() if value is not None}},
         "inputs": {name: {"type": kind} for root, (name, kind) in inputs.items() if root in used},
         "outputs": {"reason": {"type": "string"}, key: schema},
@@ -191,7 +191,7 @@ def _jinja(found: re.Match[str]) -> str:
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(f"a judge cannot use {found[0]}; known are sample.output_text and sample.output_tools")
+        raise ValueError(f"a judge cannot use {found[0]}; known: sample.output_text, sample.output_tools")
     return "{{ response }}"
 
 

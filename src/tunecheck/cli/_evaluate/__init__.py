@@ -1,1 +1,1 @@
-"""`tunecheck evaluate` and `tunecheck score`: options, job, dry run, and the summary at the end."""
+"""`tunecheck evaluate` and `tunecheck score`: options, prepared runs, dry run, and the summary at the end."""

@@ -17,9 +17,9 @@ def evaluate(options: Options, invocation: Invocation) -> int:
 
     Ctrl-C stops cleanly and prints the command that resumes; a second Ctrl-C stops at once.
     """
-    from tunecheck.cli._evaluate.run import run_job
+    from tunecheck.cli._evaluate.run import run_command
 
-    return run_job(options, invocation)
+    return run_command(options, invocation)
 
 
 @command(ScoreOptions)
@@ -28,6 +28,6 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 
     Exit codes: the same as those of evaluate.
     """
-    from tunecheck.cli._evaluate.run import run_job
+    from tunecheck.cli._evaluate.run import run_command
 
-    return run_job(Options.of_score(options), invocation)
+    return run_command(Options.of_score(options), invocation)

@@ -1,6 +1,6 @@
 """Creates evaluators by name, with the settings of `--set`.
 
-`job.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
+`prepared_run.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
 """
 
 from __future__ import annotations

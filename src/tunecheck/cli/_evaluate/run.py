@@ -1,6 +1,6 @@
-"""Runs the jobs of `evaluate` and `score`, shows their results, and returns the exit code.
+"""Does the runs of `evaluate` and `score`, shows their results, and returns the exit code.
 
-The commands call `run_job()`. It prepares a job for each endpoint, runs it, and fills the page of its results.
+The commands call `run_command()`. It prepares a run for each endpoint, does it, and fills the page of its results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from msgspec import to_builtins
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
-from tunecheck.cli._evaluate.job import (
+from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
+from tunecheck.cli._evaluate.prepared_run import (
     PreparedRun,
     complete_options,
     each_endpoint,
@@ -24,7 +25,6 @@ from tunecheck.cli._evaluate.job import (
     prepare,
     refuse_simulated,
 )
-from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
@@ -48,7 +48,7 @@ _MOST_NAMED = 10
 class _EndedRun:
     """A finished run, with the data for its output and exit code."""
 
-    job: PreparedRun
+    prepared: PreparedRun
     page: RunPage
     result: EvaluationResult
     additions: Sequence[Addition]
@@ -59,17 +59,17 @@ class _EndedRun:
         if every_row_failed(self.result, "row"):
             return FAILED
         codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
-        return codes[end_of(self.page.gates, self.job.options.undecided)]
+        return codes[end_of(self.page.gates, self.prepared.options.undecided)]
 
     def screen(self) -> FirstScreen:
         """Return the first screen of the run: three sentences and a table."""
         from tunecheck.results import first_screen
 
-        return first_screen(Run(self.result.run_dir), self.job.options.place, self.page.failures)
+        return first_screen(Run(self.result.run_dir), self.prepared.options.place, self.page.failures)
 
 
-def run_job(given: Options, invocation: Invocation) -> int:
-    """Run the job on one endpoint, or on several one after another; print the results and return the exit code.
+def run_command(given: Options, invocation: Invocation) -> int:
+    """Evaluate one endpoint, or several one after another; print the results and return the exit code.
 
     With several, the worst code counts. With `--dry-run`, only estimates are printed.
     """
@@ -77,12 +77,12 @@ def run_job(given: Options, invocation: Invocation) -> int:
     options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    jobs = [prepare(run_options, trust, invocation) for run_options in each_endpoint(options)]
+    prepared_runs = [prepare(run_options, trust, invocation) for run_options in each_endpoint(options)]
     if options.dry_run:
-        for job in jobs:
-            _show_estimate(job)
+        for prepared in prepared_runs:
+            _show_estimate(prepared)
         return DONE
-    ended = [_run_job(job, invocation) for job in jobs]
+    ended = [_run_prepared(prepared, invocation) for prepared in prepared_runs]
     with until_pipe_closes():
         if len(ended) == 1:
             _show(ended[0])
@@ -95,19 +95,19 @@ def run_job(given: Options, invocation: Invocation) -> int:
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
-def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
-    """Run a job, let plug-ins act before and after it, and write the output files that its options name."""
-    options = job.options
+def _run_prepared(prepared: PreparedRun, invocation: Invocation) -> _EndedRun:
+    """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
+    options = prepared.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
-    simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
+    simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
     after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
-    notes = _in_flight_notes(job) if options.quiet else [*_power_lines(job), *_in_flight_notes(job)]
+    notes = _in_flight_notes(prepared) if options.quiet else [*_power_lines(prepared), *_in_flight_notes(prepared)]
     for note in notes:
         print(note, file=sys.stderr)
     begun = time.monotonic()
-    result = job.run()
+    result = prepared.run()
     invocation.finished = str(result.run_dir)
-    page = replace(_run_page(job, result), seconds=time.monotonic() - begun)
+    page = replace(_run_page(prepared, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
         from tunecheck.views import junit
 
@@ -116,15 +116,15 @@ def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
         from tunecheck.views import markdown
 
         write_output(options.markdown, markdown(run_view(page, intervals_of(result.run_dir))))
-    return _EndedRun(job, page, result, [finish(Run(result.run_dir)) for finish in after])
+    return _EndedRun(prepared, page, result, [finish(Run(result.run_dir)) for finish in after])
 
 
-def _in_flight_notes(job: PreparedRun) -> list[str]:
+def _in_flight_notes(prepared: PreparedRun) -> list[str]:
     """Return a note on the rows in flight when the resumed run's process died: one of them may have crashed it.
 
     The list is empty if the process did not die, or no row was in flight.
     """
-    options, source = job.options, job.source
+    options, source = prepared.options, prepared.source
     if options.resume is None or source is None:
         return []
     from tunecheck.evaluation._rescoring import rows_in_flight
@@ -134,7 +134,7 @@ def _in_flight_notes(job: PreparedRun) -> list[str]:
         return []
     endpoint = source.endpoint
     concurrency = options.concurrency or (None if endpoint is None else endpoint.concurrency) or DEFAULT_CONCURRENCY
-    row_ids = rows_in_flight(run, source.dataset, job.evaluators, concurrency, asked=endpoint is not None)
+    row_ids = rows_in_flight(run, source.dataset, prepared.evaluators, concurrency, asked=endpoint is not None)
     if not row_ids:
         return []
     more = f" and {len(row_ids) - _MOST_NAMED:,} more" if len(row_ids) > _MOST_NAMED else ""
@@ -142,30 +142,30 @@ def _in_flight_notes(job: PreparedRun) -> list[str]:
     return [f"note: the process of this run died with {plural(len(row_ids), 'row')} in flight: {names}{more}"]
 
 
-def _show_estimate(job: PreparedRun) -> None:
+def _show_estimate(prepared: PreparedRun) -> None:
     """Print what the run would do: its source, evaluators, calls, cost, and the power of its gate."""
     from tunecheck.cli._evaluate.dry_run import RunEstimate, estimate
 
-    recorded = job.recorded
-    estimated = estimate(job.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
-    if job.options.json:
-        powers: list[JSON] = [] if job.base is None else [power.as_json() for power in job.base.power]
-        print_json({**estimated.as_json(), "simulated": job.simulated, "power": powers})
+    recorded = prepared.recorded
+    estimated = estimate(prepared.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
+    if prepared.options.json:
+        powers: list[JSON] = [] if prepared.base is None else [power.as_json() for power in prepared.base.power]
+        print_json({**estimated.as_json(), "simulated": prepared.simulated, "power": powers})
         return
-    names = ", ".join(map(clean, job.evaluators))
-    head = [clean(job.label), *([SIMULATED] if job.simulated else []), f"evaluators: {names}"]
-    at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
-    lines = [*head, *_power_lines(job), *estimated.lines(at_most=at_most)]
+    names = ", ".join(map(clean, prepared.evaluators))
+    head = [clean(prepared.label), *([SIMULATED] if prepared.simulated else []), f"evaluators: {names}"]
+    at_most = bool(prepared.options.resume or prepared.options.reuse or prepared.options.until_decided)
+    lines = [*head, *_power_lines(prepared), *estimated.lines(at_most=at_most)]
     print_view(View("estimate", [Text(lines)]), console(sys.stdout))
 
 
-def _power_lines(job: PreparedRun) -> list[str]:
+def _power_lines(prepared: PreparedRun) -> list[str]:
     """Return a line for each pass rate: the power of the gate against a run; empty without such a gate."""
-    base = job.base
+    base = prepared.base
     return [] if base is None else [f"{base.flag}: {clean(str(power), 400)}" for power in base.power]
 
 
-def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
+def _run_page(prepared: PreparedRun, result: EvaluationResult) -> RunPage:
     """Return the content of a finished run's page, with the outcomes of its gates."""
     run = Run(result.run_dir)
     manifest = run.manifest()
@@ -175,12 +175,12 @@ def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
     assert isinstance(metrics, dict)
     failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, metrics))
     judges = _judges(run, evaluators)
-    gates, remarks = _gate_outcomes(job, result, metrics, primaries, judges)
-    dataset = job.source.dataset if job.source is not None else None
+    gates, remarks = _gate_outcomes(prepared, result, metrics, primaries, judges)
+    dataset = prepared.source.dataset if prepared.source is not None else None
     return RunPage(
         name=run.id,
         data=str(dataset.path or dataset.name) if dataset is not None else manifest.dataset.path or "recorded rows",
-        source=job.label,
+        source=prepared.label,
         folder=str(run.folder),
         rows=result.row_count,
         failed_rows=result.failed_row_count,
@@ -190,10 +190,10 @@ def _run_page(job: PreparedRun, result: EvaluationResult) -> RunPage:
         evaluators=evaluators,
         failures=failures,
         gates=gates,
-        notes=[*result.notes, *job.remarks(), *remarks],
+        notes=[*result.notes, *prepared.remarks(), *remarks],
         usage=result.usage,
-        reused=_reuse_text(job.options, result.reused),
-        undecided=job.options.undecided,
+        reused=_reuse_text(prepared.options, result.reused),
+        undecided=prepared.options.undecided,
         stopped=stopped_text(result.decision),
         judges=judges,
     )
@@ -221,26 +221,26 @@ def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
 
 
 def _gate_outcomes(
-    job: PreparedRun,
+    prepared: PreparedRun,
     result: EvaluationResult,
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
     """Return the outcomes of all gates, the one on errors last, and notes; two empty lists without gates."""
-    if not job.is_gated:
+    if not prepared.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
-        refuse_simulated(job.options)
-    outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in job.gates]
-    compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)
-    errors = check_error_rate(job.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
+        refuse_simulated(prepared.options)
+    outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in prepared.gates]
+    compared, remarks = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
+    errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
     return [*outcomes, *compared, errors], remarks
 
 
 def _show(run: _EndedRun) -> None:
     """Print a finished run as its options say: as JSON, as its folder, or as a page."""
-    options = run.job.options
+    options = run.prepared.options
     if options.json:
         print_json(_as_json(run))
     elif options.quiet:
@@ -254,14 +254,14 @@ def _show(run: _EndedRun) -> None:
 
 def _show_all(runs: Sequence[_EndedRun]) -> None:
     """Print several runs side by side; with `--details` or `--quiet` one after another, with `--json` as a list."""
-    options = runs[0].job.options
+    options = runs[0].prepared.options
     if options.json:
         print_json([_as_json(run) for run in runs])
     elif options.quiet or options.details:
         for run in runs:
             _show(run)
     else:
-        columns = [(endpoint_name(run.job.options), run.page, run.screen()) for run in runs]
+        columns = [(endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
         print_view(side_by_side(columns), console(sys.stdout))
 
 

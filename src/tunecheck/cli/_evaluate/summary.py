@@ -122,7 +122,7 @@ def _verdict(page: RunPage) -> tuple[str, Style]:
     if end == "met":
         verdict, style = f"{_VERDICTS['undecided'][0]}, accepted (--undecided pass)", "warn"
     more = f" (and {plural(len(unmet) - 1, 'more gate')})" if len(unmet) > 1 else ""
-    return f"{verdict}: required {clean(unmet[0].gate, 100)}, found {unmet[0].found_text}{more}", style
+    return f"{verdict}: required {clean(unmet[0].required_text, 100)}, found {unmet[0].found_text}{more}", style
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
@@ -324,7 +324,7 @@ def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 2_000)})" if outcome.remark else ""
-        gate = Words(clean(outcome.gate, 100), foreign=True)
+        gate = Words(clean(outcome.required_text, 100), foreign=True)
         verdict, style = _VERDICTS[outcome.end]
         found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
         rows.append((Words(run + verdict, style), ("required ", gate, found)))

@@ -1,4 +1,4 @@
-"""Prepares and runs one job of `evaluate` or `score`: completes the options, checks them, and applies the gates.
+"""Prepares and does one run of `evaluate` or `score`: completes the options, checks them, and applies the gates.
 
 With `--on`, tasks compute the rows elsewhere and rebuild the execution there from the command's options.
 """
@@ -79,7 +79,7 @@ class TaskOptions:
             TunecheckError: something that the options name is missing on this machine.
         """
         dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
-        return _job_on(self.options, dataset, (), Trust(allowed=self.allowed)).execution()
+        return _prepare_evaluate(self.options, dataset, (), Trust(allowed=self.allowed)).execution()
 
 
 def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
@@ -304,51 +304,51 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     if options.run is None:
         assert options.dataset is not None
         dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
-        job = _job_on(options, dataset, gates, trust)
+        prepared = _prepare_evaluate(options, dataset, gates, trust)
     else:
-        job = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
+        prepared = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
     for gate in gates:
-        gate.check_names(list(job.evaluators), options.group_by or [])
-        gate.check_scale(job.evaluators)
-    if job.is_gated and job.simulated:
+        gate.check_names(list(prepared.evaluators), options.group_by or [])
+        gate.check_scale(prepared.evaluators)
+    if prepared.is_gated and prepared.simulated:
         refuse_simulated(options)
-    return job if options.against is None else _with_base(job, options, gates)
+    return prepared if options.against is None else _with_base(prepared, options, gates)
 
 
-def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
-    """Return the job with the base run of its gate, read and paired with these rows."""
+def _with_base(prepared: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
+    """Return the prepared run with the base run of its gate, read and paired with these rows."""
     from tunecheck.cli._baseline import check_each_row_tells, read_base
 
     base = read_base(
         options,
         gates,
-        job.evaluators,
-        _about_to_run(job),
+        prepared.evaluators,
+        _about_to_run(prepared),
         results_dir=options.folder,
         resumed=options.resume,
         repeat=options.repeat or 1,
     )
     if options.until_decided:
-        check_each_row_tells(base, gates, job.evaluators)
+        check_each_row_tells(base, gates, prepared.evaluators)
     # The recorded option names the base by a name that `--resume` still finds.
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
     base = replace(base, settings=replace(base.settings, cluster=options.cluster))
-    return replace(job, base=base, options=replace(job.options, **lasting))
+    return replace(prepared, base=base, options=replace(prepared.options, **lasting))
 
 
-def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
-    """Return the rows that the job will judge: those of its data set, or the recorded run."""
+def _about_to_run(prepared: PreparedRun) -> AboutToRun | Run:
+    """Return the rows that the prepared run will judge: those of its data set, or the recorded run."""
     from tunecheck.results import AboutToRun
 
-    if job.source is None:
-        assert job.recorded is not None
-        return job.recorded
-    dataset = job.source.dataset
-    layers = [layer["column_mapping"] for layer in job.config.values()]
+    if prepared.source is None:
+        assert prepared.recorded is not None
+        return prepared.recorded
+    dataset = prepared.source.dataset
+    layers = [layer["column_mapping"] for layer in prepared.config.values()]
     mapping: list[Mapping[str, object]] | None = None
-    if job.source.endpoint is None:
+    if prepared.source.endpoint is None:
         mapping = [dataset.defaults.column_mapping, *(layer for layer in layers if isinstance(layer, dict))]
-    return AboutToRun(dataset, mapping, job.options.cluster, job.options.primary)
+    return AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 
 
 def refuse_simulated(options: Options) -> None:
@@ -364,8 +364,8 @@ def refuse_simulated(options: Options) -> None:
         )
 
 
-def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
-    """Return the job that sends a data set's rows to the chosen source of answers."""
+def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
+    """Prepare a run that sends a data set's rows to the chosen source of answers."""
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
@@ -375,7 +375,7 @@ def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: 
 
 
 def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
-    """Return the job that judges the recorded answers of a run.
+    """Prepare a run that judges the recorded answers of a run.
 
     Raises:
         ConfigurationError: the options name another source of answers.
