@@ -146,7 +146,7 @@ def test_the_report_has_the_timeline_of_the_picture(begun: Path, browser: Browse
         timeline = " ".join(looked.texts("#timeline"))
         assert looked.complaints == []
     assert "10 tests" in timeline
-    assert "A timeline: ten tests" in PAGE
+    assert "Ten tests as lines along the tokens" in PAGE
     assert "Colours - 0" in timeline
 
 

@@ -155,9 +155,9 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
                 gaps |= {number for number, value in enumerate(values) if value != value}
         counts += [f"{name!r} {len(gaps):,}"] if gaps else []
     if counts:
-        rates = "means leave these rows out, pass rates count them as not passed"
+        rates = "means exclude these rows; pass rates count these rows as not passed"
         where = f"for errors, see {run_dir / 'eval_results.jsonl'}"
-        _LOG.warning("rows with a NaN metric, of %s: %s (%s; %s)", f"{len(rows):,}", ", ".join(counts), rates, where)
+        _LOG.warning("rows with a NaN metric (of %s): %s (%s; %s)", f"{len(rows):,}", ", ".join(counts), rates, where)
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:

@@ -11,7 +11,7 @@ PLUGIN = Plugin(
     commands={
         "azureml job": Extension(
             "tunecheck_azure._azureml.command:job",
-            "Write the file of an Azure Machine Learning job that runs an evaluation; --submit submits it.",
+            "Write the file of an Azure Machine Learning job that runs an evaluation; --submit submits the job.",
         )
     },
 )

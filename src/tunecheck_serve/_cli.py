@@ -29,7 +29,7 @@ class ServeOptions(CommandOptions):
     )
     judge: str | None = option("With --evaluator: the model of an LLM judge.", "FILE")
     dataset: str | None = option("With --replay: the data set that the ids in FILE belong to.", "DATASET")
-    host: str = option("Address to listen on; for other machines, --key-env is required.", "HOST", default="127.0.0.1")
+    host: str = option("Address to listen on; one for other machines needs --key-env.", "HOST", default="127.0.0.1")
     port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8080, least=0, most=65_535)
     key_env: str | None = option("Require the key in this environment variable.", "NAME")
     latency_ms: float = option("Milliseconds to wait before each answer.", "MS", default=0.0, least=0)
@@ -83,7 +83,7 @@ def _service(options: ServeOptions) -> Service:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
         raise ConfigurationError(
-            "--set and --judge are only for --evaluator; leave them out, or replace the source by --evaluator NAME"
+            "--set and --judge are only for --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
         )
     if options.service is not None:
         return _named_service(options.service)

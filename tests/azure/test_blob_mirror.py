@@ -179,7 +179,7 @@ def test_a_journal_that_lacks_a_part_hides_no_other_run(here: MirrorFolder, ther
     here.push()
     BlobStore(address).delete(f"{RUN}/journal.jsonl.parts/00000001")
     (problem,) = there.pull()
-    assert "journal.jsonl.parts/00000001 is missing; restore it, or remove" in problem
+    assert "journal.jsonl.parts/00000001 is missing; restore this part, or remove" in problem
     assert read(there, "run.json", run="other") == "{}"
 
 

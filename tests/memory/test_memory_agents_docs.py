@@ -103,5 +103,5 @@ def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
 
 
 def test_the_bounds_that_the_page_names_are_those_of_the_code() -> None:
-    bounds = f"{MAX_CONVERSATIONS} conversations, {MAX_NOTES:,} sentences in each, and {MAX_STORED:,} answers"
+    bounds = f"{MAX_CONVERSATIONS} conversations with {MAX_NOTES:,} sentences each, and {MAX_STORED:,} answers"
     assert bounds in " ".join(PAGE.split())

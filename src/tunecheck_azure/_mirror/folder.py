@@ -426,8 +426,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part(name, missing)} is missing; restore it, or remove the parts after it: "
-                f"--resume then answers their rows again"
+                f"{self.address}/{_part(name, missing)} is missing; restore this part, or remove the later parts: "
+                f"--resume then answers the removed rows again"
             )
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
             if current is not None:
