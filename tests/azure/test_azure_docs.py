@@ -350,7 +350,7 @@ OF_AZURE: dict[str, Check] = {
         ),
         sees(lambda truth: truth, "nine", rows=[{"meta": {"truth": "nine"}}]),
     ),
-    "a mapping whose parameter and column both do not exist": sees(
+    "a mapping of an unknown column to an unknown parameter": sees(
         lambda q: q, *QUERIES, evaluator_config={"e": mapped(q="${data.query}", unused="${data.nope}")}
     ),
     "a column that the target returns for some rows only": sees(
@@ -364,7 +364,7 @@ OF_AZURE: dict[str, Check] = {
     "a tuple that a target returns": sees(
         lambda output: type(output).__name__, "list", "list", "list", target=lambda query: (query, 1)
     ),
-    "an object passed as argument, such as a model configuration": all_of(changed_value, given_configuration),
+    "an object passed as an argument, such as a model configuration": all_of(changed_value, given_configuration),
     "an evaluator's `**columns` (any name but `**kwargs`)": sees(lambda **columns: len(columns), 4, 4, 4),
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "an evaluator given as a class": given_class,

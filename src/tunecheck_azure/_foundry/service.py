@@ -153,7 +153,7 @@ class AzureService:
             raise self.failure(step, f"{words}{error.message}", unsure=unread) from None
         except (AzureError, OSError, ValueError) as error:  # addresses and certificates may be wrong
             insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
-            advice = " (to trust more certificates, name their file in SSL_CERT_FILE)" if insecure else ""
+            advice = " (to trust more certificates, set SSL_CERT_FILE to their file)" if insecure else ""
             reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
             is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
             raise self.failure(step, reason, unsure=is_sent) from None

@@ -51,7 +51,7 @@ class FoundryUploader(Uploader):
         """
         self.project = read_project(project)
         if api not in (None, EVALS):
-            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r}, or no API")
+            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r} or omit the API")
         if api is not None and isinstance(self.project, HubProject):
             raise ConfigurationError("a project in a hub has no evals API; give a Foundry project's endpoint")
         self._evals = api == EVALS
