@@ -94,15 +94,15 @@ def test_kappa_and_its_error_from_the_paper_on_them() -> None:
 def test_of_one_class_kappa_is_not_defined_and_says_so() -> None:
     kappa = Agreement({("pass", "pass"): 7}).kappa()
     assert (kappa.value, kappa.low, kappa.standard_error) == (None, None, None)
-    assert kappa.remark == "not defined: both say 'pass' of every row"
+    assert kappa.remark == "not defined: both raters give every row 'pass'"
 
 
 @pytest.mark.parametrize(
     ("pairs", "remark"),
     [
-        ({("pass", "pass"): 7, ("pass", "fail"): 3}, "the labels say 'pass' of every row"),
-        ({("pass", "pass"): 7, ("fail", "pass"): 3}, "the verdicts say 'pass' of every row"),
-        ({("pass", "fail"): 10}, "the labels say 'pass' of every row"),
+        ({("pass", "pass"): 7, ("pass", "fail"): 3}, "every label is 'pass'"),
+        ({("pass", "pass"): 7, ("fail", "pass"): 3}, "every verdict is 'pass'"),
+        ({("pass", "fail"): 10}, "every label is 'pass'"),
     ],
 )
 def test_where_one_side_has_one_class_kappa_is_0_and_says_why(pairs: dict[tuple[str, str], int], remark: str) -> None:

@@ -176,7 +176,7 @@ def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path) -> None:
     evaluate(data=[{"response": "a"}], evaluators={"mine": lambda response: 1})
     said = inside(slow, "evaluate", "--resume", "last")
     assert said.code == 2
-    assert "was not started from the command line: finish it in Python" in said.err
+    assert "was started in Python: finish it there" in said.err
 
 
 def test_reuse_asks_only_what_has_changed(slow: Path) -> None:
@@ -308,4 +308,4 @@ def test_a_run_whose_process_was_killed_names_the_rows_in_flight_and_goes_on(tmp
     assert process(tmp_path, *quiet, *begun).code == 9
     resumed = process(tmp_path, *quiet, "--resume", "last")
     assert resumed.code == 0, resumed.err
-    assert "the process of this run died with 2 rows in flight: r7, r8" in resumed.err
+    assert "this run's process died while it handled these rows; one may be the cause: r7, r8" in resumed.err

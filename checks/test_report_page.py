@@ -425,7 +425,7 @@ def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) ->
     with looking_at(browser, three_runs) as looked:
         assert looked.texts(".decision h3") == ["Undecided: keep ck1 for now, not ck3"]
         assert looked.texts(".decision p")[0].startswith("calls: too little data")
-        few = "undecided: 6 rows are too few for a verdict, which needs at least about "
+        few = "undecided: 6 rows are too few for a verdict; at least about "
         assert any(line.startswith(few) for line in looked.texts(".decision li"))
         assert looked.texts(".forest .label")[0] == "ck3 candidate"
         axis = "calls: difference from the best other run, points (95% intervals, simultaneous)"

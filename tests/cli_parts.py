@@ -54,7 +54,7 @@ class Said:
         return json.loads(self.out)
 
 
-FIRST_TIME = "note: this runs code of this folder, in which you have no run yet ({})\n"
+FIRST_TIME = "note: you have no earlier run in this folder; this run loads its code ({})\n"
 """What is said before code of a workspace runs for the first time."""
 
 Command = Callable[..., Said]

@@ -24,7 +24,7 @@ PLUGIN = Plugin(
         "evaluate": Extension(
             "tunecheck.cli._evaluate.command:evaluate", "Send a data set's rows to an endpoint and judge its answers."
         ),
-        "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
+        "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row and decide which to ship."),
         "report": Extension("tunecheck.cli._runs:report", "Write a run's report: one self-contained HTML file."),
         "view": Extension("tunecheck.cli._runs:view", "Show the reports of all runs in a browser."),
         "select": Extension("tunecheck.cli._compare:select", "Choose which of several runs to ship."),
@@ -42,7 +42,7 @@ PLUGIN = Plugin(
             "tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."
         ),
     },
-    converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, TRL's, too.")},
+    converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, also TRL's.")},
     targets={
         "conversation": Extension(
             "tunecheck.episodes._target:ConversationTarget", "Hold each row's conversation with an endpoint."
@@ -96,7 +96,7 @@ PLUGIN = Plugin(
     },
     evaluator_files={
         "prompty/*.prompty": Extension(
-            "tunecheck.evaluators._judges.prompty:PromptyEvaluator", "Judges with a prompt of the workspace."
+            "tunecheck.evaluators._judges.prompty:PromptyEvaluator", "LLM judges with a prompt file of the workspace."
         )
     },
     endpoints={
@@ -106,7 +106,7 @@ PLUGIN = Plugin(
         "python": Extension("tunecheck.endpoints._python:PythonEndpoint", "A Python function."),
         "replay": Extension("tunecheck.endpoints._replay:ReplayEndpoint", "Recorded answers."),
         "simulated": Extension(
-            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Ground truth with seeded mistakes."
+            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Simulated answers: ground truth with random mistakes."
         ),
     },
     formats={name: Extension(f"tunecheck.formats._families:{name.replace('.', '_')}") for name in _FAMILIES},

@@ -135,7 +135,7 @@ def test_only_what_a_judge_says_of_pass_and_fail_is_kept(folder: Path, capsys: p
     write_lines(folder / "labels.jsonl", [{"response": "a", "ground_truth": "a", "label": "pass"}])
     said = here(capsys, "judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--save")
     assert (said.code, said.err.splitlines()[-1]) == (
-        2, "error: --save: 'f1_score' has no judge model or fingerprint; leave --save out",
+        2, "error: --save needs a judge with a fingerprint: leave it out for 'f1_score'",
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_errors_and_missing_labels_are_counted(folder: Path, capsys: pytest.Capt
     assert said.code == 0
     assert "of 3 rows; left out: 1 without a label, 1 with an error" in " ".join(said.out.split())
     assert "1 row ended in an error: " in said.out
-    assert re.search(r"Next, judge the rows with an error again: +tunecheck judge calibrate --resume", said.out)
+    assert re.search(r"Next, retry the rows with an error: +tunecheck judge calibrate --resume", said.out)
     assert "not this one" in said.out
     again = here(capsys, "judge", "calibrate", "--resume", "last")
     assert "look at the errors that came again (the agreement leaves these rows out):" in " ".join(again.out.split())

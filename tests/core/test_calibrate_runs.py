@@ -126,7 +126,7 @@ def test_scores_without_any_threshold_are_an_error(tmp_path: Path) -> None:
     def plain(says: Any) -> dict[str, Any]:
         return {"plain": says, "plain_result": "pass"}
 
-    with pytest.raises(ConfigurationError, match="gives no threshold to compare them with"):
+    with pytest.raises(ConfigurationError, match="has no threshold to compare them with"):
         run(tmp_path, labelled((1, 5), (0, 2)), plain)
 
 
@@ -168,7 +168,9 @@ def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
     assert run(tmp_path, labelled(*PAIRS), two, metric="other").accuracy.value == 0.8
     with pytest.raises(ConfigurationError, match="'two' has no metric 'othr'; did you mean 'other'"):
         run(tmp_path, labelled(*PAIRS), two, metric="othr")
-    with pytest.raises(ConfigurationError, match="'two' gives one_result, other_result: choose one with --metric"):
+    with pytest.raises(
+        ConfigurationError, match=r"'two' has several metrics \(one_result, other_result\): choose one with --metric"
+    ):
         run(tmp_path, labelled(*PAIRS), two)
 
 

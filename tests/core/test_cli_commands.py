@@ -159,7 +159,7 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     assert recognised.out == said.out.replace("/x.", "/y.")
     (small / "rows.jsonl").write_text('{"query": "hi"}\n')
     assert (
-        "if the records are rows already, use the file as it is"
+        "If the records are rows already, use the file as it is"
         in inside(small, "datasets", "convert", "rows.jsonl").err
     )
 

@@ -41,7 +41,7 @@ def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(eval
     first = evaluated({"r0": call(people=9)}, "--name", "one")[3]
     assert re.fullmatch(r"Next, look at every row:  tunecheck report one-\w+-\w+", first)
     second = evaluated({}, "--name", "two")[3]
-    assert re.fullmatch(r"Next, compare with the run before it:  tunecheck compare one-\w+-\w+ two-\w+-\w+", second)
+    assert re.fullmatch(r"Next, compare with the previous run:  tunecheck compare one-\w+-\w+ two-\w+-\w+", second)
     assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
 
 
@@ -51,7 +51,7 @@ def test_a_run_with_another_evaluator_of_that_name_is_not_the_run_to_compare_wit
     evaluated({}, "--name", "one")
     evaluated({}, "--name", "two", "--set", "match.ignore_case=true")
     third = evaluated({}, "--name", "three")[3]
-    assert re.fullmatch(r"Next, compare with the run before it:  tunecheck compare one-\w+-\w+ three-\w+-\w+", third)
+    assert re.fullmatch(r"Next, compare with the previous run:  tunecheck compare one-\w+-\w+ three-\w+-\w+", third)
 
 
 def test_scoring_recorded_answers_leads_to_the_report_as_the_run_before_may_have_newer_answers(
@@ -77,7 +77,7 @@ def test_rows_without_an_answer_lead_from_a_scored_run_to_the_run_with_the_endpo
     """A run of `score` calls no endpoint, so resuming it cannot get an answer."""
     evaluated({"r0": call(people="2"), "r2": call(people="4"), "r5": None}, "--name", "old")
     said = inside(small, "score", "old", "--evaluators", "match", COLUMNS="300").out
-    assert re.search(r"Next, get the missing answers, then score that run again:  \S+ evaluate --resume old-", said)
+    assert re.search(r"Next, get the missing answers, then score again:  \S+ evaluate --resume old-", said)
 
 
 def test_a_run_of_python_code_leads_to_its_call(small: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_simulated_run_is_refused_with_exit_code_2(tmp_path: Path, compared: C
     passes(tmp_path, "b", [True])
     said = compared("a", "b")
     assert said.code == 2
-    assert re.search(r"a-\S+ is simulated: .* --allow-simulated", said.err) and said.err.count("\n") == 1
+    assert re.search(r"a-\S+ are simulated, so .* --allow-simulated", said.err) and said.err.count("\n") == 1
     allowed = compared("a", "b", "--allow-simulated")
     assert allowed.code == 0
     assert "SIMULATED answers: no model was asked" in allowed.out
@@ -201,7 +201,7 @@ def test_another_threshold_is_said_beside_rates_and_mean(tmp_path: Path, compare
     words = " ".join(said.out.split())
     assert re.search(r"bleu: 50\.0% → 30\.0%, −20\.0 points", words)
     assert "mean 20 0.475 0.475 ±0.000" in words
-    assert "invalid: bleu is not the same in both runs (threshold 0.5 → 0.7)" in words
+    assert "invalid: bleu differs between the runs (threshold 0.5 → 0.7)" in words
 
 
 def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: Command) -> None:
@@ -239,8 +239,8 @@ def test_evaluators_of_other_code_are_named_the_primary_one_first(tmp_path: Path
     for side in ("base", "new"):
         passes(tmp_path, side, {"a": [True] * 3, "b": [True] * 3}, evaluators=entries(side))
     said = " ".join(compared("base", "new").out.split())
-    assert "invalid: a is not the same in both runs (its code)" in said
-    assert "other evaluators are not the same in both runs: b (its code)" in said
+    assert "invalid: a differs between the runs (its code)" in said
+    assert "other evaluators differ between the runs: b (its code)" in said
 
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8")

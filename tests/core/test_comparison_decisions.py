@@ -104,7 +104,7 @@ CASES = [
         tiny_data,
         "undecided",
         ("few_rows",),
-        ("Undecided: keep tiny_a for now", "12 rows are too few for a verdict, which needs at least about 86 rows"),
+        ("Undecided: keep tiny_a for now", "12 rows are too few for a verdict; at least about 86 rows are needed"),
     ),
     Case(calibrated_judge, "ship", (), ("Ship b", "corrected for the judge's errors")),
 ]
@@ -250,7 +250,7 @@ def test_rows_that_failed_for_serving_in_the_base_alone_leave_it_uncompare(tmp_p
     found = compare(run("a", 30), run("b", 0)).decision
     assert (found.decision, found.objections[0].code) == ("undecided", "serving_changed")
     checks = "`tunecheck check 'end a'`, `tunecheck check 'end b'`"
-    assert found.next == f"mend how the endpoints are served ({checks}), then evaluate again"
+    assert found.next == f"fix how the endpoints are served ({checks}), then evaluate again"
 
 
 def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

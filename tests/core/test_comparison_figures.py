@@ -134,7 +134,7 @@ def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(
     assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
     among = compare(*five_metrics(tmp_path / "declared", primary="b")).metrics["a"]
     assert among.verdict == "no difference shown"
-    assert "among several tests it can be chance" in among.why
+    assert "not after the correction for several tests" in among.why
     few = compare(*five_metrics(tmp_path / "few", primary="b", rows=30)).metrics["a"]
     assert few.verdict == "too little data"
     assert few.why.endswith(f"are detectable; {among.why}")

@@ -53,7 +53,7 @@ def test_ids_pair_edited_rows_only_where_that_is_asked_for(tmp_path: Path) -> No
     base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True)])
     new = run(tmp_path, "b", [("1", "new x", True), ("2", "new y", False)])
     with pytest.raises(
-        ConfigurationError, match=r"2 ids are in both, with other content \(in '1' 'text' differs\); --pair-by"
+        ConfigurationError, match=r"2 ids are in both, but with different content \(in '1' 'text' differs\); to compare"
     ):
         compare(base, new)
     assert compare(base, new, pair_by="id").pairs.paired == 2
@@ -104,7 +104,7 @@ def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) 
     new = passes(tmp_path, "b", outcomes, evaluators={**strict, **declares("extra")})
     found = compare(base, new)
     assert "evaluator 'extra' is only in b-" in " ".join(found.notes)
-    assert "match is not the same in both runs (threshold not set → 0.9)" in found.decision.objections[0].text
+    assert "match differs between the runs (threshold not set → 0.9)" in found.decision.objections[0].text
     runs = [f"`tunecheck score {run.name} --evaluators match --results-dir {tmp_path}`" for run in (base, new)]
     assert found.decision.next == f"score both runs alike with {' and '.join(runs)}, then compare the new runs"
 
@@ -179,12 +179,12 @@ def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None
     base = run(tmp_path, "a", [("1", "x", True)])
     with pytest.raises(NothingPairsError) as edited:
         compare(base, run(tmp_path, "b", [("1", "new x", True)]))
-    assert edited.value.remedy == "--pair-by id compares them all the same"
+    assert edited.value.remedy == "to compare them anyway, add --pair-by id"
     assert str(edited.value) == f"{edited.value.why}; {edited.value.remedy}"
     with pytest.raises(NothingPairsError) as other:
         compare(base, run(tmp_path, "c", [("2", "y", True)]))
     assert other.value.remedy == ""
-    assert "their ids differ, such as '1' and '2'" in other.value.why
+    assert "the ids differ, such as '1' and '2'" in other.value.why
 
 
 def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_a_run_with_a_limit_is_noted_because_it_may_be_the_newest_of_its_name_by
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
     new = run(tmp_path, "b", [("1", "x", True)], status="interrupted")
-    assert f"{new.name} is not finished (interrupted): its rows predate the resume" in compare(base, new).notes
+    assert f"{new.name} is not finished (interrupted): its rows are older than the resume" in compare(base, new).notes

@@ -214,7 +214,7 @@ def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: P
     found = compare(*runs)
     assert taken(found) == ("scenario", 30)
     assert found.metrics["match"].difference.clusters == 30
-    start = "30 clusters by scenario, as the data says: rows of one cluster may depend on each other"
+    start = "30 clusters by scenario (declared by the data): rows of one cluster may depend on each other"
     for notes in (found.notes, select(*runs).notes):
         assert f"{start}; --cluster none treats all rows as independent" in notes
 
@@ -222,7 +222,7 @@ def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: P
 def test_a_column_of_ids_that_repeat_is_found(tmp_path: Path) -> None:
     found = compare(*two_runs(tmp_path, {"conversation_id": lambda n: f"c{n // 3}", "user_id": lambda n: n // 2}))
     assert taken(found) == ("conversation_id", 40)
-    assert any(note.startswith("40 clusters by conversation_id, whose values repeat") for note in found.notes)
+    assert any(note.startswith("40 clusters by conversation_id (its values repeat)") for note in found.notes)
 
 
 def test_categories_few_values_and_ids_of_one_row_are_no_clusters(tmp_path: Path) -> None:
@@ -372,5 +372,5 @@ def test_what_the_runs_share_is_said_before_any_figure(tmp_path: Path, capsys: p
         for name, rows in (("a", range(100)), ("b", range(40, 120)))
     )
     said = " ".join(here(capsys, "compare", str(a), str(b)).out.split())
-    shared = f"60 of 100 rows of {a.name} and of 80 of {b.name} are the same, and only they are compared"
+    shared = f"{a.name} has 100 rows, {b.name} has 80; only the 60 that are the same are compared"
     assert said.index(shared) < said.index("match: no difference shown")

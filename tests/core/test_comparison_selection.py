@@ -68,7 +68,7 @@ def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
     runs = [passes(tmp_path, "a", failing(1)), passes(tmp_path, "b", [None] * 40 + [True] * 60)]
     found = select(*runs)
     assert found.rows == 60
-    assert f"40 rows of {runs[0].name} left out of the ranking: a run has no figure for them" in found.notes
+    assert f"ranking without 40 rows of {runs[0].name}: not every run has a figure for them" in found.notes
     assert {each.value.value for each in found.ranking} == {1.0}
 
 
@@ -273,7 +273,7 @@ def test_cost_latency_and_faults_of_serving_speak_against_a_run(tmp_path: Path) 
     old, new = run("old", failing(*range(30)), 800, 1.0), run("new", failing(), 1_200, 2.0)
     found = select(old, new).decision
     assert found.decision == "ship"
-    assert texts(found, "none") == ["a row costs 0.02 USD, 0.01 in old", "the median answer takes 1.2 s, 0.8 s in old"]
+    assert texts(found, "none") == ["a row costs 0.02 USD, 0.01 in old", "the median latency is 1.2 s, 0.8 s in old"]
 
 
 def test_a_cause_that_grew_is_named(tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ SLOW = dataclasses.replace(answer({"result": "ok"}), then="trickle")
 """Some 0.3 s."""
 
 
-HELD = "8 calls at once, as the endpoint's limits.concurrency says, and not the 40 asked for"
+HELD = "at most 8 calls at once (limits.concurrency of the endpoint), not 40 as requested"
 
 
 @pytest.mark.parametrize(("limits", "rows", "most", "notes"), [({}, 80, 40, []), ({"concurrency": 8}, 24, 8, [HELD])])

@@ -197,7 +197,7 @@ def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note(tmp_pa
     again = Again(tmp_path, judges, begun, data=questions(4), target=Answering(version=None))
     assert again.asked == []
     assert again.result.notes == [
-        "answers were reused although the target's code has no fingerprint: check that it is the same"
+        "answers were reused although the target's code has no fingerprint: check that the code is the same"
     ]
     assert "no fingerprint" in (again.result.run_dir / "metrics.json").read_text()
 
@@ -400,7 +400,7 @@ def test_a_cut_off_run_goes_on_without_its_parent(tmp_path: Path, judges: Judges
         run(tmp_path, questions(10), target=target, evaluators=judges.all(), reuse=first.run_dir)
     shutil.rmtree(first.run_dir)
     result = run(tmp_path, questions(10), target=Answering(version="2"), evaluators=judges.all(), resume="last")
-    assert result.notes == [f"run {first.run_dir.name}, from which this one reuses results, is no longer there"]
+    assert result.notes == [f"no results are reused from run {first.run_dir.name}: the run is no longer there"]
     assert result.failed_row_count == 0
 
 

@@ -190,7 +190,7 @@ def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None
     compared = tunecheck("compare", *sorted(run.name for run in finished(Path())), "--json").json()
     assert compared["decision"]["metric"] == "function_call_match"
     refused = tunecheck(*evaluate("--primary", "macth")).err
-    assert "primary: no evaluator gives 'macth'; did you mean 'match'?" in refused
+    assert "primary: no evaluator computes 'macth'; did you mean 'match'?" in refused
 
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
@@ -248,7 +248,7 @@ def test_a_base_of_other_rows_is_refused_before_anybody_is_asked(empty: Tunechec
     assert empty("evaluate", "--dataset", "other.jsonl", "--response-column", "answer").code == 0
     said = empty(*evaluate(*no_worse("last")))
     assert said.code == 2
-    assert "is in small: their ids differ, such as 'other-r0' and 'r0'" in said.err
+    assert "is in small: the ids differ, such as 'other-r0' and 'r0'" in said.err
     assert len(finished(tmp_path)) == 1
 
 
@@ -256,7 +256,7 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
     write_lines(tmp_path / "datasets" / "small.jsonl", rows(COUNT, source="second edition"))
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
-    assert "60 ids are in both, with other content (in 'r0' 'source' differs)" in said.err
+    assert "60 ids are in both, but with different content (in 'r0' 'source' differs)" in said.err
     assert "--pair-by" not in said.err
 
 
@@ -265,8 +265,8 @@ def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: T
     said = tunecheck(*evaluate(*gate, "--dry-run"))
     assert said.code == 0
     words = " ".join(said.out.split())
-    assert "--no-worse-than: match: with 60 rows and a margin of 2 points an identical model ends undecided" in words
-    assert "if 5.0% of the rows change from run to run (assumed; a base with --repeat measures it)" in words
+    assert "--no-worse-than: match: with 60 rows and a margin of 2 points, an identical model ends undecided" in words
+    assert "if 5.0% of rows change between runs (assumed; a base with --repeat measures it)" in words
     (power,) = tunecheck(*evaluate(*gate, "--dry-run", "--json")).json()["power"]
     assert (power["metric"], power["pairs"], power["change_is_measured"]) == ("match", COUNT, False)
     assert tunecheck(*evaluate(*gate, "--fail-under", f"match>={power['margin_needed']}")).code == 4  # it goes on
@@ -279,8 +279,8 @@ def test_the_trials_of_the_base_tell_how_many_rows_change(empty: Tunecheck) -> N
     empty(*evaluate("--repeat", "3"))
     said = empty(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
     words = " ".join(said.out.split())
-    assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in words
-    assert "if 0.0% of the rows change from run to run (as in the base's trials)" in words
+    assert "match: with 60 rows and a margin of 7 points, an identical model meets the gate in 100% of runs" in words
+    assert "if 0.0% of rows change between runs (as in the base's trials)" in words
 
 
 def recorded(column: str, *more: str) -> tuple[str, ...]:

@@ -58,14 +58,14 @@ def test_a_worse_run_stops_early_and_the_gate_is_not_met(tunecheck: Tunecheck) -
     gate = found["gates"][0]
     assert gate["outcome"] == "not_met"
     assert gate["gate"].startswith("function_call_match: shown to be better than good-")
-    assert "whenever one stops" in gate["remark"]
+    assert "valid for any early stop" in gate["remark"]
 
 
 def test_every_output_says_that_the_run_stopped_early(tunecheck: Tunecheck) -> None:
     said = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--junit", "gates.xml", "--markdown", "page.md"))
     text = " ".join(said.out.split())
     assert " points. STOPPED EARLY: worse than good-" in text
-    assert "interval, valid at any stop" in text
+    assert "interval, valid for any early stop" in text
     properties = ElementTree.parse("gates.xml").getroot().iter("property")
     assert any(each.get("name") == "stopped_early" for each in properties)
     assert "STOPPED EARLY" in Path("page.md").read_text("utf-8")
@@ -101,7 +101,7 @@ def test_no_worse_is_shown_before_all_rows_are_asked(tunecheck: Tunecheck) -> No
     decision = said.json()["decision"]
     assert (decision["outcome"], decision["margin"], decision["confidence"]) == ("not_worse", 0.2, 0.9)
     assert decision["rows"] < COUNT
-    assert "a complete run would show it" in said.json()["gates"][0]["remark"]
+    assert "a complete run would meet the gate" in said.json()["gates"][0]["remark"]
 
 
 def test_better_than_holds_a_complete_run_too(tunecheck: Tunecheck) -> None:

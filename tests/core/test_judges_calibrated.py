@@ -121,7 +121,7 @@ def test_labels_of_one_kind_leave_the_rate_and_say_why(tmp_path: Path) -> None:
     calibrated(tmp_path, {"please": ("pass", 10)})
     found = corrections(run)["lenient"]
     assert (found.corrected, found.labels) == (None, 10)
-    assert "the labels say pass of every row" in str(found.remark)
+    assert "every label is pass" in str(found.remark)
 
 
 def test_an_evaluator_that_asks_no_model_is_no_judge(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_gate_takes_the_corrected_rate_and_says_so(tmp_path: Path) -> None:
     after = gate.check(metrics, {}, primaries, corrections(run))
     assert not after.met
     assert after.found == pytest.approx(0.4 / 0.7)
-    assert "corrected for the judge's errors by 40 labels" in after.remark
-    assert after.remark.endswith("its verdicts 60.0%")
+    assert "corrected for the judge's errors with 40 labels" in after.remark
+    assert after.remark.endswith("uncorrected 60.0%")
 
 
 def test_a_gate_on_a_group_says_that_it_is_not_corrected(tmp_path: Path) -> None:
@@ -149,7 +149,10 @@ def test_a_gate_on_a_group_says_that_it_is_not_corrected(tmp_path: Path) -> None
     metrics: Any = run.metrics()["metrics"]
     groups = {"row_kind": {"answer": metrics}}
     found = parse_gate("lenient[answer]>=0.5").check(metrics, groups, {"lenient": "lenient"}, corrections(run))
-    assert (found.found, found.remark) == (0.6, "of a group, not corrected for the judge's errors")
+    assert (found.found, found.remark) == (
+        0.6,
+        "not corrected for the judge's errors, because only rates over all rows are",
+    )
 
 
 def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_would_help(tmp_path: Path) -> None:
@@ -160,8 +163,8 @@ def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_w
     settings = ComparisonSettings(metrics=("match",), margin=0.05)
     ((outcome, objected), _) = Base(str(base), base.name, settings, tmp_path).check(new)
     assert outcome.end == "not met"
-    assert "cannot be compared: each run has a judge of its own" in outcome.remark
-    assert (objected.end, "its judge" in objected.remark) == ("undecided", True)
+    assert "cannot be compared: the runs have different judges" in outcome.remark
+    assert (objected.end, "different judges" in objected.remark) == ("undecided", True)
 
 
 def test_a_report_shows_both_rates_and_says_where_there_is_no_calibration(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_two_runs_of_one_judge_are_compared_as_people_would_see_them(tmp_path: P
     assert metric.raw is not None
     assert (metric.raw.base.value, metric.raw.new.value) == (0.6, 0.8)
     assert (metric.verdict, metric.non_inferiority.shown, metric.judge) == ("better", True, "corrected")  # type: ignore[union-attr]
-    assert "corrected for the judge's errors (its verdicts 60.0% → 80.0%)" in headline(metric)
+    assert "corrected for the judge's errors (uncorrected 60.0% → 80.0%)" in headline(metric)
 
 
 def test_a_comparison_by_a_judge_without_a_calibration_says_so(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ def test_runs_of_different_judges_are_not_called_better(tmp_path: Path) -> None:
     metric = compared(tmp_path, OTHER, margin=0.05)
     assert (metric.verdict, metric.judge) == ("judges differ", "different")
     assert (metric.p_value, metric.p_adjusted, metric.difference.value) == (None,) * 3
-    assert "`judge calibrate --save` of both on the same labels shows how the judges differ" in metric.why
+    assert "to see how the judges differ, run `judge calibrate --save` for each on the same labels" in metric.why
     assert headline(metric).startswith("judges differ, 60.0% → 80.0%; ")
 
 
@@ -213,7 +216,7 @@ def test_how_two_judges_differ_is_told_of_the_rows_that_people_labelled_for_both
     # (0.9 - 0.505) / (1 - 0.505)
     assert "the judges agree on 90.0% of 100 labelled rows (kappa 0.80, 0.68 to 0.92)" in compared(tmp_path, OTHER).why
     save_calibration(tmp_path, kept(OTHER, ERRORS, "others"))
-    assert "they have been calibrated on different labels" in compared(tmp_path, OTHER).why
+    assert "the judges have been calibrated on different labels" in compared(tmp_path, OTHER).why
 
 
 def test_a_served_page_is_made_again_when_its_judge_is_calibrated(tmp_path: Path) -> None:
@@ -284,7 +287,7 @@ def test_a_comparison_says_that_labels_show_no_difference_in_a_judges_errors(tmp
     new = [("please, now", "pass")] * 40 + [("never", "fail")] * 20
     decision = compare(*labelled_runs(tmp_path, new), results_dir=tmp_path).decision
     assert decision.because[-1] == (
-        "lenient: the correction assumes that the judge errs as often on either run; "
+        "lenient: the correction assumes that the judge errs equally often on both runs; "
         "60 labelled answers of the base and 60 of the new run show no difference (p 1)"
     )
 
@@ -300,4 +303,4 @@ def test_a_comparison_objects_where_labels_show_that_the_judge_errs_otherwise_on
 def test_what_the_judge_was_asked_in_both_runs_does_not_test_whether_it_errs_alike(tmp_path: Path) -> None:
     same = [("please", "pass")] * 30 + [("no", "fail")] * 30
     decision = compare(*labelled_runs(tmp_path, same), results_dir=tmp_path).decision
-    assert decision.because[-1].endswith("label answers of each run that the other run did not give")
+    assert decision.because[-1].endswith("label both answers of rows that the runs answered differently")

@@ -282,7 +282,7 @@ def test_a_budget_without_a_price_asks_nobody(tmp_path: Path) -> None:
         said = JudgedWorkspace(tmp_path, url, [row("right")]).judged("--max-cost", "1")
         assert health(url)["requests"] == 0
     assert said.code == 2
-    assert "the price of 'judge', which 'difference' asks, is unknown" in said.err
+    assert "the price of 'judge' (called by 'difference') is unknown" in said.err
     assert "--prices" in said.err
 
 

@@ -47,7 +47,7 @@ def test_anything_that_is_no_reference_stands_for_itself(value: object) -> None:
 
 @pytest.mark.parametrize("value", ["data.query", "target.response"])
 def test_a_reference_without_its_braces_is_refused_with_the_right_spelling(value: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"^here, parameter 'p': '{value}' is not a reference") as told:
+    with pytest.raises(ConfigurationError, match=f"^here, parameter 'p': '{value}' lacks the") as told:
         parse_mapping({"p": value}, "here")
     assert str(told.value).endswith(f"write '${{{value}}}'")
 
@@ -71,7 +71,7 @@ def test_references_of_other_systems_say_what_is_meant_here(written: str, meant:
 
 
 def test_a_literal_that_is_no_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"parameter 'k': write a reference or a JSON value: .*object"):
+    with pytest.raises(ConfigurationError, match=r"parameter 'k': expected a reference or a JSON value: .*object"):
         seen(tmp_path, {"e": {"column_mapping": {"k": object()}}})
     assert not (tmp_path / "runs").exists()
 
@@ -145,7 +145,7 @@ def test_a_typo_in_a_target_s_known_columns_is_an_error_before_the_first_call(tm
 
 
 def test_a_missing_required_parameter_names_the_columns_there_are(tmp_path: Path) -> None:
-    said = r"evaluator 'e' needs 'context': map it.*the data has \$\{data\.alt\}"
+    said = r"evaluator 'e' needs 'context': map it.*The data has \$\{data\.alt\}"
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, DATA, evaluators={"e": lambda response, context: 1})
 
@@ -202,7 +202,7 @@ def test_keywords_of_any_name_get_the_target_s_columns_before_the_data_s(tmp_pat
 
 def test_a_text_that_is_the_name_of_a_column_is_refused_as_a_constant(tmp_path: Path) -> None:
     config = {"e": {"column_mapping": {"ground_truth": "answer"}}}
-    with pytest.raises(ConfigurationError, match=r"for the column of that name write '\$\{data\.answer\}'"):
+    with pytest.raises(ConfigurationError, match=r"for the column, write '\$\{data\.answer\}'"):
         run(tmp_path, [{"answer": "x"}], evaluators={"e": lambda ground_truth: {"n": 1}}, evaluator_config=config)
 
 

@@ -125,7 +125,7 @@ def test_as_many_groups_as_there_may_be_are_fine(monkeypatch: pytest.MonkeyPatch
     states = [state(index, {"s": 1}, g=index % 3, h=index % 4) for index in range(12)]
     _, by = aggregated(states, "g", "h")
     assert (len(by["g"]), len(by["h"])) == (3, 4)
-    with pytest.raises(ConfigurationError, match="more than 12 groups together"):
+    with pytest.raises(ConfigurationError, match="more than 12 groups: group by fewer columns"):
         aggregated([*states, state(12, {"s": 1}, g=9, h=9)], "g", "h")
 
 

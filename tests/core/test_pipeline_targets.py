@@ -141,7 +141,7 @@ def test_a_target_that_fails_on_every_row_is_told_aloud_and_its_run_kept(tmp_pat
     run_id = raised.value.result.run_dir.name
     assert str(raised.value) == (
         "the target failed on every row, first with ConnectionError: nobody there; "
-        f"mend it, and go on with the same Python call and resume='{run_id}'"
+        f"correct that, then go on with the same Python call and resume='{run_id}'"
     )
     down.clear()
     answered = evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path, resume=run_id)
@@ -424,5 +424,5 @@ def test_what_is_no_target_is_said(tmp_path: Path, target: Any) -> None:
 
 def test_a_user_agent_without_an_endpoint_is_refused(tmp_path: Path) -> None:
     asked: Callable[..., Any] = lambda q: 1  # noqa: E731
-    with pytest.raises(ConfigurationError, match="user_agent is sent to endpoints"):
+    with pytest.raises(ConfigurationError, match="user_agent is only for endpoints"):
         run(tmp_path, DATA, target=asked, evaluators={"e": lambda q: 1}, user_agent="x/1")

@@ -438,7 +438,7 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
 
     held = ("report", "evaluation_results.json", "--against", "tree")
     said = inside(tmp_path, *held)
-    assert (said.code, "so the report needs a path: --out FILE" in said.err) == (2, True)
+    assert (said.code, "name the report's path with --out FILE" in said.err) == (2, True)
     assert inside(tmp_path, *held, "--out", "x.html", "--pair-by", "id").code == 0
     index, head = (data_of(tmp_path / "x.html", name) for name in ("index", "head"))
     assert index["ids"] == names
@@ -454,7 +454,7 @@ def test_runs_without_a_row_in_common_are_refused_unless_paired_by_id(tmp_path: 
     make_run(tmp_path, [row(1, "other", "x")], "two")
     said = inside(tmp_path, "report", "two", "--against", "one")
     assert said.code == 2
-    assert "--pair-by id compares them all the same" in said.err
+    assert "to compare them anyway, add --pair-by id" in said.err
     assert inside(tmp_path, "report", "two", "--against", "one", "--pair-by", "id").code == 0
 
 

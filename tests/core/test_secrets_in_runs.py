@@ -306,7 +306,7 @@ def test_a_header_that_the_server_repeats_is_masked_before_it_is_kept(tmp_path: 
         result = run(tmp_path, asked(3), target=endpoint, evaluators={"judged": judged})
     assert seen == ["*** runs blue and ***"] * 3
     assert KEY not in everything(only_run(tmp_path))
-    note = "3 answers repeated a value from the environment, masked as ***"
+    note = "3 answers contained an environment variable's value, masked as ***"
     assert any(note in each for each in result.notes)
     assert note in (only_run(tmp_path).folder / "metrics.json").read_text()
 
@@ -351,7 +351,7 @@ def test_a_run_that_goes_on_judges_the_same(tmp_path: Path, repeating: Plan) -> 
         broken = only_run(tmp_path)
         again, whole = had(resume=broken.id), had()
     assert again.notes == whole.notes
-    assert any("20 answers repeated" in note for note in again.notes)
+    assert any("20 answers contained" in note for note in again.notes)
     columns = ("outputs.response", "outputs.n.length")
     first, second = ([[row[name] for name in columns] for row in rows_of(result)] for result in (again, whole))
     assert first == second
@@ -509,4 +509,4 @@ def test_settings_of_another_person_do_not_read_the_environment(tmp_path: Path) 
     (theirs / "options.yaml").write_text('set: {caller.token: "${env:TC_SECRET}"}\n')
     said = call(mine, "--config", str(theirs / "options.yaml"))
     assert said.code == 2
-    assert "sets options that only you may set (--set)" in said.err
+    assert "sets options that need your consent: --set" in said.err

@@ -287,8 +287,8 @@ def test_fewer_passes_than_its_errors_alone_explain_are_a_rate_of_0() -> None:
 @pytest.mark.parametrize(
     ("labels", "why"),
     [
-        (LabelCounts(9, 1, 0, 0), "the labels say pass of every row"),
-        (LabelCounts(0, 0, 3, 7), "the labels say fail of every row"),
+        (LabelCounts(9, 1, 0, 0), "every label is pass"),
+        (LabelCounts(0, 0, 3, 7), "every label is fail"),
         (LabelCounts(5, 5, 6, 4), "no better than chance"),
     ],
 )
@@ -402,7 +402,7 @@ def test_the_interval_of_a_correlation_is_fishers() -> None:
 def test_what_is_not_defined_says_so() -> None:
     same = score_agreement([(3, 3), (3, 3)])
     assert (same.weighted_kappa.value, same.correlation.value) == (None, None)
-    assert "both give 3 to every row" in str(same.weighted_kappa.remark)
+    assert "both raters give every row 3" in str(same.weighted_kappa.remark)
     assert score_agreement([]).mean_error.value is None
 
 

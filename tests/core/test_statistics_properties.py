@@ -289,7 +289,7 @@ def test_rounding_of_a_sum_is_no_change() -> None:
 def test_what_is_no_usual_number_is_refused_by_name(bad: float) -> None:
     found = paired_scores([0.5, 0.5, 0.5], [0.5, bad, 0.5])
     assert (found.difference.value, found.base.value, found.p_value) == (None, None, None)
-    assert str(found.difference.remark).startswith(f"number 1 is {bad!r}: only finite numbers")
+    assert str(found.difference.remark).startswith(f"value 1 is {bad!r}: infinite or too large")
     assert estimate_mean([bad]).value is None
 
 
@@ -340,9 +340,9 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: paired_binary([1, 0], [1]), r"give as many values of the new run \(1\) as of the base \(2\)"),
-        (lambda: paired_scores([1.0], []), r"give as many values of the new run \(0\) as of the base \(1\)"),
-        (lambda: paired_binary([1, 0.5], [1, 0]), r"number 1 is 0\.5"),
+        (lambda: paired_binary([1, 0], [1]), r"equally many values, not 2 and 1"),
+        (lambda: paired_scores([1.0], []), r"equally many values, not 1 and 0"),
+        (lambda: paired_binary([1, 0.5], [1, 0]), r"verdict 1 must be true or false, 1 or 0, not 0\.5"),
         (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be between 0 and 1"),
         (lambda: pass_at_k([(1, 2)], 0), "k must be 1 or more"),

@@ -275,7 +275,7 @@ def test_the_first_time_a_format_of_a_workspace_is_loaded_is_told_of(home: Path,
     source = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
     (home / "formats" / "mine.py").write_text(MARK.format(mark=str(ran)) + source, "utf-8")
     done = evaluated(home, "--dataset", "small.jsonl", "--set", "match.format=mine")
-    assert "this runs code of this folder, in which you have no run yet (formats/mine.py)" in done.err
+    assert "you have no earlier run in this folder; this run loads its code (formats/mine.py)" in done.err
 
 
 def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:
@@ -406,7 +406,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     run = by_somebody_else(begun(home))
     rewrite(run / "run.json", parent=str(other))
     said = inside(home, "evaluate", "--resume", run.name).out
-    assert " ".join(said.split()).count("another person's run.json names this folder") == 1  # a long path breaks lines
+    assert " ".join(said.split()).count("another user's run.json names the folder") == 1  # a long path breaks lines
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config", "judge", "generator"])

@@ -231,7 +231,7 @@ def test_replies_of_the_agent_that_are_masked_are_counted_in_the_runs_notes() ->
         agent = Repeating()
         whole = had(agent, resume=resume)
         calls: Any = whole.result.usage["target"]
-        note = f"{calls['calls'] // 10} answers repeated a value from the environment, masked as ***"
+        note = f"{calls['calls'] // 10} answers contained an environment variable's value, masked as ***"
         assert any(note in each for each in whole.result.notes)
 
 

@@ -31,7 +31,7 @@ _MOST_NAMED = 3
 _PATIENCE_S = 3.0
 _MAIN = ("init", "check", "evaluate", "compare", "report", "view")
 _ABOUT = (
-    "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
+    "Is this iteration of a fine-tuned function-calling endpoint better than the last one? Where, and how sure is that?"
 )
 
 
@@ -81,7 +81,7 @@ class _CommandGroup(click.Group):
             command = find("commands", name)
             if not isinstance(command, Command):
                 raise PluginError(
-                    f"the command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
+                    f"the plug-in's command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
                 )
             return command.click_command(cmd_name)
         if any(each.startswith(f"{name} ") for each in commands):

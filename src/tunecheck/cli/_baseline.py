@@ -167,9 +167,9 @@ def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterato
     unit = " points" if metric.kind == "binary" else ""
     text = f"{100 * metric.difference.confidence:.3g}% interval {interval}{unit}"
     if metric.difference.method == ANY_STOPPING:
-        text += " whenever one stops"
+        text += ", valid for any early stop"
         if is_prediction:
-            text += "; a complete run would show it"
+            text += "; a complete run would meet the gate"
     yield text
 
 
@@ -190,7 +190,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
         raise ConfigurationError("--no-worse-than and --better-than exclude each other: give one of them")
     if base is not None and margin is None:
         raise ConfigurationError(
-            f"--no-worse-than {base} needs --margin: how much worse is still accepted, in its "
+            f"--no-worse-than {base} needs --margin: the largest loss to accept, in the "
             "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
         )
     if base is None and margin is not None:
@@ -255,9 +255,9 @@ def read_base(
         raise _error(flag, error.why) from None
     rates = pass_rates(pair)
     if margin > 1 and rates:
-        points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
+        points = f"; for {margin:g} points, give --margin {margin / 100:g}" if margin <= 100 else ""
         raise _error(
-            flag, f"{next(iter(rates))} lies between 0 and 1, so every run is within a margin of {margin:g}{points}"
+            flag, f"{next(iter(rates))} lies between 0 and 1, so a margin of {margin:g} accepts every run{points}"
         )
     power = powers(pair, rates, margin, max(repeat, new.info.trials))
     return Base(_lasting_name(name, base, results_dir), base.info.id, settings, results_dir, power, better)
@@ -301,7 +301,7 @@ def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collecti
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
             raise ConfigurationError(
                 f"--until-decided: {gate.metric} can be computed only from all rows: "
-                "leave out its --fail-under, or --until-decided"
+                "leave out the --fail-under of this metric, or --until-decided"
             )
 
 
@@ -343,11 +343,11 @@ class Power(Result):
         if self.margin == 0:
             return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"
         source = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures it"
-        start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
-        change = f"if {self.change:.1%} of the rows change from run to run ({source})"
+        start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points,"
+        change = f"if {self.change:.1%} of rows change between runs ({source})"
         if self.chance >= ENOUGH:
-            return f"{start} an identical model meets the gate in {self.chance:.0%} of runs, {change}"
-        undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs, {change}"
+            return f"{start} an identical model meets the gate in {self.chance:.0%} of runs {change}"
+        undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs {change}"
         remedies = []
         if self.pairs_needed is not None:
             remedies.append(f"{self.pairs_needed:,} rows in all")
@@ -355,7 +355,7 @@ class Power(Result):
             remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
         if not remedies:
             return undecided
-        return f"{undecided}. With {' or '.join(remedies)}, four of five runs of an identical model are decided"
+        return f"{undecided}. With {' or '.join(remedies)}, only 20% would end undecided"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:

@@ -48,7 +48,7 @@ class DataCheckOptions(JsonOptions, TrustOptions):
 
     limit: int | None = option("Check only the first N rows.", "N", least=1)
     benchmark_data: Path | None = option("Folder of BFCL's texts for long-context rows.", "DIR")
-    remarks: bool = flag("List remarks, too: entries that may still be right.")
+    remarks: bool = flag("Also list remarks: unusual entries that may still be right.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class CheckOptions(DataCheckOptions):
         "WHAT…",
         default=None,
     )
-    dataset: list[str] | None = option("Check this data set, as if named without --dataset.", "FILE")
-    endpoint: list[str] | None = option("Check these endpoints, as if named without --endpoint.", "A,B", names=True)
+    dataset: list[str] | None = option("Data set to check; the same as an argument FILE.", "FILE")
+    endpoint: list[str] | None = option("Endpoints to check; the same as arguments A B.", "A,B", names=True)
 
 
 @command(CheckOptions)
@@ -211,7 +211,7 @@ class _RowCheck:
             try:
                 read_messages(cast("JSON", self._messages(columns, {})), self._messages_column)
             except ValueError as error:
-                yield f"{error}; mend it, or map another column: {_MAP}"
+                yield f"{error}; correct it, or map another column: {_MAP}"
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._answer)
@@ -219,4 +219,4 @@ class _RowCheck:
                 yield f"cannot be scored: {str(error).partition(': ')[2]}; add it, or map another column"
         with suppress(ValueError):  # reported with the definitions
             tools = ToolDefinitions.read(self._tools(columns, {}))
-            yield from (f"a tool definition has the key {key}" for key in tools.misspelt_keys())
+            yield from (f"a tool definition has the unknown key {key}" for key in tools.misspelt_keys())

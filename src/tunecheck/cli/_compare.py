@@ -21,16 +21,16 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
         "evaluation_results.json; BFCL's score files.",
         "BASE",
     )
-    new: list[str] = argument("The runs to compare with it, in order.", "NEW [MORE…]")
+    new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the last.", "NEW [MORE…]")
     metric: list[str] | None = option(
         "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main one.",
         "M",
         STATISTICS,
     )
     gate: bool = flag(
-        "Exit by the decision: 0 if the new run ships, 3 to keep the base, 4 if undecided, 2 if invalid.", STATISTICS
+        "Set the exit code by the decision: 0 ship the new run, 3 keep the base, 4 undecided, 2 invalid.", STATISTICS
     )
-    rows: int | None = option("With --details: rows shown of each list; default 3.", "N", SHOWING, least=0)
+    rows: int | None = option("With --details: rows to show per list; default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
     junit: str | None = option("Write each decision as JUnit XML.", "FILE", SHOWING)
@@ -67,15 +67,15 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Runs to choose from, in order, named as for `compare`.", "RUN RUN [MORE…]")
+    runs: list[str] = argument("Runs to choose from, oldest first, named as for `compare`.", "RUN RUN [MORE…]")
     metric: str | None = option(
-        "Metric that decides, as metrics.json names it; default: the data's primary metric, else match if rows have "
-        "calls, else the first evaluator.",
+        "Metric that decides, by its name in metrics.json. Default: the data set's primary metric, else match (rows "
+        "with calls), else the first evaluator's metric.",
         "M",
         STATISTICS,
     )
-    base: str | None = option("The run that the others have to beat; by default the first.", "RUN", STATISTICS)
-    rows: int = option("With --details: rows shown of each outcome over all runs.", "N", SHOWING, default=3, least=0)
+    base: str | None = option("The run that the others have to beat; default: the first.", "RUN", STATISTICS)
+    rows: int = option("With --details: rows to show per outcome (flaky, broken …).", "N", SHOWING, default=3, least=0)
 
 
 @command(SelectOptions)

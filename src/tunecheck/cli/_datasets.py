@@ -19,14 +19,15 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(CommandOptions):
-    source: Path = argument("A JSON array of conversations, JSON Lines, or Parquet.", "FILE")
+    source: Path = argument("File of conversations: a JSON array, JSON Lines or Parquet.", "FILE")
     form: str | None = option(
-        "openai (TRL's, too), sharegpt, xlam, glaive (raw) or openai-evals; default: by the first record.",
+        "Form of the conversations: openai (also TRL's), sharegpt, xlam, glaive (raw) or openai-evals. Default: "
+        "detected from the first record.",
         "FORM",
         flags=("--from",),
     )
-    graders: Path | None = option("With openai-evals: the eval's JSON; its graders become evaluators.", "FILE")
-    out: Path | None = option("Data set to write; default: datasets/ and FILE's name.", "FILE")
+    graders: Path | None = option("With openai-evals: the eval's JSON, whose graders become evaluators.", "FILE")
+    out: Path | None = option("Data set to write; default: datasets/NAME.jsonl, with FILE's name.", "FILE")
     overwrite: bool = flag("Replace an existing data set.")
 
 
@@ -46,8 +47,8 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
         if form is None:
             names = ", ".join(known)
             raise ConfigurationError(
-                f"{options.source}: the form of the first record is unknown: name it with --from ({names}); "
-                "if the records are rows already, use the file as it is"
+                f"{options.source}: the form of the first record is unknown: name the form with --from ({names}). "
+                "If the records are rows already, use the file as it is"
             )
     elif (form := known.get(options.form)) is None:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
@@ -71,5 +72,5 @@ def _print_conversion(report: ConversionReport, form: Form) -> None:
     if left_out > _MOST_SHOWN:
         print(f"  and {left_out - _MOST_SHOWN:,} more")
     print(f"written {report.out}")
-    kept = "kept: its content differs" if report.sidecar_kept else "its defaults"
+    kept = "not replaced: its content differs" if report.sidecar_kept else "its defaults"
     print(f"        {report.sidecar} ({kept})", *(f"        {name}" for name in form.files), sep="\n")

@@ -125,7 +125,7 @@ class Gate:
                 raise self._error(f"there is no cause {code!r}{did_you_mean(code, causes())}")
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
-            raise self._error(f"no evaluator of this run gives {self.metric!r}{hint}")
+            raise self._error(f"no evaluator of this run computes {self.metric!r}{hint}")
         if self.group is None:
             return
         if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
@@ -187,9 +187,9 @@ class Gate:
         if key is not None:
             value = chosen.get(key, 0 if key.startswith(CAUSE_METRIC) else None)
         if value is None:
-            return GateOutcome(str(self), None, False, "no row was counted")
+            return GateOutcome(str(self), None, False, "no row has a value")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(f"{key} is not a number; name a metric with a number")
+            raise self._error(f"{key} is not a number; name a numeric metric")
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
         key = str(key)
         evaluator, _, rate = key.rpartition(".")
@@ -258,13 +258,13 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
     if corrected is None:
         return None, judge.remark or "uncalibrated judge"
     if group:
-        return None, "of a group, not corrected for the judge's errors"
+        return None, "not corrected for the judge's errors, because only rates over all rows are"
     if corrected.value is None:
         return None, corrected.remark or "cannot be corrected for the judge's errors"
-    remark = f"corrected for the judge's errors by {judge.labels:,} labels"
+    remark = f"corrected for the judge's errors with {judge.labels:,} labels"
     if corrected.low is not None:
         remark += f", {100 * corrected.confidence:.3g}% interval {corrected.low:.1%} to {corrected.high:.1%}"
-    return corrected.value, f"{remark}; its verdicts {rate:.1%}"
+    return corrected.value, f"{remark}; uncorrected {rate:.1%}"
 
 
 def parse_gate(text: str) -> Gate:
@@ -280,8 +280,8 @@ def parse_gate(text: str) -> Gate:
             required = float(match["required"].removesuffix("%")) / (100 if match["required"].endswith("%") else 1)
     if match is None or not math.isfinite(required):
         raise ConfigurationError(
-            f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'; "
-            "the signs are >= > <= < =="
+            f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'. "
+            "Allowed operators: >= > <= < =="
         )
     return Gate(match["metric"], match["group"], match["operator"], required)
 

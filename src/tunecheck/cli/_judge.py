@@ -33,13 +33,13 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     command: ClassVar[str] = "judge calibrate"
     anew: ClassVar[str] = "without --resume"
 
-    labels: str | None = option("Rows with people's labels (.jsonl .json .csv .parquet).", "FILE", _LABELS)
+    labels: str | None = option("File of rows with human labels (.jsonl .json .csv .parquet).", "FILE", _LABELS)
     label_column: str | None = option(
-        "The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS
+        "Column of the labels; default: label. Rows without a label are left out.", "COLUMN", _LABELS
     )
     label_kind: str | None = option(
-        "pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold); default: guessed "
-        "from the labels.",
+        "Kind of labels: pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold). Default: "
+        "guessed from the labels.",
         "KIND",
         _LABELS,
     )
@@ -47,18 +47,18 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
         "The lowest label that counts as passed; default: the evaluator's threshold.", "N", _LABELS
     )
     limit: int | None = option("Use only the first N rows.", "N", _LABELS, least=1)
-    evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
+    evaluator: str | None = option("Evaluator to calibrate; `tunecheck plugins` lists the names.", "NAME", SCORING)
     metric: str | None = option(
-        "Metric to compare with the labels; default: the evaluator's main one.", "METRIC", SCORING
+        "Metric to compare with the labels; default: the evaluator's main metric.", "METRIC", SCORING
     )
     save: bool = flag(
-        "Keep verdicts and labels in judges/ of the results folder. They correct this judge's pass rates in "
-        "all runs of that folder.",
+        "Save verdicts and labels in judges/ of the results folder, to correct this judge's pass rates in all runs "
+        "there.",
         _LABELS,
         recorded=False,
     )
     out: str | None = option(
-        "Write the report as JSON, with all rows that differ.", "FILE", SHOWING, recorded=False, acts="writes"
+        "Write the result and all disagreements as JSON.", "FILE", SHOWING, recorded=False, acts="writes"
     )
 
 
@@ -103,7 +103,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
-            "--mapping target.…: this command calls no target; map the labelled rows' columns with ${data.…}"
+            "--mapping target.…: `judge calibrate` calls no target; map columns of the labelled rows with ${data.…}"
         )
     return run_calibration(
         labels=labels,
@@ -152,7 +152,7 @@ def _view(calibration: Calibration, out: str | None) -> View:
     parts += [_differences(calibration, out)] if calibration.differences else []
     costs = [cost_text(usage) for usage in calibration.usage.values() if isinstance(usage, dict)]
     cost = "".join(f" · cost {text}" for text in costs if text)
-    saved = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
+    saved = "" if calibration.saved is None else f" · pass rates are corrected with {clean(calibration.saved, 500)}"
     parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{saved}"]))
     return View(f"{calibration.evaluator} against labels", parts, [clean(each) for each in calibration.notes])
 
@@ -187,9 +187,9 @@ def _next_step(calibration: Calibration) -> tuple[str, list[str]]:
     if calibration.errors and Run(calibration.run_dir).fails_again:
         return "look at the errors that came again (the agreement leaves these rows out)", report
     if calibration.errors:
-        return "judge the rows with an error again", resume
+        return "retry the rows with an error", resume
     if calibration.saved is None and calibration.usage:  # only a judge uses a model, and only a judge can be saved
-        return "correct this judge's pass rates by these labels", [*resume, "--save"]
+        return "correct this judge's pass rates with these labels", [*resume, "--save"]
     return "look at every row", report
 
 

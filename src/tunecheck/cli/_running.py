@@ -45,7 +45,7 @@ def trust_of(options: RunOptions) -> Trust:
 
     def note_first_file(file: Path) -> None:
         if not loaded_files and not holds_own_run(options.folder):
-            print(f"note: this runs code of this folder, in which you have no run yet ({file})", file=sys.stderr)
+            print(f"note: you have no earlier run in this folder; this run loads its code ({file})", file=sys.stderr)
         loaded_files.append(file)
 
     return Trust.of_command(options.trust or (), note_first_file)
@@ -160,12 +160,12 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     recorded_command = command_of(command)
     if recorded_command is None:
         raise ConfigurationError(
-            f"run {run_id} was not started from the command line: finish it in Python, evaluate(…, resume={run_id!r})"
+            f"run {run_id} was started in Python: finish it there with evaluate(…, resume={run_id!r})"
         )
     if recorded_command != kind.command:
         raise ConfigurationError(
             f"run {run_id} was not started by `tunecheck {kind.command}`: "
-            f"go on with `tunecheck {recorded_command} --resume {run_id}`"
+            f"finish it with `tunecheck {recorded_command} --resume {run_id}`"
         )
     values = recorded_values(object_or_empty(command))
     kept = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
@@ -207,7 +207,7 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -
         UntrustedError: the file is outside of the workspace and sets options that only the user may set.
     """
     stored = read_config(type(given), path)
-    owner = f"{path}, which lies outside of this workspace,"
+    owner = f"{path} (outside of this workspace)"
     check_acting(given, stored, trust.of_options(Path(path)), owner, path, invocation)
     return given.over(stored)
 
@@ -225,7 +225,7 @@ def options_of_run(
     if among is not None:
         recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
     if not began_here(manifest):
-        owner = f"run {run.id}, which you did not begin here,"
+        owner = f"run {run.id} (not started by you here)"
         check_acting(given, recorded, trust.of(run.manifest_file), owner, str(run.folder), invocation)
     return recorded
 
@@ -252,7 +252,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
             acting.append(option.flag)
     if acting:
         raise UntrustedError(
-            f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept "
+            f"{owner} sets options that need your consent: {', '.join(acting)}. Type them yourself, or accept "
             f"all of its options with:  {invocation.typed} {command_line(['--trust', place])}"
         )
 
@@ -304,7 +304,7 @@ def _underscore_keys(document: Document) -> Document:
     """
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: expected options, one `option: value` a line")
+        raise ConfigurationError(f"{document.name}: expected options, one `option: value` per line")
     renamed: dict[str, JSON] = {}
     for key, value in values.items():
         name = key.replace("-", "_")

@@ -24,10 +24,10 @@ from tunecheck.views import Part, Table, Text, View, Words, console, print_view
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions(JsonOptions, ResultsOptions):
     runs: list[str] | None = argument(
-        "Show these: names, ids, beginnings of ids, folders, or last.", "[RUN…]", default=None
+        "Runs to show: names, ids, beginnings of ids, folders, or last.", "[RUN…]", default=None
     )
     limit: int | None = option("List only the latest N runs.", "N", least=1)
-    verify: bool = flag("Check that the named runs are complete and unchanged. Exit code 1: one is damaged.")
+    verify: bool = flag("Check that the named runs are complete and unchanged; exit 1 if one is damaged.")
     remove: bool = flag("Remove the folders of the named runs.")
 
 
@@ -80,7 +80,7 @@ def _show(named: list[Run], options: RunsOptions) -> int:
 def _remove(named: list[Run], options: RunsOptions) -> int:
     """Remove the folders of these runs, unless one is running; return the exit code."""
     if is_remote(options.results_dir or ""):
-        raise ConfigurationError("--remove works on folders of this machine: remove runs in storage with its own tools")
+        raise ConfigurationError("--remove deletes only local folders: delete runs in storage with the storage's tools")
     running = [run.id for run in named if run.status() == "running"]
     if running:
         raise ConfigurationError(f"run {running[0]} is running: stop it first")
@@ -169,7 +169,7 @@ class ReportOptions(ComparingOptions, ResultsOptions):
         "RUN",
     )
     against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")
-    out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
+    out: str | None = option("File to write; default: report.html in the run's folder.", "FILE")
 
 
 @command(ReportOptions)
@@ -186,7 +186,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     elif runs[0] is not None:
         path = runs[0].folder / "report.html"
     else:
-        raise ConfigurationError(f"{options.run} is not a run folder, so the report needs a path: --out FILE")
+        raise ConfigurationError(f"{options.run} is not a run folder: name the report's path with --out FILE")
     write_report(
         options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
     )

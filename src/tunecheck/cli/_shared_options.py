@@ -97,7 +97,8 @@ class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
     cluster: str | None = option(
-        "Column of related rows. Default: the data's `cluster`, else a column that repeats; none: no rows are related.",
+        "Column whose equal values mark dependent rows. Default: the data set's `cluster`, else an …_id column that "
+        "repeats; none: all rows are independent.",
         "COLUMN",
         STATISTICS,
     )
@@ -108,7 +109,7 @@ class ComparingOptions(ClusterOptions):
     """Options of commands that compare runs row by row."""
 
     pair_by: str = option(
-        "content: pair rows by id and content, else by content alone; id: by id alone.",
+        "How to pair rows: content (same id and content, else same content) or id (same id).",
         "HOW",
         STATISTICS,
         default="content",
@@ -126,8 +127,8 @@ class DecisionOptions(ComparingOptions):
     """Options of commands that decide between runs."""
 
     guard: list[str] | None = option(
-        "Keep the base if this metric or slice gets worse by more than MARGIN, in its own unit: match:0.02 or "
-        "'match[domain=refund]:0.05' (repeatable).",
+        "Keep the base if metric or slice NAME gets worse by more than MARGIN, in the metric's unit, e.g. match:0.02 "
+        "or 'match[domain=refund]:0.05' (repeatable).",
         "NAME:MARGIN",
         STATISTICS,
     )
@@ -136,7 +137,7 @@ class DecisionOptions(ComparingOptions):
         "M",
         STATISTICS,
     )
-    confidence: float = option("Confidence of intervals and decisions.", "C", STATISTICS, default=0.95)
+    confidence: float = option("Confidence level of intervals and decisions.", "C", STATISTICS, default=0.95)
     allow_simulated: bool = flag("Also compare runs with simulated answers.", STATISTICS)
     allow_changed_evaluator: bool = flag(
         "Decide even if the runs used different evaluators for the primary metric.", STATISTICS
@@ -172,7 +173,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             found[name] = math.nan
         if not name or not 0 <= found[name] < math.inf:
-            raise ConfigurationError(f"--guard {each!r}: write NAME:MARGIN with a margin of 0 or more, as match:0.02")
+            raise ConfigurationError(f"--guard {each!r}: write NAME:MARGIN with a margin of 0 or more, e.g. match:0.02")
     return found
 
 
@@ -181,7 +182,7 @@ class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
     trust: list[str] | None = option(
-        "Load code and files that this file or folder names (repeatable).", "PATH", RUNNING, recorded=False
+        "Load the code and files that this file or folder names (repeatable).", "PATH", RUNNING, recorded=False
     )
 
 
@@ -189,12 +190,12 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Run name; default: from what is evaluated.", "NAME", RUNNING, fixed=True)
+    name: str | None = option("Name of the run; default: from data and endpoint.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
     accept_damage: bool = flag(
-        "Continue a run with damaged or missing records; lost calls are repeated, except by score.",
+        "Finish a run with damaged or missing records. Lost calls are made again, except by score.",
         RUNNING,
         recorded=False,
     )
@@ -224,7 +225,7 @@ class ModelOptions(CommandOptions):
     max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
 
-ASKING = "What is asked, and how"
+ASKING = "Requests"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,11 +233,11 @@ class ConversationOptions(CommandOptions):
     """Options of commands that run conversations."""
 
     mode: str | None = option(
-        "tools: the endpoint takes tools (default). text: the prompt describes them, and calls are read from the text.",
+        "tools: send tools in the request (default). text: describe tools in the prompt, and read calls from the text.",
         "MODE",
         ASKING,
     )
-    format: str | None = option("Read calls only in this model family's format; with --mode text.", "NAME", ASKING)
+    format: str | None = option("With --mode text: read calls only in this model family's format.", "NAME", ASKING)
     step_limit: int | None = option("Maximum number of answers in one turn; default 20.", "N", ASKING, least=1)
     include_input_log: bool = flag("Keep the messages and tools of every request in the log.", RUNNING)
 
@@ -252,7 +253,7 @@ class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's accepted answers."""
 
     names: str | None = option(
-        "Spelling of BFCL functions with dots: dotted, underscored, or auto (default: as in each row's calls).",
+        "Spelling of dots in BFCL function names: dotted, underscored, or auto (default: as in each row's calls).",
         "HOW",
         SCORING,
     )
@@ -263,11 +264,9 @@ class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
     set: dict[str, JSON] | None = option(
-        "Evaluator's parameter, as bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
+        "Evaluator's parameter, e.g. bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
-    mapping: dict[str, JSON] | None = option(
-        "Source of a value, as 'response=${data.text}'.", "PARAMETER=SOURCE", SCORING
-    )
+    mapping: dict[str, JSON] | None = option("Input source, e.g. 'response=${data.text}'.", "PARAMETER=SOURCE", SCORING)
 
 
 # -- gates
@@ -277,9 +276,9 @@ class EvaluatorOptions(ModelOptions):
 class GateOptions(CommandOptions):
     """Options of commands whose exit code depends on gates."""
 
-    fail_under: list[str] | None = option("Fail (exit 3) unless this holds, as 'match>=0.8'.", "GATE", GATING)
+    fail_under: list[str] | None = option("Fail (exit 3) unless this holds, e.g. 'match>=0.8'.", "GATE", GATING)
     max_error_rate: float | None = option(
-        "Fail (exit 3) if a larger share of rows has an error; default with a gate: 0.",
+        "Fail (exit 3) if more than this share of rows has an error; default with a gate: 0.",
         "SHARE",
         GATING,
         least=0,
@@ -289,7 +288,7 @@ class GateOptions(CommandOptions):
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
     better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
     confidence: float | None = option(
-        "Confidence of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999
+        "Confidence level of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999
     )
     undecided: str | None = option(
         "Treat an undecided gate as fail (exit 3) or pass (exit 0); default: exit 4.", "HOW", GATING

@@ -26,7 +26,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     if not shared:
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_evaluator_list(base)} in the first, "
-            f"{_evaluator_list(new)} in the second; add them with `tunecheck score RUN --evaluators NAME`"
+            f"{_evaluator_list(new)} in the second; add an evaluator with `tunecheck score RUN --evaluators NAME`"
         )
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:

@@ -173,9 +173,9 @@ def _refuse_simulated(tables: Sequence[RunTable]) -> None:
     simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
     if simulated:
         named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
-        which = f"{named} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
         raise ConfigurationError(
-            f"{which}, so a comparison says nothing about a model; pass --allow-simulated to compare anyway"
+            f"the answers of {named} are simulated, so a comparison says nothing about a model; "
+            "pass --allow-simulated to compare anyway"
         )
 
 
@@ -350,8 +350,8 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
-        others = "those of slices and causes only for complete runs"
-        yield f"{new.info.id} stopped early: the tested intervals and p-values are valid at any stop, {others}"
+        figures = "the intervals and p-values of tested metrics allow for that, those of slices and causes do not"
+        yield f"{new.info.id} stopped early: {figures}"
     elif stopped:
         exception = f", except for {', '.join(valid)}" if valid else ""
         yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"

@@ -54,7 +54,7 @@ class EarlyStopping:
             ConfigurationError: the base cannot be read, lacks a metric or all rows, or a metric has no declared range.
         """
         if rows.dataset.scan().rows is None:
-            raise ConfigurationError("until_decided reads rows in random order: give a path, a list or a DataFrame")
+            raise ConfigurationError("until_decided reads rows in random order: data must be a path, list or DataFrame")
         base, new = read_runs([question.base, rows], results_dir)
         if base.info.simulated and not question.allow_simulated:
             raise _refusal(base, "its answers are simulated, not a model's: accept them with allow_simulated=True")
@@ -162,14 +162,14 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} cannot decide an early stop: name a metric of all rows, not of a slice")
         if chosen.evaluator not in evaluators:
-            raise ConfigurationError(f"{name}: this run lacks its evaluator: add the evaluator, or name another metric")
+            raise ConfigurationError(f"{name}: its evaluator is not in this run: add it, or name another metric")
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise ConfigurationError(f"{name} cannot decide an early stop: declare its range, or name another metric")
+            raise ConfigurationError(f"{name} cannot decide an early stop: declare its range or name another metric")
         scale = _Scale(bounds[0], bounds[1] - bounds[0], column.higher_is_better)
         if margin is not None and margin >= scale.width:
-            raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
+            raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller margin")
         tests.append(_MetricTest(name, column, scale, base, question))
     return tests
 
@@ -277,7 +277,7 @@ class _MetricTest:
         score = self._scale.score(value)
         if not 0 <= score <= 1:
             raise RunError(
-                f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct one of them"
+                f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct value or range"
             )
         return score
 

@@ -173,7 +173,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
     because the judge's errors are the same on inputs that both runs have.
     """
     name = metric.evaluator
-    start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
+    start = f"{clean(name, 60)}: the correction assumes that the judge errs equally often on both runs"
     calibration = _shared_calibration(name, base, new)
     runs = [Run(Path(table.info.place)) for table in (base, new)]
     base_counts = new_counts = LabelCounts.of(())
@@ -184,7 +184,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
         new_counts = LabelCounts.of(pair for inputs, pair in labelled[1].items() if inputs not in labelled[0])
     p_value = errors_alike(base_counts, new_counts)
     if p_value is None:
-        return f"{start}; to test this, label answers of each run that the other run did not give", False
+        return f"{start}; to test this, label both answers of rows that the runs answered differently", False
     is_refuted = p_value < _ALPHA
     finding = "show that this is false" if is_refuted else "show no difference"
     labels = f"{plural(base_counts.total, 'labelled answer')} of the base and {new_counts.total:,} of the new run"
@@ -235,7 +235,7 @@ def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
 def _without_difference(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
     """Return the metric with both rates but no difference, because the runs have different judges."""
     test, n, confidence = metric.non_inferiority, metric.difference.n, metric.difference.confidence
-    reason, clusters = "each run has a judge of its own", metric.difference.clusters
+    reason, clusters = "the runs have different judges", metric.difference.clusters
     return replace(
         metric,
         judge="different",
@@ -255,12 +255,12 @@ def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
     base_labels, new_labels = (_calibration(table, table.evaluators[evaluator].judge) for table in (base, new))
     remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
     if base_labels is None or new_labels is None:
-        return f"{remedy}; `judge calibrate --save` of both on the same labels shows how the judges differ"
+        return f"{remedy}; to see how the judges differ, run `judge calibrate --save` for each on the same labels"
     base_verdicts = {each.row_fingerprint: each.verdict for each in base_labels.labels}
     new_verdicts = {each.row_fingerprint: each.verdict for each in new_labels.labels}
     agreement = Agreement.of((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
     if not agreement.total:
-        return f"{remedy}; they have been calibrated on different labels"
+        return f"{remedy}; the judges have been calibrated on different labels"
     kappa = agreement.kappa()
     interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
     value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"

@@ -192,10 +192,10 @@ class _Evidence:
         if primary_changes:
             yield self._change_objection(primary_changes[0])
         elif any(None in (base[name].fingerprint, new[name].fingerprint) for name in sources):
-            yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run does not record its evaluator")
+            yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run has no fingerprint of this evaluator")
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
         if others:
-            text = f"other evaluators are not the same in both runs: {', '.join(others)}"
+            text = f"other evaluators differ between the runs: {', '.join(others)}"
             yield Objection("evaluator_changed", text)
 
     def _judge_objections(self) -> Iterator[Objection]:
@@ -226,7 +226,7 @@ class _Evidence:
             if calls is not None:
                 yield Objection("calls_unparsed", f"{name}: {next(calls.sentences())}")
         if base is not None and new is not None and base.reading != new.reading:
-            text = "calls in the text count in one run only: score both with tunecheck score RUN --calls strict"
+            text = "only one run counts calls in the text: score both with `tunecheck score RUN --calls strict`"
             yield Objection("calls_reading_changed", text, "undecided")
 
     def _change_objection(self, change: _EvaluatorChange) -> Objection:
@@ -235,7 +235,7 @@ class _Evidence:
         if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
             effect = "none"
         name = clean(self.metric.evaluator, 60)
-        text = f"{name} is not the same in both runs ({clean(change.text, 300)}): its verdicts are not comparable"
+        text = f"{name} differs between the runs ({clean(change.text, 300)}): its verdicts are not comparable"
         return Objection(change.code, text, effect)
 
     # -- metrics, slices and causes that got worse
@@ -427,13 +427,13 @@ class _Evidence:
         units, unit = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == "too little data":
             needed = rows_for_verdict(self.metric, self._sides.bounds)
-            enough = f", which needs at least about {needed:,} rows" if needed > difference.n else ""
+            enough = f"; at least about {needed:,} rows are needed" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
             yield Objection("few_rows", f"{plural(units, unit)} {verb} too few for a verdict{enough}", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
-            yield Objection("repeated_rows", f"{plural(repeated, 'row')} with the content of another row")
+            yield Objection("repeated_rows", f"{plural(repeated, 'row')} with the same content as another row")
         if pair.base.info.simulated or pair.new.info.simulated:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 
@@ -445,7 +445,7 @@ class _Evidence:
             yield Objection("cost", f"a row costs {new_cost:.3g} {currency}, {base_cost:.3g} in {self._base_name}")
         base_s, new_s = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
         if base_s and new_s > _GROWTH * base_s:
-            yield Objection("latency", f"the median answer takes {new_s:.3g} s, {base_s:.3g} s in {self._base_name}")
+            yield Objection("latency", f"the median latency is {new_s:.3g} s, {base_s:.3g} s in {self._base_name}")
 
     # -- the next step
 
@@ -462,7 +462,7 @@ class _Evidence:
                 names = [None if run is None else endpoint_of(run.manifest()) for run in runs]
                 checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
                 commands = f" ({', '.join(checks)})" if checks else ""
-                return f"mend how the endpoints are served{commands}, then evaluate again"
+                return f"fix how the endpoints are served{commands}, then evaluate again"
             return f"get a verdict for every row of {self.pair.new.info.id}, then compare again"
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
@@ -536,7 +536,7 @@ def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> _Eva
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:
-        return _EvaluatorChange("judge_changed", f"each run has a judge of its own; {text}" if text else "its judge")
+        return _EvaluatorChange("judge_changed", f"different judges; {text}" if text else "different judges")
     if None in (before.fingerprint, after.fingerprint):
         return None
     if [key for key, _, _ in settings] == ["format"]:

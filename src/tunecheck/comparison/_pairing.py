@@ -119,11 +119,11 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         columns = _different_columns(base, new, row_id)
         differ = f"{', '.join(map(repr, columns[:3]))} {'differ' if len(columns) > 1 else 'differs'}"
         example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
-        remedy = "--pair-by id compares them all the same" if base.named and new.named else ""
+        remedy = "to compare them anyway, add --pair-by id" if base.named and new.named else ""
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
-        return NothingPairsError(f"{start}: {ids} in both, with other content ({example})", remedy)
+        return NothingPairsError(f"{start}: {ids} in both, but with different content ({example})", remedy)
     base_id, new_id = base.items.ids[0][:100], new.items.ids[0][:100]
-    return NothingPairsError(f"{start}: their ids differ, such as {base_id!r} and {new_id!r}")
+    return NothingPairsError(f"{start}: the ids differ, such as {base_id!r} and {new_id!r}")
 
 
 def _different_columns(base: RunTable, new: RunTable, row_id: str) -> list[str]:

@@ -229,7 +229,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     primaries = [comparison.metrics[comparison.part_metric] for comparison in against]
     metric, tables = primaries[0], runs.tables
     if any(primary.key != metric.key for primary in primaries):
-        raise ConfigurationError("the runs have no metric in common; name one that all of them have with --metric")
+        raise ConfigurationError("the runs' primary metrics differ; name a metric that all runs have with --metric")
     if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(
             f"{metric.name} was scored by different judges in these runs: "
@@ -238,7 +238,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     chosen = MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has {chosen.name} in every run: rank runs of the same rows")
+        raise ConfigurationError(f"no row has a value of {chosen.name} in every run: name runs of the same rows")
     ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
     best = choose(against)
     decision, optimism = _with_optimism(best, common, len(tables))
@@ -282,7 +282,7 @@ def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[
     """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
     left_out = len(runs.base.items.ids) - rows
     if left_out:
-        yield f"{plural(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"
+        yield f"ranking without {plural(left_out, 'row')} of {runs.base.info.id}: not every run has a figure for them"
     for table in runs.tables:
         if table.info.stopped is not None:
             yield f"{table.info.id}: {stopped_text(table.info.stopped)}"

@@ -255,7 +255,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     A column's slices are shown if the runs were grouped by it, or if a slice has a verdict.
     """
     metric = against.metrics[against.part_metric]
-    remark = ", as the judge says" if metric.judge == "corrected" else ""
+    remark = ", not corrected for the judge's errors" if metric.judge == "corrected" else ""
     columns = {part.column for part in against.parts if part.named or part.verdict is not None}
     slices = [part for part in against.parts if part.column in columns]
     tables: dict[str, list[Part]] = {}
@@ -309,7 +309,7 @@ def _iterations_table(comparison: Comparison) -> Table:
     for number in range(len(comparison.runs)):
         rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
     rows.append(["", *(Words(line_of(metric.values), "dim") for metric in metrics)])
-    return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ ▼ better, worse than run 1")
+    return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 
 
 def _iteration_cell(comparison: Comparison, history: History, number: int) -> Words:
@@ -418,7 +418,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
     if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, against.new):
-        yield "rows are paired by id alone: their contents cannot be compared"
+        yield "rows are paired by id alone, because their contents cannot be compared"
     yield from _failure_notes(against)
     yield from (clean(note) for note in against.notes)
 
@@ -509,5 +509,5 @@ def _ranking_table(selection: Selection) -> Table:
     if not several:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]
-    below = "All intervals hold at once: a run is the best if its own begins at ±0.0, and not if it ends there."
+    below = "An interval that begins at ±0.0 shows the best run; one that ends at ±0.0, a run that is not the best."
     return Table(heads, rows, "lrrl", below=Words(below, "dim"))

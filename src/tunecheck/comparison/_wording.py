@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 
-ALONE = "a single test would show a difference, but among several tests it can be chance"
+ALONE = "significant as a single test, but not after the correction for several tests"
 """The remark on a difference that is not significant after the correction for several tests."""
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -122,7 +122,7 @@ def judge_text(metric: MetricComparison) -> str:
     if metric.raw is None:
         return remark
     base, new = (value_text(metric.kind, rate.value) for rate in (metric.raw.base, metric.raw.new))
-    return f"{remark} (its verdicts {base} → {new})"
+    return f"{remark} (uncorrected {base} → {new})"
 
 
 def margin_text(metric: MetricComparison) -> str:
@@ -132,23 +132,23 @@ def margin_text(metric: MetricComparison) -> str:
         return ""
     size = size_text(metric.kind, test.margin)
     if test.shown is None:
-        return f"whether it is at most {size} worse cannot be said"
+        return f"no test of whether it is at most {size} worse"
     return f"shown to be at most {size} worse" if test.shown else f"NOT shown to be at most {size} worse"
 
 
 def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
     """Yield sentences on a run's early decision and its figures; `resuming` is what asks all other rows."""
     if not decision.stopped:
-        yield f"not decided early: all {plural(decision.of, 'row')} were asked, as in any complete run"
+        yield f"not decided early: all {plural(decision.of, 'row')} ran, as in any complete run"
         return
-    beyond = f"{decision.asked_beyond:,} more were under way then, " if decision.asked_beyond else ""
-    rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them. To ask them: {resuming}"
-    yield f"{stopped_text(decision)}, drawn at random (seed {decision.seed}); {rest}"
+    beyond = f"{decision.asked_beyond:,} more rows were in flight, " if decision.asked_beyond else ""
+    rest = f"{beyond}{decision.not_asked:,} did not run: journal.jsonl lists them. To run them: {resuming}"
+    yield f"{stopped_text(decision)}, in random order (seed {decision.seed}); {rest}"
     for metric in decision.metrics:
         level, method = decision.confidence, "valid at any stopping"
         estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
-        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid at any stop"
+        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid for any early stop"
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
@@ -158,8 +158,8 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
-    share = f"{pairs.paired:,} of {plural(of_base, 'row')} of {base.id} and of {of_new:,} of {against.new.id}"
-    return f"not the same data: {share} are the same, and only they are compared"
+    sizes = f"{base.id} has {plural(of_base, 'row')}, {against.new.id} has {of_new:,}"
+    return f"not the same data: {sizes}; only the {pairs.paired:,} that are the same are compared"
 
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:
@@ -200,7 +200,7 @@ _CHOICES = MappingProxyType(
         "ship": "Ship {new}",
         "keep": "Keep {base}, not {new}",
         "undecided": "Undecided: keep {base} for now, not {new}",
-        "invalid": "Invalid: {new} and {base} were not measured alike",
+        "invalid": "Invalid: {new} and {base} were not measured in the same way",
     }
 )
 _OTHER_CHOICES = _CHOICES | {

@@ -137,7 +137,7 @@ def calibrate(
     if not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
-        raise ConfigurationError("label_threshold is for scores, and label_kind is 'pass_fail': leave one of them out")
+        raise ConfigurationError("label_threshold needs label_kind='score', not 'pass_fail': leave one of them out")
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
     dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
@@ -215,8 +215,8 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
             if wanted is not None:
                 raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
-            kinds = ", or every row ".join(_KINDS.values())
-            raise ConfigurationError(f"row {row_id}: the label {shown} does not fit the others: give every row {kinds}")
+            kinds = ", or all rows ".join(_KINDS.values())
+            raise ConfigurationError(f"row {row_id}: the label {shown} is unlike earlier ones: give all rows {kinds}")
     return possible[0]
 
 
@@ -318,7 +318,7 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save: {self._evaluator!r} has no judge model or fingerprint; leave --save out")
+            raise ConfigurationError(f"--save needs a judge with a fingerprint: leave it out for {self._evaluator!r}")
         if not self._compared:
             raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
         recorded = recorded_verdicts(self._run.journal, self._evaluator)
@@ -366,7 +366,8 @@ class _LabelledRun:
             if name is not None and (not keys or name in keys):
                 return name
         if len(keys) > 1:
-            raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: choose one with --metric")
+            metrics = ", ".join(keys[:_LISTED])
+            raise ConfigurationError(f"{self._evaluator!r} has several metrics ({metrics}): choose one with --metric")
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
@@ -407,8 +408,8 @@ class _LabelledRun:
         threshold = as_number(output.get(f"{self._metric}_threshold")) if self._threshold is None else self._threshold
         if threshold is None:
             raise ConfigurationError(
-                f"the labels are numbers, and {self._evaluator!r} gives no threshold to compare them with: "
-                "give one for the labels (label_threshold), or label rows pass or fail"
+                f"the labels are numbers, but {self._evaluator!r} has no threshold to compare them with: "
+                "set label_threshold, or label rows as pass or fail"
             )
         return self._result(as_number(given) or 0.0, threshold)
 

@@ -160,7 +160,7 @@ class UnansweredError(RunError):
         error = result.rows[0].get("error.target")
         first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
         again = Run(result.run_dir).resuming()
-        super().__init__(f"the target failed on every row, first with {first}; mend it, and go on with {again}")
+        super().__init__(f"the target failed on every row, first with {first}; correct that, then go on with {again}")
         self.result = result
 
 
@@ -181,8 +181,8 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
     if not run.journal.exists():
-        gone = f"its folder {run.folder} was removed or moved while it ran"
-        return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, resume its new folder")
+        gone = f"its folder {run.folder} was removed or moved"
+        return RunError(f"run {run.id} stopped: {gone}; start a new run, or resume the moved folder")
     if isinstance(error, StopRunError) and not error.resumable:
         return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with {run.resuming()}")
@@ -218,7 +218,7 @@ class EndpointFacts:
         if max_cost is None:
             return
         unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
-        judges = [f"{endpoint.name!r}, which {name!r} asks," for name, endpoint in unpriced.items() if name != "target"]
+        judges = [f"{endpoint.name!r} (called by {name!r})" for name, endpoint in unpriced.items() if name != "target"]
         if judges or len(unpriced) == len(self.endpoints):
             raise ConfigurationError(
                 f"max_cost: the price of {judges[0] if judges else 'the calls'} is unknown: "

@@ -138,7 +138,7 @@ def score(
 
     _refuse_unknown(arguments, score, ScoreArguments)
     if arguments.get("reuse") is not None:
-        raise ConfigurationError("score() reuses the unchanged verdicts of its run: leave reuse out")
+        raise ConfigurationError("score() always reuses unchanged verdicts of its run: leave reuse out")
     settings = RunSettings(**arguments)
     recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
     _check_names(evaluators)
@@ -203,8 +203,8 @@ def _apply_limits(target: Target | None, settings: RunSettings) -> None:
         if wanted is not None:
             endpoint.allow(wanted)
             if endpoint.concurrency is not None and endpoint.concurrency < wanted:
-                limit = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
-                target.notes = [*target.notes, f"{limit}, and not the {wanted} asked for"]
+                limit = f"at most {endpoint.concurrency} calls at once (limits.concurrency of the endpoint)"
+                target.notes = [*target.notes, f"{limit}, not {wanted} as requested"]
         if settings.workers != 0:
             endpoint.isolate()
     if settings.target_timeout != DEFAULT_TIMEOUT_S:
@@ -276,7 +276,7 @@ def uploader_to(
     """
     if project is None:
         if credential is not None:
-            raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
+            raise ConfigurationError("credential needs azure_ai_project=…, the project to upload to")
         return None
     make = plugins.uploader("foundry")
     return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
@@ -292,9 +292,7 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
         return target
     default = dataset.defaults.target
     if is_driver(default):
-        raise ConfigurationError(
-            f"{dataset.name}: its rows need the target {default}, which calls an endpoint: give target=…"
-        )
+        raise ConfigurationError(f"{dataset.name}: the target {default} of its rows needs an endpoint: give target=…")
     return default
 
 
@@ -319,10 +317,10 @@ def _make_target(
             target.sign(user_agent)
         return _endpoint_target(target, dataset, mapping, trust)
     if user_agent is not None:
-        raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint: leave it out")
+        raise ConfigurationError("user_agent is only for endpoints, and the target is none: leave user_agent out")
     if target is None or isinstance(target, Target):
         if mapping:
-            raise ConfigurationError("evaluator_config maps 'target', but the target takes whole rows: leave it out")
+            raise ConfigurationError("the target takes whole rows: leave 'target' out of evaluator_config")
         return target
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
@@ -341,10 +339,11 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
         if mapping:
-            raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
+            raise ConfigurationError(f"the target {driver} takes whole rows: leave 'target' out of evaluator_config")
         return drive(driver, endpoint, parameters, trust)
     if parameters:
-        raise ConfigurationError(f"{dataset.name}: leave out {next(iter(parameters))}: rows of one turn do not take it")
+        name = next(iter(parameters))
+        raise ConfigurationError(f"{dataset.name}: {name} is for conversations, and these rows are none: leave it out")
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):
@@ -395,7 +394,7 @@ def _check_names(evaluators: object) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
         if name in ("target", "default", "results", "cause"):
-            raise ConfigurationError(f"an evaluator cannot have the name {name!r}, which is reserved: rename it")
+            raise ConfigurationError(f"the name {name!r} is reserved: rename the evaluator")
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:

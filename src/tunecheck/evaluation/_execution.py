@@ -100,7 +100,7 @@ class Execution:
         names = ", ".join(each.name for each in self.evaluators if "result" in each.signature)
         if names and self.settings.calls:
             choice = f"calls: {self.settings.calls}"
-            notes.append(f"{choice} does not apply to {names}: a result's calls are read as the model answers")
+            notes.append(f"{choice} does not apply to {names}: calls of conversations are read when the model answers")
         if self.settings.resume is None:
             return self._begin_run(described, scan, notes)
         run = find_run(self.settings.resume, self.settings.folder)
@@ -155,15 +155,13 @@ class Execution:
             ConfigurationError: A check failed; the text names the option.
         """
         if self.settings.on is not None and scan.rows is None:
-            raise ConfigurationError(
-                "--on reads the data more than once, which this data does not allow: write it to a file"
-            )
+            raise ConfigurationError("--on reads the data several times: write this data to a file first")
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
         names = [each.name for each in self.evaluators]
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
-            raise ConfigurationError(f"primary: no evaluator gives {primary!r}{did_you_mean(primary, names)}")
+            raise ConfigurationError(f"primary: no evaluator computes {primary!r}{did_you_mean(primary, names)}")
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),
             ("group_key", declared.group_key),
@@ -171,7 +169,7 @@ class Execution:
         ]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
-                hint = "; name one column each time" if "," in column else did_you_mean(column, scan.columns)
+                hint = "; repeat the option for each column" if "," in column else did_you_mean(column, scan.columns)
                 raise ConfigurationError(f"{option}: there is no column {column!r}{hint}")
 
     def _check_columns(self, columns: frozenset[str]) -> None:
@@ -410,8 +408,8 @@ class _Work:
         if source is not None:
             accept = self.settings.accept_damage
             return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
-        why = "is not read: another person's run.json names this folder" if elsewhere else "is no longer there"
-        notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
+        why = "another user's run.json names the folder" if elsewhere else "the run is no longer there"
+        notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 
     def _run_elsewhere(self, on: RunsElsewhere, journal: Journal, cached: CachedResults) -> list[str]:

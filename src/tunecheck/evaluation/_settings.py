@@ -212,8 +212,8 @@ class RunSettings:
             raise ConfigurationError(f"confidence must be between 0.5 and 1, not {self.confidence!r}")
         if self.on is not None:
             raise ConfigurationError(
-                "--until-decided judges each row before it asks the next, and --on hands out rows in chunks: "
-                "leave --on out; one process makes more calls at once with --concurrency N"
+                "--until-decided does not work with --on: leave --on out. "
+                "To make more calls at once, raise --concurrency"
             )
 
     @property

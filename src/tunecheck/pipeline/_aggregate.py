@@ -276,7 +276,7 @@ class Aggregator:
                 )
         if len(self._cells) >= MAX_COMBINATIONS:
             raise ConfigurationError(
-                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: group by fewer"
+                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups: group by fewer columns"
             )
         cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
         return cell

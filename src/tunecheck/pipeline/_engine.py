@@ -52,7 +52,7 @@ _BURST, _TURN_S = 256, 0.01
 _LOOK_AHEAD = 2
 """Units in progress per concurrent call in a run that may stop early; one slow unit must not block the others."""
 
-_ENOUGH = Exception("there are enough rows")
+_ENOUGH = Exception("the comparison is decided")
 """Stops the run early without marking it as failed: the comparison is decided."""
 
 _LONG_S = 3.0

@@ -82,11 +82,11 @@ def _parse_value(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{where}: {shown!r} is not a reference without ${{}}: write '${{{shown}}}'")
+            raise ConfigurationError(f"{where}: {shown!r} lacks the ${{}} of a reference: write '${{{shown}}}'")
         try:
             return Constant(plain(value))
         except TypeError as error:
-            raise ConfigurationError(f"{where}: write a reference or a JSON value: {error}") from None
+            raise ConfigurationError(f"{where}: expected a reference or a JSON value: {error}") from None
     reference = read_reference(value.strip())
     if reference is not None:
         return reference
@@ -157,7 +157,7 @@ def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
     other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if other_keys:
         raise ConfigurationError(
-            f"evaluator_config[{name!r}] has {other_keys[0]!r} beside 'column_mapping'; put it inside, or leave it out"
+            f"evaluator_config[{name!r}]: move {other_keys[0]!r} into 'column_mapping', or leave it out"
         )
     if mapping is None:
         return {}
@@ -282,8 +282,8 @@ def check_binding(
             _check_reference(mapped, where, columns, target_columns, has_target)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{where}: {mapped.value!r} would be this text in every row; "
-                f"for the column of that name write '${{data.{mapped.value}}}'"
+                f"{where}: {mapped.value!r} is a fixed text, not the column; "
+                f"for the column, write '${{data.{mapped.value}}}'"
             )
     if has_target and target_columns is None:
         return  # the columns of a function's answer are known only after a call
@@ -299,7 +299,7 @@ def check_binding(
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
         f"{what} needs {', '.join(map(repr, missing))}: map it, e.g. --mapping {missing[0]}='${{data.…}}', "
-        f"in Python column_mapping={{{missing[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
+        f"in Python column_mapping={{{missing[0]!r}: '${{data.…}}'}}. The data has {', '.join(known) or 'no columns'}"
     )
 
 

@@ -265,8 +265,8 @@ class Tally:
         notes = self.remarks.sentences(evaluator_timeout)
         if self.masked:
             notes.append(
-                f"{plural(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
-                "if it is no secret, write ${env:NAME:plain} in the definition or prompt"
+                f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***. "
+                "If the value is not secret, write ${env:NAME:plain} in the definition or prompt"
             )
         return notes
 

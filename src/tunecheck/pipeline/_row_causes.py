@@ -348,8 +348,8 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
             return Fault(code="call_in_reasoning", call=calls[0].name, actual=calls[0].arguments)
     has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
     if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
-        problem = reading.problem or "the answer has none"
-        return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, and {problem}")
+        problem = reading.problem or "the answer has no call"
+        return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, but {problem}")
     return None
 
 
@@ -377,9 +377,9 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
         ending = _ending_text(answer, reason)
         if reason is not None and repeats_itself(answer.text):
-            code, ending = "cut_off.endless", f"{ending}, and it repeats itself"
+            code, ending = "cut_off.endless", f"{ending}, and the text repeats itself"
         elif _USER_TURN.search(answer.text):
-            code, ending = "cut_off.endless", f"{ending}, and it goes on with a message of the user"
+            code, ending = "cut_off.endless", f"{ending}, and the text goes on with a user message"
         yield Fault(code=code, message=ending)
 
 
@@ -519,13 +519,13 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
         added = re.fullmatch(_DECORATED.format(re.escape(tool)), name) if tool and tool in name else None
         if added is not None:
             code = "decorated_name.token" if "<" in f"{added[1]}{added[2]}" else "decorated_name"
-            words = f"{name} is not among the tools; perhaps it is {tool} with something added"
+            words = f"{name} is not among the tools; perhaps it is {tool} with added characters"
             return Fault(code=code, call=name, expected=tool, message=words)
     alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     if not alike:
         return Fault(code="unknown_function", call=name, message=words)
-    renamed = f"{words}; perhaps it is renamed from {alike[0]}"
+    renamed = f"{words}; perhaps {alike[0]} is meant"
     return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
 
 
@@ -568,5 +568,5 @@ def _empty_answer_fault(answer: FailedAnswer) -> Fault:
     """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
     written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
     if isinstance(written, int) and written > _END_OF_TURN_TOKENS and not answer.has_reasoned:
-        return Fault(code="empty_answer.counted", message=f"{written} output tokens were counted")
+        return Fault(code="empty_answer.counted", message=f"the server counted {written} output tokens")
     return Fault(code="empty_answer")

@@ -52,15 +52,15 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
     if refused:
-        tally.notes.append(f"evaluators that run in this process, as workers cannot import them: {', '.join(refused)}")
+        tally.notes.append(f"run in this process, because workers cannot import them: {', '.join(refused)}")
     in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
     aggregator.isolate(evaluator for evaluator in in_processes if evaluator in isolated)
     known = {*refused, *(evaluator.name for evaluator in in_processes)}
     risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
         tally.notes.append(
-            f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
-            "--workers N (workers=N) runs those that can be pickled in worker processes"
+            f"run in this process, so a crash of one ends the run: {', '.join(risky)}. "
+            "With --workers N (workers=N), evaluators that can be pickled run in worker processes"
         )
     return [executor for executor in executors if executor.evaluators]
 
@@ -196,7 +196,7 @@ class ProcessExecutor:
                     await self._load(worker, evaluator)
         except ProcessEndedError:
             raise RunError(
-                f"no worker process can be started ({await worker.how_it_ended()}); give --workers 0 (workers=0)"
+                f"no worker process can be started ({await worker.how_it_ended()}); for threads, give --workers 0"
             ) from None
         except BaseException:  # noqa: BLE001 - for example a cancellation: leave no process behind
             worker.kill()

@@ -113,7 +113,7 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
     return response
 
 
-NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only, and to no web page elsewhere"
+NOT_THIS_MACHINE = "this server answers only requests to 127.0.0.1 or localhost, and none from other web pages"
 
 
 def is_of_this_machine(request: web.Request) -> bool:

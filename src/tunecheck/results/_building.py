@@ -131,7 +131,7 @@ class TableBuilder:
         """Return the run's description with its counts of rows, errors and trials, and notes on metrics left out."""
         info = self._opened.info
         notes = [
-            f"evaluator {name!r} returns more than {len(part.evaluator.columns)} metrics: the others are not read"
+            f"evaluator {name!r} returns more than {len(part.evaluator.columns)} metrics: the rest is not read"
             for name, part in self._parts.items()
             if part.evaluator.left_out
         ]

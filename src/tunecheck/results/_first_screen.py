@@ -226,7 +226,7 @@ def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> Fa
 def _reason_sentence(reason: FailureGroup) -> str:
     """Return the sentence on a reason that is not a known cause, with its rows and an example."""
     example = f"{plural(reason.rows, 'row')}, e.g. {clean(reason.example, 60)}"
-    return f"Main reason of failures: {clean(reason.title, 200).rstrip('.')} ({example})."
+    return f"Main reason for failures: {clean(reason.title, 200).rstrip('.')} ({example})."
 
 
 def _cause_sentences(failures: Failures, code: str | None) -> str:
@@ -270,7 +270,7 @@ def _next_step(
         is_beside = scored.id == manifest.parent  # else it is a path, which another user's run.json may not name
         if is_score and failures.errors.keys() == {"target"} and (is_beside or began_here(manifest)):
             missing = scored.resuming(where if is_beside else None)
-            return _NextStep("get the missing answers, then score that run again", missing)
+            return _NextStep("get the missing answers, then score again", missing)
         return _NextStep("run the rows with an error again", run.resuming(where))
     if summary.get("simulated") is True:
         command = (command_of(manifest.command) or "evaluate").split()
@@ -281,7 +281,7 @@ def _next_step(
         purpose, words = "compare with the gate's base", ["compare", str(base), run.id]
     # A run with recorded answers of another one may be older, by its answers, than the run before it.
     elif manifest.parent is None and (earlier := _earlier_run(run, manifest)) is not None:
-        purpose, words = "compare with the run before it", ["compare", earlier.id, run.id]
+        purpose, words = "compare with the previous run", ["compare", earlier.id, run.id]
     else:
         purpose, words = "look at every row", ["report", run.id]
     return _NextStep(purpose, command_line(["tunecheck", *words, *where]))

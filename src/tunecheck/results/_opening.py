@@ -131,7 +131,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     """
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise ConfigurationError('a run given as an object must have "rows", as the result of evaluate() has')
+        raise ConfigurationError('a run given as an object must have "rows", like the result of evaluate()')
     return OpenedRun(RunInfo(name, "rows", "memory", rows=0), GivenRows(rows), answers=frozenset({"response"}))
 
 
@@ -148,7 +148,7 @@ def _run_folder(run: Run) -> OpenedRun:
         raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
-    since = f"{run.id} is not finished ({status}): its rows predate the resume" if status != "finished" else None
+    since = f"{run.id} is not finished ({status}): its rows are older than the resume" if status != "finished" else None
     info = RunInfo(
         run.id,
         "run",
@@ -178,7 +178,7 @@ def _limit_note(run: Run, manifest: RunFile) -> str | None:
     limit = object_or_empty(recorded_values(manifest.command)).get("limit")
     if limit is None:
         return None
-    return f"{run.id} has only the first rows of its data (--limit {limit}): to use all, give the id of another run"
+    return f"{run.id} has only the first rows of its data (--limit {limit}). To use all rows, name another run"
 
 
 def _calls_read(run: Run) -> CallsRead | None:

@@ -91,7 +91,7 @@ def answered_by(manifest: RunFile) -> str:
     """Describe the source of the answers: an endpoint with its model, or the data."""
     target = manifest.target
     if not target:
-        return "as the data holds them"
+        return "recorded in the data"
     model = target.get("model") or target.get("deployment")
     kind = target.get("kind") or target.get("type")
     return " · ".join(str(part) for part in (target.get("name"), kind, model) if part)

@@ -55,7 +55,7 @@ class Clusters:
         return _count_values(self.labels) + self.labels.count(None)
 
     def __str__(self) -> str:
-        why = {"named": "", "declared": ", as the data says", "found": ", whose values repeat"}[self.how]
+        why = {"named": "", "declared": " (declared by the data)", "found": " (its values repeat)"}[self.how]
         start = f"{plural(self.count, 'cluster')} by {self.by}{why}"
         return f"{start}: rows of one cluster may depend on each other; --cluster none treats all rows as independent"
 
@@ -156,7 +156,7 @@ class AzureFile:
         except ValueError as error:
             problem = " ".join(str(error).split())
             raise DataError(
-                f"{self.path}: not JSON ({problem}): the file is half-written, or holds no results; write it again"
+                f"{self.path}: not JSON ({problem}): the file is incomplete or holds no results; write it again"
             ) from None
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):

@@ -147,7 +147,7 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
         return Reusable(evaluators, answers=False)
     if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
-    note = "answers were reused although the target's code has no fingerprint: check that it is the same"
+    note = "answers were reused although the target's code has no fingerprint: check that the code is the same"
     same = deciding(old) == deciding(new)
     return Reusable(evaluators, same, (note,) if same else ())
 
@@ -303,7 +303,7 @@ def verify(run: Run) -> Verified:
     if manifest.digest is not UNSET and manifest.digest != digest_of(run.manifest_data()):
         damage.append("run.json has changed since the run wrote it")
     if status == "running":
-        unchecked.append("another process is writing it now")
+        unchecked.append("another process is still writing this run")
     try:
         with contextlib.closing(_read_journal(run, manifest)) as journal:
             loss = journal.told_loss(manifest.row_count or 0)

@@ -335,8 +335,8 @@ def given_name(run_id: str) -> str:
 def damage_error(run: Run, damage: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {damage}; restore its files (`tunecheck runs {run.id} --verify` checks them), or "
-        "continue despite the damage with --accept-damage (accept_damage=True)"
+        f"run {run.id} is damaged: {damage}. Restore its files (`tunecheck runs {run.id} --verify` checks them), or "
+        "continue with --accept-damage (accept_damage=True)"
     )
 
 
@@ -386,7 +386,7 @@ def _outcome_text(decision: EarlyStop) -> str:
         case "better":
             return f"better than {decision.against}"
         case "worse":
-            return f"{margin}or more worse than {decision.against}" if margin else f"worse than {decision.against}"
+            return f"worse than {decision.against}" + (f" by {margin}or more" if margin else "")
         case "not_worse":
             return f"at most {margin}worse than {decision.against}"
         case "undecided":

@@ -73,12 +73,12 @@ class Agreement:
             return Kappa(None, None, None, None, "there are no rows to compare")
         expected = sum(self.first[name] * self.second[name] for name in self.first)
         if expected == self.total**2:
-            return Kappa(None, None, None, None, f"not defined: both say {next(iter(self.first))!r} of every row")
+            return Kappa(None, None, None, None, f"not defined: both raters give every row {next(iter(self.first))!r}")
         kappa = Fraction(self.agreed * self.total - expected, self.total**2 - expected)
         error = math.sqrt(self._variance(kappa, Fraction(expected, self.total**2)))
         value = float(kappa)
         if error == 0:
-            remark = self._one_class() or "no interval: at an end of its scale kappa has an asymptotic error of 0"
+            remark = self._one_class() or "no interval: the asymptotic error is 0 at an extreme value of kappa"
             return Kappa(value, None, None, error, remark)
         low, high = max(-1.0, value - z * error), min(1.0, value + z * error)
         return Kappa(value, low, high, error, self._one_class())
@@ -97,9 +97,9 @@ class Agreement:
 
     def _one_class(self) -> str | None:
         """Return a remark if a rater uses only one class, else None."""
-        for subject, counts in (("the labels say", self.first), ("the verdicts say", self.second)):
+        for subject, counts in (("label", self.first), ("verdict", self.second)):
             if len(counts) == 1:
-                return f"{subject} {next(iter(counts))!r} of every row: kappa is 0 whatever the others say"
+                return f"every {subject} is {next(iter(counts))!r}, so kappa is always 0"
         return None
 
 
@@ -145,7 +145,7 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
         return Kappa(None, None, None, None, "there are no rows to compare")
     widest = max(float(side.max()) for side in (first, second)) - min(float(side.min()) for side in (first, second))
     if not widest:
-        return Kappa(None, None, None, None, f"not defined: both give {float(first[0]):g} to every row")
+        return Kappa(None, None, None, None, f"not defined: both raters give every row {float(first[0]):g}")
     scale = widest**2
     weights = 1 - (first - second) ** 2 / scale
     # The mean weight of each score against all scores of the other rater.
@@ -156,7 +156,7 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     spread = ((weights - (of_first + of_second) * (1 - value)) ** 2).mean() - (value - expected * (1 - value)) ** 2
     error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
     if not error:
-        return Kappa(value, None, None, error, "no interval: the scores show no spread of disagreement")
+        return Kappa(value, None, None, error, "no interval: the estimated error is 0")
     return Kappa(value, max(-1.0, value - z * error), min(1.0, value + z * error), error)
 
 
@@ -170,7 +170,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
     deviations = [side - side.mean() if n else side for side in (first, second)]
     sizes = [float(numpy.sqrt(each @ each)) for each in deviations]
     if not all(sizes):
-        remark = "one side gives every row the same score" if n else "there are no rows to compare"
+        remark = "one rater gives every row the same score" if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
     value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
     if n < 4 or abs(value) == 1:

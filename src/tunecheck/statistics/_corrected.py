@@ -21,8 +21,8 @@ _PLACES, _DRAWS, _SEED = 10, 2_000, 0  # critical values: shares at which they a
 _MARGIN = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
 _TINY = 1e-12
 
-ONE_SIDED_LABELS = "the labels say {} of every row: how often the judge errs on others is not known"
-NO_BETTER_THAN_CHANCE = "by the labels the judge is no better than chance: nothing follows from its verdicts"
+ONE_SIDED_LABELS = "every label is {}: how often the judge errs on other rows is unknown"
+NO_BETTER_THAN_CHANCE = "the judge is no better than chance on the labels, so its verdicts cannot be corrected"
 
 
 @dataclass(frozen=True, slots=True)

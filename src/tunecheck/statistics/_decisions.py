@@ -77,7 +77,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     value: float | None
     remark: str | None
     if error is None:
-        value, remark = None, comparison.difference.remark or "there is no spread to judge by"
+        value, remark = None, comparison.difference.remark or "the error of the difference is unknown"
     elif isinstance(comparison, PairedBinary):
         value, remark = _smallest_verdict_change(comparison, error, power, alpha)
     elif error == 0:

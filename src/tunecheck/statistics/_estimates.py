@@ -80,7 +80,7 @@ def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
 # -- estimates
 
 NO_SPREAD = "all scores are the same: they show no spread"
-ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
+ONE_CLUSTER = "all rows are of one cluster: the spread between clusters is unknown"
 
 LEAST_RESAMPLED, MOST_RESAMPLED = 10, 5_000
 """The numbers of rows between which the mean's interval may be a bootstrap (see `estimate_mean`).
@@ -265,7 +265,7 @@ def _constant_mean(value: float, n: int, clusters: int | None, bounds: Bounds | 
     if bounds is not None and clusters != 1:
         interval = constant_interval(value, clusters or n, bounds, confidence)
         if interval is not None:
-            return Estimate(value, *interval, n, confidence, "Wilson, for no row with another score", 0.0, clusters)
+            return Estimate(value, *interval, n, confidence, "Wilson, for equal scores", 0.0, clusters)
     if n == 1:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, "there is only one row")
     return Estimate(value, None, None, n, confidence, "none", 0.0, clusters, NO_SPREAD)

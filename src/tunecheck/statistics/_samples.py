@@ -63,7 +63,7 @@ def as_outcomes(values: Numbers) -> Floats:
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
         at = int(strange.argmax())
-        raise ValueError(f"a verdict must be true or false, 1 or 0; number {at} is {float(floats[at])!r}")
+        raise ValueError(f"verdict {at} must be true or false, 1 or 0, not {float(floats[at])!r}")
     return floats
 
 
@@ -100,7 +100,7 @@ def differences(base: Floats, new: Floats) -> Floats:
     """
     if len(base) != len(new):
         raise ValueError(
-            f"rows are compared in pairs: give as many values of the new run ({len(new)}) as of the base ({len(base)})"
+            f"rows are compared in pairs: base and new run need equally many values, not {len(base)} and {len(new)}"
         )
     with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
@@ -114,5 +114,5 @@ def problem(*samples: Floats) -> str | None:
         usable = numpy.abs(values) <= MOST
         if not usable.all():
             at = int((~usable).argmax())
-            return f"number {at} is {float(values[at])!r}: only finite numbers of a usual size have a mean"
+            return f"value {at} is {float(values[at])!r}: infinite or too large for a mean"
     return None

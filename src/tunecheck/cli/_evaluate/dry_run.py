@@ -67,22 +67,22 @@ class RunEstimate:
         if self.note:
             yield f"rows: {clean(self.note, 300)}"
         if self.trials > 1:
-            yield f"rows: each of {self.rows // self.trials:,} is run {self.trials:,} times"
+            yield f"rows: each of the {self.rows // self.trials:,} rows runs {self.trials:,} times"
         if self.primary is not None:
             shown = f"only differences above {100 * smallest:.1f} points are" if smallest else "no difference is"
-            assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
+            assumed = f"if {ASSUMED_CHANGE:.0%} of rows change between runs"
             yield f"primary metric: {clean(self.primary)}; with these rows, {shown} detectable ({assumed})"
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
-            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"
+            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (like the ground truth)"
         if price := _price(asked):
             yield f"about {price}"
         for name, judge in self.judges.items():
             tokens = f"about {judge.input_tokens:,} tokens in, {judge.output_tokens:,} out"
             spent = ", ".join(filter(None, (tokens, _price(judge))))
-            yield f"{clean(name)}: at most {plural(judge.calls, 'call')} of its model, {spent}"
+            yield f"{clean(name)}: at most {plural(judge.calls, 'model call')}, {spent}"
         if self.unaskable:
-            yield f"{plural(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
+            yield f"{plural(self.unaskable, 'row')} cannot be sent, such as {clean(self.problem)}"
         yield "no call was made, no file was written"
 
 

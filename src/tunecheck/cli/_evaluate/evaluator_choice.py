@@ -173,8 +173,8 @@ def _resolve(name: str, value: JSON) -> JSON:
         if not reference["plain"]:
             secret = os.environ[reference["name"]].strip()
             if len(secret) < masking.LEAST_ECHO:
-                remedy = f"if it is no secret, write ${{env:{reference['name']}:plain}}"
-                raise ConfigurationError(f"--set {name!r}: {reference[0]} is too short to mask; {remedy}")
+                remedy = f"if the value is not secret, write ${{env:{reference['name']}:plain}}"
+                raise ConfigurationError(f"--set {name!r}: the value of {reference[0]} is too short to mask; {remedy}")
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
     return resolved
 

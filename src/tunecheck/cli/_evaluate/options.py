@@ -43,19 +43,19 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
     primary: str | None = option(
-        "Metric that decides; default: the data's, else match (rows with calls), else the first.", "M", SCORING
+        "Metric that decides. Default: the data set's, else match (rows with calls), else the first.", "M", SCORING
     )
     calls: str | None = option(
-        "Calls that count. strict: the API's tool_calls (default where tools were sent); lenient: those in text, too.",
+        "Calls to score. strict: only the API's tool_calls (default for rows with tools). lenient: also calls in text.",
         "strict|lenient",
         SCORING,
     )
     config: str | None = option("YAML file with these options as keys.", "FILE", RUNNING, recorded=False)
-    workers: int | None = option("Processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
+    workers: int | None = option("Worker processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
     evaluator_timeout: float | None = option(
-        "Seconds for one call of an evaluator; default 600.", "S", RUNNING, least=0.001, acts="speeds"
+        "Timeout of one evaluator call in seconds; default 600.", "S", RUNNING, least=0.001, acts="speeds"
     )
-    group_by: list[str] | None = option("Show metrics by this column, too (repeatable).", "COLUMN", RUNNING)
+    group_by: list[str] | None = option("Also show metrics per value of this column (repeatable).", "COLUMN", RUNNING)
     junit: str | None = option(
         "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
     )
@@ -68,20 +68,18 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     """The options of `evaluate`, or those of a `score` if `run` is set."""
 
     run: str | None = option(hidden=True)
-    dataset: str | None = option("Rows: a file, as given or in datasets/.", "FILE", _DATA)
+    dataset: str | None = option("Data set: a file, or its name in datasets/.", "FILE", _DATA)
     endpoint: str | None = option("Endpoint to evaluate, or several as a,b.", "FILE", _DATA, acts="asks")
     response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
-    number_ids: bool = flag("Accept repeated ids: line 7's becomes ID@7.", _DATA)
+    number_ids: bool = flag("Accept repeated ids: in line 7, a repeated ID becomes ID@7.", _DATA)
     repeat: int | None = option(
         "Run each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
     )
-    seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
+    seed: int | None = option("Seed for simulated answers and the row order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
-    reuse: str | None = option(
-        "New run with RUN's options and answers to unchanged rows.", "RUN", RUNNING, recorded=False
-    )
+    reuse: str | None = option("Start a new run; reuse RUN's options and answers.", "RUN", RUNNING, recorded=False)
     on: str | None = option(
         "Run rows on Ray: ray (this machine), ray:ADDRESS or ray:auto (a cluster).", "WHERE", RUNNING, recorded=False
     )

@@ -139,7 +139,7 @@ class PreparedRun:
         source = self.source
         remarks = []
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
-            remarks.append("the data has a column 'response': to judge that, add --response-column response")
+            remarks.append("the data has a column 'response': to score its answers, add --response-column response")
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
             remarks.append(f"--seed has no effect here: {self.label} is not simulated")
         if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
@@ -214,10 +214,10 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
-            f"{given.config}: results_dir must be a local folder: give storage with --results-dir az://…"
+            f"{given.config}: results_dir must be a local folder; name storage in the command: --results-dir az://…"
         )
     if options.resume is not None and options.reuse is not None:
-        raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
+        raise ConfigurationError("--resume finishes a run, but --reuse starts a new one: give one of them")
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
         begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
@@ -227,7 +227,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
         options = _reuse_options(options, options.reuse, trust, invocation)
     if options.all:
         if options.resume is None:
-            raise ConfigurationError("--all needs --resume RUN: it asks the rows that an early stop left out")
+            raise ConfigurationError("--all needs --resume RUN, to run the rows that an early stop left out")
         options = replace(options, until_decided=False)
     if options.until_decided and options.run is not None:
         raise ConfigurationError("--until-decided is for `evaluate`: `score` calls no endpoint")
@@ -272,7 +272,7 @@ def each_endpoint(options: Options) -> list[Options]:
         return [options]
     for name in ("resume", "response_column", "junit", "markdown"):
         if getattr(options, name) is not None:
-            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one --endpoint")
+            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name only one endpoint")
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
     return [replace(run, name=run.name and f"{run.name}-{endpoint_name(run)}") for run in runs]
 
@@ -485,9 +485,9 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         if options.endpoint is not None:
             raise ConfigurationError(
                 f"--endpoint has no effect, because the response is mapped to {response}: leave --endpoint out, "
-                "or map its answers with --mapping response='${target.response}'"
+                "or score the endpoint's answers with --mapping response='${target.response}'"
             )
-        _refuse_trials(options, f"response: {response}")
+        _refuse_trials(options, f"the mapping response={response}")
         return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
     from tunecheck.evaluation._evaluate import is_driver
 
@@ -507,7 +507,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
 def _refuse_trials(options: Options, source: str) -> None:
     if (options.repeat or 1) > 1:
-        raise ConfigurationError(f"--repeat needs an endpoint, and {source} makes no calls: leave one of them out")
+        raise ConfigurationError(f"--repeat needs an endpoint, but {source} calls none: leave one of them out")
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
