@@ -79,7 +79,7 @@ def test_every_output_says_that_the_run_stopped_early(tunecheck: Tunecheck) -> N
 
 def test_all_asks_the_rest_and_a_resumed_run_stays_whole(tunecheck: Tunecheck) -> None:
     said = " ".join(tunecheck(*evaluate("bad", *UNTIL_WORSE)).out.split())
-    assert f"To ask them: tunecheck evaluate --resume {newest().id} --all" in said
+    assert f"To run them: tunecheck evaluate --resume {newest().id} --all" in said
     whole = tunecheck("evaluate", "--resume", "bad", "--all", "--json")
     assert (whole.code, whole.json()["rows"], whole.json()["decision"]) == (3, COUNT, None)
     again = tunecheck("evaluate", "--resume", "bad", "--json")
