@@ -78,7 +78,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         """Read the agent's reply from the body of its answer; raise UnreadableReplyError without a text."""
         text = reply.get("reply") if isinstance(reply, dict) else None
         if not isinstance(text, str):
-            raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{keys_of(reply)}")
+            raise UnreadableReplyError(f"the agent's answer has no text in `reply`{keys_of(reply)}")
         return Completion(text, finish_reason="stop")
 
 
@@ -108,5 +108,5 @@ def _only_message(request: ChatRequest) -> str:
     roles = [message.get("role") for message in request.messages]
     texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
     if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
-        raise ValueError("a memory agent keeps the conversation itself: send one user message that is text")
+        raise ValueError("a memory agent keeps the conversation itself: send a single user message of text")
     return "\n\n".join(filter(None, texts))

@@ -306,4 +306,4 @@ def _to_utc(at_us: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     except OverflowError:
-        raise ConfigurationError("the tests' waits end after the year 9999: make them shorter") from None
+        raise ConfigurationError("the tests' waits end after the year 9999: shorten the waits") from None

@@ -58,7 +58,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     fixed: ClassVar[bool] = True
 
     config: str | None = option(
-        "Configuration file: one of the GoodAI benchmark, or your own.",
+        "Configuration file: from the GoodAI benchmark, or your own.",
         "CONFIG.yml",
         _TESTING,
         flags=("--config", "-c"),
@@ -68,17 +68,17 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "Endpoint to test: a model, or an agent with its own memory (kind memory_agent).", "FILE", _TESTING, acts="asks"
     )
     max_prompt_size: int | None = option(
-        "Send at most the newest N tokens; may change with --resume.", "N", _TESTING, least=1, fixed=False
+        "Send at most the newest N tokens; --resume may change N.", "N", _TESTING, least=1, fixed=False
     )
     judge: str | None = option(
-        "Model that scores answers that word rules cannot judge; may change with --resume.",
+        "Model that scores answers if word rules cannot; --resume may change the model.",
         "FILE",
         SCORING,
         fixed=False,
         acts="asks",
     )
     unjudged: bool = option(
-        "Without --judge, run tests that only a judge can score; they get no score.",
+        "Without --judge, run tests that only a judge can score, and leave them unscored.",
         None,
         SCORING,
         default=False,
@@ -86,12 +86,12 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     isolated: bool = flag("Run each test in its own conversation, without filler or waits.", _TESTING)
     clock: str | None = option(
-        "virtual: waits take no time (default); mirrored: messages tell the agent about them; real: the run waits.",
+        "virtual (default) skips waits; mirrored skips them and sends /advance to a memory agent; real waits.",
         "CLOCK",
         _TESTING,
     )
     seed: int | None = option(
-        "Seed of definitions and filler; default: the configuration's, else 0.", "N", _TESTING, least=0
+        "Seed for definitions and filler; default: the configuration's seed, else 0.", "N", _TESTING, least=0
     )
     repeat: int | None = option(
         "Repeat the conversation K times, to see how reliably each test passes.", "K", _TESTING, least=1
@@ -101,9 +101,9 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     definitions: str | None = option(
         "Folder of the definitions; default: datasets/memory/<run name>/definitions.", "DIR", _TEXTS, acts="writes"
     )
-    filler: str | None = option("Questions and answers between the tests; by default a small pool.", "FILE", _TEXTS)
-    wording: str | None = option("YAML of other texts of the conversation, e.g. its introduction.", "FILE", _TEXTS)
-    texts: str | None = option("Books for the chapter break tests, which are left out without them.", "PATH", _TEXTS)
+    filler: str | None = option("Quiz questions to insert between the tests; default: a small pool.", "FILE", _TEXTS)
+    wording: str | None = option("YAML of other texts for the conversation, e.g. the introduction.", "FILE", _TEXTS)
+    texts: str | None = option("Books for the chapter break tests; without books, these are left out.", "PATH", _TEXTS)
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
@@ -177,7 +177,7 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
         return replace(options, resume=None)
     unfinished = _find_unfinished(options)
     if unfinished is None:
-        print("note: no run of this configuration is unfinished; this is a new one", file=sys.stderr)
+        print("note: there is no unfinished run of this configuration; this run is new", file=sys.stderr)
     return replace(options, resume=unfinished)
 
 
@@ -272,7 +272,7 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
     """Yield the lines below the table: the total score, the length of the conversation, and the calls made."""
     accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
     yield f"score {figures.score:.2f} of {figures.max_score} (± {figures.std:.2f}){accuracy}"
-    parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
+    parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens per conversation"]
     if figures.tokens_per_second is not None:
         parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
     parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
@@ -284,7 +284,7 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
         yield " · ".join(spent)
 
 
-_WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of the replies"}
+_WHO = {"target": "agent", "judge": "judge during the tests", "memory": "judge after the tests"}
 
 
 def _spent(name: str, spent: JSON) -> str:

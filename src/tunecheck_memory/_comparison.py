@@ -74,7 +74,7 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
             "the same tests are not equally hard"
         )
     if base.get("isolated") != new.get("isolated"):
-        yield f"only the {'base' if base.get('isolated') else 'new run'} ran each test in its own conversation"
+        yield f"only the {'base' if base.get('isolated') else 'new'} run has each test in its own conversation"
     other = [part for part in _PARTS if base.get(part) != new.get(part)]
     if other:
         yield f"the conversations differ in {', '.join(other)}"

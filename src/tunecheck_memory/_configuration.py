@@ -227,7 +227,7 @@ class _Reader:
         known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
         for key in arguments:
             if key not in known:
-                problem = f"no data set here has an argument {key!r}{did_you_mean(key, known)}"
+                problem = f"no data set of this file has an argument {key!r}{did_you_mean(key, known)}"
                 raise self._mistake(("datasets", "args", key), problem)
 
     def _kind(self, name: str, path: _Path) -> type[Kind]:
@@ -266,7 +266,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         path = ((folder or Path()) / name).resolve()
         if not path.is_file():
             raise PluginError(
-                f"{path}: there is no such file: name a data set's file relative to the configuration's folder"
+                f"{path}: there is no such file; give the path of a data set relative to the configuration's folder"
             )
         if trust is not None:
             trust.check(path, "run its code as a kind of memory test", folder=GROUP)

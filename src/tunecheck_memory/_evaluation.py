@@ -208,7 +208,7 @@ def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) 
     consulting = ", ".join(kind.title for kind in kinds if kind.consults)
     judged = ", ".join(kind.title for kind in kinds if kind.judged)
     if judge is None and consulting:
-        yield f"{consulting}: word rules judged the replies while the tests ran; to use a model, name it with --judge"
+        yield f"{consulting}: word rules judged the replies during the tests; to judge with a model, give --judge"
     if judge is None and judged:
         yield f"{judged}: not scored, because only a judge can score these tests; name its model with --judge"
 

@@ -88,7 +88,7 @@ _RULES = 2
 """The version of the rules. Increase it if a rule changes, so that recorded verdicts are not reused."""
 
 _MOST_REASONS = 12
-_NOT_SURE = "the word rules are not sure; --judge ENDPOINT asks a model"
+_NOT_SURE = "the word rules are not sure; to ask a model, give --judge ENDPOINT"
 
 
 class MemoryEvaluator(Evaluator):
@@ -194,7 +194,7 @@ class MemoryEvaluator(Evaluator):
         if isinstance(found, Score):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, found, by), [] if found.sure else questions
-        hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
+        hint = "; give a judge with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
         properties: dict[str, JSON] = {"dataset": test.title}
         reason = found.reason + hint
         unscored = verdict(

@@ -124,8 +124,8 @@ class EventLog:
         changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"{path.parent.name} was started with other {' and other '.join(changed)}: "
-                "undo that, or start anew with --fresh"
+                f"{path.parent.name} was started with different settings ({', '.join(changed)}): "
+                "restore them, or start a new run with --fresh"
             )
         self.start_us = header.start
         self.begun_with: Mapping[str, JSON] = header.made_of
@@ -178,7 +178,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
         synced_file(path).unlink(missing_ok=True)
-    return f"{path.parent.name} goes on from where its log was damaged; the whole damaged log is in {copy.name}"
+    return f"{path.parent.name} continues where its log was damaged; {copy.name} is a copy of the damaged log"
 
 
 class _Log(NamedTuple):
@@ -195,8 +195,8 @@ def _whole(path: Path) -> _Log:
     log = _read(path)
     if log.problem is not None:
         raise RunError(
-            f"{path}: {log.problem}; restore the file, cut it there with --accept-damage (accept_damage=True), "
-            "or start anew with --fresh"
+            f"{path}: {log.problem}; restore the file, cut it at the damage with --accept-damage (accept_damage=True), "
+            "or start a new run with --fresh"
         )
     return log
 
@@ -228,7 +228,7 @@ def _read(path: Path) -> _Log:
     if problem is None and not lost:
         return _Log(header, events, end, None)
     again = plural(calls + max(lost, 1), "call")
-    return _Log(header, events, end, f"{problem or records.damage}; to go on there repeats up to {again}")
+    return _Log(header, events, end, f"{problem or records.damage}; continuing from there repeats up to {again}")
 
 
 def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:
@@ -239,14 +239,14 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     """
     in_flight = bool(events) and events[-1].outcome is None
     if header is None or isinstance(record, _Session) or record.n != len(events) - in_flight:
-        raise ValueError("it does not continue the record before it")
+        raise ValueError("the record does not follow the previous record")
     if isinstance(record, _Done) and in_flight:
         both = {**(events[-1].changed or {}), **(record.changed or {})} or None
         events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=both)
     elif isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
-        raise ValueError("it does not continue the record before it")
+        raise ValueError("the record does not follow the previous record")
 
 
 def _is_complete(event: Event) -> bool:

@@ -267,7 +267,7 @@ class Kind:
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return one test. A kind implements this method or `definitions`."""
-        raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
+        raise ConfigurationError(f"the kind {type(self).__name__} lacks a method: add definition() or definitions()")
 
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
         """Run a test: yield its steps and get the reply to each. Return its points, or None to score it by `score`.

@@ -42,7 +42,7 @@ _UNSAFE = frozenset('/\\:*?"<>|\0')
 _TOKENS_A_LINE = 4
 """Tokens of a message in addition to its text."""
 
-_ADVICE = "give --regenerate to make them anew, or --reuse to take them as they are"
+_ADVICE = "give --regenerate to make new definitions, or --reuse to use these"
 
 Mode = Literal["reuse", "regenerate"]
 
@@ -90,7 +90,7 @@ def make_definitions(
     lacking_texts: dict[str, str] = {}
     for data_set in _without_texts(configuration, making):
         if not stored[data_set.title]:
-            advice = "give the folder of .txt or .jsonl files that holds them with --texts"
+            advice = "give a folder of .txt or .jsonl files with --texts"
             lacking_texts[data_set.title] = f"{data_set.name} needs texts: {advice}"
     if mode == "regenerate" or not any(stored.values()):
         stored |= _make_anew(configuration, folder, making)
@@ -119,8 +119,8 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
         tokens = sum(count(line) + _TOKENS_A_LINE for line in definition.script)
         if tokens >= spans[definition.title]:
             raise ConfigurationError(
-                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens, and its memory span is "
-                f"{spans[definition.title]:,}; give a larger memory_span, or leave the data set out"
+                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and does not fit into its "
+                f"memory_span of {spans[definition.title]:,} tokens; increase memory_span, or leave the data set out"
             )
 
 
@@ -134,7 +134,7 @@ def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
     if difference := _difference(record, wanted):
-        problem = f"its definitions are of another configuration: {difference}"
+        problem = f"its definitions were made from another configuration: {difference}"
         raise ConfigurationError(f"{folder}: {problem}; {_ADVICE}")
 
 
@@ -176,12 +176,12 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{where}: it returned {tests!r:.60}, not a list of definitions")
+        raise ConfigurationError(f"{where}: the kind returned {tests!r:.60}, not a list of tests")
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
         problem = _problem(test, data_set.title)
         if problem is None and test.example in by_example:
-            problem = f"it made two tests with the example {test.example!r}"
+            problem = f"the kind made two tests with the example {test.example!r}"
         if problem is not None:
             raise ConfigurationError(f"{where}: {problem}")
         by_example[test.example] = test
@@ -191,14 +191,14 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 def _problem(test: object, title: str) -> str | None:
     """Return what is wrong with a test that a kind test, as a part of a sentence, or None if it is valid."""
     if not isinstance(test, MemoryTest):
-        return f"it returned {test!r:.60}, not a MemoryTest"
+        return f"the kind returned {test!r:.60}, not a MemoryTest"
     if test.title != title:
-        return f"it made a test of {test.title!r}, and its title is {title!r}"
+        return f"the kind made a test with the title {test.title!r}, not {title!r}"
     try:
         plain([*test.expected])
         convert_value(msgspec.to_builtins(test), MemoryTest)
     except (TypeError, ValueError, AttributeError) as error:
-        return f"its test {test.example!r} has no JSON form: {error}"
+        return f"the test {test.example!r} cannot be written as JSON: {error}"
     return None
 
 
@@ -211,7 +211,7 @@ def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
     for title in dict.fromkeys([*wanted, *stored]):
         old, new = stored.get(title), wanted.get(title)
         if new is None or old is None:
-            return f"{title} is {'not in this one' if new is None else 'new'}"
+            return f"{title} is {'not in this configuration' if new is None else 'new'}"
         if not isinstance(old, dict) or not isinstance(new, dict):
             return f"{title} is unreadable"
         for key in dict.fromkeys([*new, *old]):
@@ -273,7 +273,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"{definition.id!r}: {name!r} cannot be the name of a file: rename it")
+            raise DataError(f"{definition.id!r}: {name!r} cannot be a file name: choose another name")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

@@ -61,7 +61,7 @@ class LogEntry(msgspec.Struct, frozen=True):
         notes = (
             f"for {plural(self.for_tokens, 'token')}" if self.for_tokens else "",
             f"for {timedelta(seconds=self.for_seconds)}" if self.for_seconds else "",
-            "the agent took the reply that was suggested" if self.adopted else "",
+            "the agent adopted the suggested reply" if self.adopted else "",
             "the agent's service declined to answer" if self.declined else "",
             f"{plural(self.size, 'token')} with the reply" if self.size is not None else "",
         )

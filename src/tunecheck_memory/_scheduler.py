@@ -103,11 +103,11 @@ class Task:
             if end.value is self.points:
                 return None
             problem = f"ValueError: steps() must return Points or None, not {end.value!r:.60}"
-            raise RunError(f"the test {self.id!r} could not go on: {problem}") from None
+            raise RunError(f"the test {self.id!r} could not continue: {problem}") from None
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-            raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
+            raise RunError(f"the test {self.id!r} could not continue: {type(error).__name__}: {error}") from error
         return step
 
     def record_reply(self, text: str | None, sent_us: int) -> None:

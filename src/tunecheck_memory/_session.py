@@ -275,9 +275,9 @@ class Session:
             self._change(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
-                    f"event {self._number} was {_effect_text(event.effect)}, and now would be "
-                    f"{_effect_text(effect)}: the definitions, the settings or the program have changed since; "
-                    "undo that, or start anew with --fresh"
+                    f"event {self._number} was {_effect_text(event.effect)}, but would now be "
+                    f"{_effect_text(effect)}: the definitions, the settings or the program have changed; "
+                    "restore them, or start a new run with --fresh"
                 )
             effect = await self._settle(schedule, event.effect, await self._record(event))
         self._change(self.log.change)

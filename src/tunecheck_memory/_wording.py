@@ -63,12 +63,12 @@ class Menu:
         for section, entries in sections.items():
             if section != DRINKS and len(set(entries)) < 3:
                 raise ConfigurationError(
-                    f"{source}: the section {section!r} needs three entries or more: one that runs out, "
-                    "one in its place, and one that the waiter brings by mistake"
+                    f"{source}: the section {section!r} needs three entries or more: one that is sold out, "
+                    "a replacement, and one that the waiter brings by mistake"
                 )
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if not menu.dishes:
-            raise ConfigurationError(f"{source}: there is no section of dishes beside {DRINKS!r}: add one")
+            raise ConfigurationError(f"{source}: the menu has no section of dishes besides {DRINKS!r}: add one")
         return menu
 
     @classmethod

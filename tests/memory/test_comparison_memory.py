@@ -67,5 +67,5 @@ def test_runs_of_one_span_have_no_such_warning(capsys: pytest.CaptureFixture[str
 
 def test_isolated_tests_and_another_prompt_size_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     said = "\n".join(compared(run("one", 900), run("two", 900, isolated=True, max_prompt_size=400), capsys))
-    assert "only the new run ran each test in its own conversation" in said
+    assert "only the new run has each test in its own conversation" in said
     assert "the conversations differ in prompt size" in said

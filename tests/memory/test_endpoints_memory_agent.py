@@ -121,7 +121,7 @@ async def test_adopted_is_believed_where_the_reply_is_the_suggested_one(
 )
 async def test_an_answer_without_a_text_as_its_reply_is_an_error(start: Start, reply: object) -> None:
     _, endpoint = start(always(answer(reply)))
-    with pytest.raises(ReplyError, match="has no text as its `reply`"):
+    with pytest.raises(ReplyError, match="has no text in `reply`"):
         await endpoint.reply("x", key="k", **TALKING)
 
 

@@ -66,7 +66,9 @@ def test_the_published_configurations_are_read_as_they_are(shared_data: Path, na
 
 @pytest.mark.parametrize("name", ["benchmark-1k", "benchmark-10k", "benchmark-v2-1k", "benchmark-v2-10k"])
 def test_configurations_of_old_versions_are_refused_with_their_line(shared_data: Path, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="line 12: no data set here has an argument 'filler_tokens_low'"):
+    with pytest.raises(
+        ConfigurationError, match="line 12: no data set of this file has an argument 'filler_tokens_low'"
+    ):
         read_configuration(shared_data / "ltm" / "configurations" / "legacy" / f"{name}.yml")
 
 
@@ -207,9 +209,9 @@ def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", "..", "nul\0"])
 def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="cannot be the name of a file"):
+    with pytest.raises(DataError, match="cannot be a file name"):
         definition_path(tmp_path, MemoryTest("Colours", name))
-    with pytest.raises(DataError, match="cannot be the name of a file"):
+    with pytest.raises(DataError, match="cannot be a file name"):
         definition_path(tmp_path, MemoryTest(name, "0"))
 
 

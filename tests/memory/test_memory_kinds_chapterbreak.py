@@ -41,7 +41,7 @@ def options(test: MemoryTest) -> list[str]:
 
 
 def test_without_texts_it_says_what_to_give() -> None:
-    with pytest.raises(ConfigurationError, match="give the folder that holds them with --texts"):
+    with pytest.raises(ConfigurationError, match="give their folder with --texts"):
         make(None)
 
 
@@ -103,13 +103,13 @@ def test_other_books_give_wrong_options_where_one_has_too_few_chapters(tmp_path:
     write_book(tmp_path, "B", 2)
     write_book(tmp_path, "C", 3)
     assert len(make(tmp_path, 4)) == 4
-    with pytest.raises(ConfigurationError, match="needs 5 passages, and there are 4"):
+    with pytest.raises(ConfigurationError, match="needs 5 passages, but there are 4"):
         make(tmp_path, 5)
 
 
 def test_a_lonely_book_of_few_chapters_is_refused(tmp_path: Path) -> None:
     write_book(tmp_path, "A", 3)
-    with pytest.raises(DataError, match="needs 5 other beginnings, and has 2"):
+    with pytest.raises(DataError, match="needs 5 wrong beginnings, but has 2"):
         make(tmp_path)
 
 

@@ -72,7 +72,7 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
     write(steps=steps)
     with pytest.raises(RunError) as stopped:
         had()
-    assert "stopped: the test 'Own - 0' could not go on: " in str(stopped.value)
+    assert "stopped: the test 'Own - 0' could not continue: " in str(stopped.value)
     assert said in str(stopped.value)
     assert "\n" not in str(stopped.value)
     write(steps="return Points(1, 1, ())")

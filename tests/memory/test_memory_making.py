@@ -77,7 +77,7 @@ def test_those_of_another_configuration_are_refused_with_the_difference(
     before = contents(tmp_path / "definitions")
     with pytest.raises(ConfigurationError) as error:
         make(tmp_path, **change)  # type: ignore[arg-type]
-    assert f"{difference}; give --regenerate to make them anew, or --reuse to take them as they are" in str(error.value)
+    assert f"{difference}; give --regenerate to make new definitions, or --reuse to use these" in str(error.value)
     assert contents(tmp_path / "definitions") == before
 
 
@@ -177,7 +177,9 @@ def test_a_data_set_without_generator_stops_everything_before_anything_is_writte
 def test_a_test_that_its_span_cannot_hold_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("datasets: {args: {memory_span: 300}, datasets: [{name: kv}]}")
     configuration = read_configuration(tmp_path / "a.yml")
-    with pytest.raises(ConfigurationError, match=r"'Key-Value Pairs - 0' has [\d,]+ tokens, .* span is 300"):
+    with pytest.raises(
+        ConfigurationError, match=r"'Key-Value Pairs - 0' has [\d,]+ tokens .* memory_span of 300 tokens"
+    ):
         make_definitions(configuration, tmp_path / "d", GenerationContext(0, 300), count=lambda text: len(text) // 4)
 
 

@@ -259,7 +259,7 @@ def test_a_damaged_log_is_said_before_anybody_is_asked_and_cut_where_that_is_acc
         had(asked, resume="last")
     assert asked.calls == 0
     resumed = had(asked, resume="last", accept_damage=True)
-    assert any("from where its log was damaged" in note for note in resumed.result.notes)
+    assert any("where its log was damaged" in note for note in resumed.result.notes)
     assert (log.parent / "events.damaged").read_bytes() == b"".join(lines)
     assert len(rows_of(resumed)) == 16
     had(nobody := Recalling(), resume="last")

@@ -149,7 +149,7 @@ def test_resume_without_a_run_begins_one_where_none_is_unfinished(
     cut_off(workspace, agent)
     other = run(capsys, *BEGIN, "--seed", "4", "--definitions", "other", "--resume")
     assert other.code == 0
-    assert "note: no run of this configuration is unfinished; this is a new one" in other.err
+    assert "note: there is no unfinished run of this configuration; this run is new" in other.err
     assert len([*list_runs(Path("eval_results"))]) == 2
     assert run(capsys, "--resume").err.startswith("error: nothing to run")
 

@@ -103,7 +103,7 @@ def test_colours_differ_only_where_a_reply_does_not_settle_on_one(rows: list[dic
         found = judge_by_words(given_of_row(row))
         assert isinstance(found, Score)
         assert found.score == 0
-        assert "settling" in found.reasons[0] or "does not say" in found.reasons[0]
+        assert "choosing" in found.reasons[0] or "does not say" in found.reasons[0]
 
 
 def test_every_recorded_row_has_a_score_from_0_to_1_by_default(rows: list[dict[str, Any]]) -> None:

@@ -96,7 +96,7 @@ class _Passage:
             fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
             chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
         if len(chosen) < count:
-            raise DataError(f"{self.where}: a passage needs {count} other beginnings, and has {len(chosen)}")
+            raise DataError(f"{self.where}: a passage needs {count} wrong beginnings, but has {len(chosen)}")
         return chosen
 
 
@@ -206,12 +206,12 @@ class ChapterBreak(Kind):
             ConfigurationError: There are no texts, or too few passages.
         """
         if making.texts is None:
-            raise ConfigurationError("chapterbreak needs texts: give the folder that holds them with --texts")
+            raise ConfigurationError("chapterbreak needs texts: give their folder with --texts")
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
             raise ConfigurationError(
-                f"{making.texts}: chapterbreak needs {count} passages, and there are {len(passages)} "
-                "(a .txt file gives one for each chapter that follows another, a .jsonl file one a line)"
+                f"{making.texts}: chapterbreak needs {count} passages, but there are {len(passages)} "
+                "(one for each chapter of a .txt file but its first, one for each line of a .jsonl file)"
             )
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]

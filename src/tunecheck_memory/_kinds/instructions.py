@@ -54,13 +54,13 @@ class ProspectiveMemory(Kind):
         quote, turn = expected_quote(given)
         since = texts(given.since_question)
         if not since:
-            raise UndecidedError("the replies since the question are not known")
+            raise UndecidedError("the replies since the question are unknown")
         numbers = [number for number, reply in enumerate(since, 1) if quote in letters(reply)]
         if turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since[0]):
             numbers = numbers[1:]
         right = numbers == [turn]
         said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
-        return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
+        return Score(float(right), (said + ("" if right else f"; expected only in reply {turn}"),))
 
 
 def expected_reply(definition: MemoryTest) -> int:

@@ -66,13 +66,13 @@ class Jokes(Kind):
         passages = list(_passages(reply))
         right = [each for each in passages if _like(joke, each.text) and not each.denied]
         if not right:
-            return Score(0.0, ("the joke is not told",))
+            return Score(0.0, ("the reply does not tell the joke",))
         wrong = [each for each in passages if _is_another(each, joke, others)]
         several = bool(wrong) or _SEVERAL.search(reply) is not None
         settled = any(each.settled for each in right) and not any(each.settled for each in wrong)
         if settled or not several:
-            return Score(1.0, ("the joke is told",))
-        return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
+            return Score(1.0, ("the reply tells the joke",))
+        return Score(0.0, ("the reply tells several jokes without choosing the right one",), sure=False)
 
 
 LIKENESS = 0.8

@@ -38,7 +38,7 @@ class NameList(NamesKind):
         missing = [name[:80] for name in expected if name not in actual_names]
         extra = [name[:80] or "something that is not text" for name in actual if name not in expected_names]
         reasons = [f"not expected: {name}" for name in extra[:20]]
-        reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are there")
+        reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are in the reply")
         return Score((len(expected) - len(missing)) / max(len(expected), len(actual)), tuple(reasons))
 
 
@@ -89,7 +89,7 @@ class Shopping(Kind):
         count = len(expected)
         return Score(
             (present / count + quantities / count + (extra == 0)) / 3,
-            (f"{present} of {count} items, {quantities} of {count} quantities, {extra or 'no'} item(s) too many",),
+            (f"{present} of {count} items, {quantities} of {count} quantities, {extra or 'no'} extra item(s)",),
         )
 
 

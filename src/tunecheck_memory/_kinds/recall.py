@@ -146,7 +146,7 @@ class ConflictingPersonalInfo(Kind):
         generator = making.generator
         if generator is None:
             raise ConfigurationError(
-                "conflicting_personal_info has its content written by a model: give an endpoint with --generator, or "
+                "a model writes the content of conflicting_personal_info: give its endpoint with --generator, or "
                 "existing definitions with --definitions"
             )
 

@@ -25,7 +25,7 @@ class UndecidedError(Exception):
 
 class NoExpectationError(UndecidedError):
     def __init__(self) -> None:
-        super().__init__("what was expected cannot be read")
+        super().__init__("the expected answer cannot be read")
 
 
 def last_reply(given: FinishedTest) -> str:

@@ -85,7 +85,7 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
         raise EndOfVisitError(f"{name} is not on the menu.")
     entry = menu.dishes.get(item.menu_nr or 0)
     if entry is None:
-        raise EndOfVisitError(f"{name} has no number among the menu's dishes.")
+        raise EndOfVisitError(f"{name} has no valid dish number of the menu.")
     return entry
 
 
@@ -197,7 +197,7 @@ class _Visit:
                 served = list(order)
                 served[served.index(dish)] = self._random.choice(others)
                 return entry, served
-        raise EndOfVisitError("The menu has nothing that could be brought by mistake.")
+        raise EndOfVisitError("The menu has no other dish that could be brought by mistake.")
 
     def _say(self, line: str, question: bool = False, **values: str) -> Say:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)

@@ -76,7 +76,7 @@ class SpyMeeting(Kind):
             for words, right in zip(expected, understood, strict=True)
         ]
         if wrong:
-            reasons.append(f"{wrong[0]!r} is of another message")
+            reasons.append(f"{wrong[0]!r} belongs to another message")
         points = max(0, sum(understood) - bool(wrong and not passed_over))
         sure = (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
         return Score(points / len(expected), tuple(reasons), sure)

@@ -111,7 +111,7 @@ class Colours(Kind):
         if chosen == {wanted}:
             return Score(1.0, (f"the reply says {wanted!r}",))
         shown = ", ".join(sorted(chosen)[:8])
-        return Score(0.0, (f"the reply names {shown} without settling on {wanted!r}",), sure=wanted not in chosen)
+        return Score(0.0, (f"the reply names {shown} without choosing {wanted!r}",), sure=wanted not in chosen)
 
 
 USER_NAME = "name of the user"
