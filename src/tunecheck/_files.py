@@ -249,8 +249,8 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
         """Yield notes for the user: how many answers have such calls, and both pass rates if they differ."""
         how = "do not count" if self.reading == "strict" else "count"
         yield (
-            f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; production "
-            f"clients would not see these calls, and with --calls {self.reading} they {how}"
+            f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse. Production "
+            f"clients would not see these calls; with --calls {self.reading}, they {how}"
         )
         other = "lenient" if self.reading == "strict" else "strict"
         for name, rates in self.pass_rates.items():

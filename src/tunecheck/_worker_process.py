@@ -96,7 +96,7 @@ class WorkerProcess:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
-                    raise ValueError("it sent no reply: its code may write only to file descriptors that it opened")
+                    raise ValueError("user code wrote to the pipe of replies")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)

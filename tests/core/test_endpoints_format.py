@@ -67,8 +67,8 @@ def test_a_call_that_the_server_left_in_the_text_does_not_count_and_is_told_with
     (row,) = result["rows"]
     assert (row["outputs.calls.function_call_match"], row["cause"]) == (0, "call_left_in_text")
     assert result.notes[-2:] == [
-        "1 of 1 answers contain calls that the server did not parse; production clients would not "
-        "see these calls, and with --calls strict they do not count",
+        "1 of 1 answers contain calls that the server did not parse. Production clients would not "
+        "see these calls; with --calls strict, they do not count",
         "calls: pass rate 0.0% with --calls strict, 100.0% with --calls lenient",
     ]
 

@@ -175,10 +175,10 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
 
     assert loaded("../data/p.json") == {"seed": 1}
     for name in ("../data/p.txt", "../.keys/p.json"):
-        with pytest.raises(PromptError, match="is outside the prompt's folder, and no JSON, YAML or image file"):
+        with pytest.raises(PromptError, match="is outside the prompt's folder: only JSON, YAML and image files"):
             loaded(name)
     monkeypatch.chdir(tmp_path / "data")
-    with pytest.raises(PromptError, match="is outside the prompt's folder, and no JSON, YAML or image file"):
+    with pytest.raises(PromptError, match="is outside the prompt's folder: only JSON, YAML and image files"):
         loaded("../data/p.json")
 
 

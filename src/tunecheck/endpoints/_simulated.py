@@ -31,7 +31,7 @@ from tunecheck.formats._reading import read_calls
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns searched for the ground truth, in this order, unless the definition names a column."""
 
-_NO_ROW = "This is a simulated model. It answers rows of a data set from their ground truth. This is no row."
+_NO_ROW = "This is a simulated model. It only answers rows of a data set, and this request has no row."
 
 
 def default_definition() -> str:

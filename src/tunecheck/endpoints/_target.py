@@ -129,8 +129,8 @@ class EndpointTarget(EndpointTargetBase):
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
             known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12])
             raise ConfigurationError(
-                f"no messages to send: the data has no column {' or '.join(names)}; name the column, "
-                f"e.g. --mapping target.messages='${{data.…}}'; the data has {known}"
+                f"no messages to send: the data has no column {' or '.join(names)}; name another one, "
+                f"e.g. --mapping target.messages='${{data.…}}' (columns: {known})"
             )
 
     def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:

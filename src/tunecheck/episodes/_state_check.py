@@ -217,7 +217,7 @@ class StateCheck:
         A conversation that was ended by force fails without being judged.
         """
         if given.episode.forced_quit:
-            text = "the conversation was ended by force"
+            text = "the conversation stopped early"
             return failed_verdict("multi_turn:force_terminated", text, len(given.turns) - 1)
         verdict = self._judge_by_truth(given)
         if verdict.valid is not False:

@@ -68,7 +68,7 @@ def _read_start(folder: Path, name: str, most: int) -> bytes:
         path = (base / name).resolve(strict=True)
         if not path.is_relative_to(base) and not _is_shared(path, base):
             raise ValueError(
-                f"{name!r} is outside the prompt's folder, and no JSON, YAML or image file of this workspace"
+                f"{name!r} is outside the prompt's folder: only JSON, YAML and image files of this workspace may be"
             )
         if not path.is_file():
             raise ValueError(f"{name!r} is not a file")

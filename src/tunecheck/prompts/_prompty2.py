@@ -278,7 +278,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     for item in properties:
         if item.kind in _RICH and item.name in template.used:
-            raise front.error(("inputs",), f"{item.name} is not text: the template may only use {{{{ {item.name} }}}}")
+            raise front.error(("inputs",), f"{item.name} is not text: insert it only as {{{{ {item.name} }}}}")
     secrets = Redactor()
     declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]

@@ -93,7 +93,7 @@ class Turns:
         else:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
         if found is None:
-            raise self.error("is a function's result without a call before it")
+            raise self.error("this function's result has no call before it")
         del self._waiting[found]
         text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
         self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})

@@ -184,7 +184,7 @@ class Answers:
 _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (
         (RefusedError, StopRunError),
-        "check the auth section, that its environment variable holds a valid key, and the account's quota",
+        "check the auth section, the key in its environment variable, and the account's quota",
     ),
     (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
     (TimedOutError, "check the url and that the service runs; if it is slow, raise timeout_s"),

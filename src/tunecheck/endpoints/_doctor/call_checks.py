@@ -24,7 +24,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
         return Diagnosis(
             "warn",
             "the request template has no ${tools}: the model sees only functions that a row's messages describe",
-            "put ${tools} into request: at the tools' place, or set tools: text and format: to the model's family",
+            "put ${tools} into request:, or set tools: text and format: to the model's family",
         )
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
@@ -36,7 +36,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
     if _are_shown(answers):
         return Diagnosis("pass", evidence)
     if any(answer.completion.tool_calls for answer in answers.with_calls):
-        return Diagnosis("warn", f"{evidence}, but the model calls tools: the service does not count them")
+        return Diagnosis("warn", f"{evidence}, but the model calls tools: the service leaves tools out of the count")
     advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
     return _told_in_text(answers, evidence, advice)
 

@@ -80,7 +80,7 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     if limit is not None:
         evidence += f" (the definition allows {limit})"
     if repeats_itself(cut.text):
-        return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", cause_named("loop").advice)
+        return Diagnosis("fail", f"an answer repeats itself and is {evidence}", cause_named("loop").advice)
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     most = max(4096, 2 * (limit or 0))
@@ -168,7 +168,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
     if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
         advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
-        return Diagnosis("fail", f"streamed, the call is {streamed.shown()}; unstreamed, it is {whole.shown()}", advice)
+        return Diagnosis("fail", f"the streamed call is {streamed.shown()}; unstreamed, it is {whole.shown()}", advice)
     first = streamed.completion.first_token_ms
     return Diagnosis("pass", "the call is the same" + (f", its first token after {first:.0f} ms" if first else ""))
 
