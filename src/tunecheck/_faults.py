@@ -414,7 +414,13 @@ def order_causes(listed: Iterable[str]) -> list[str]:
 
 # -- symptoms of failures in answers and errors: cut off, repeating, refusing, asking back, too long
 
-CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
+
+def in_any_case(words: str) -> frozenset[str]:
+    """Return the words of a text as they are, in upper case and capitalized."""
+    return frozenset(each for word in words.split() for each in (word, word.upper(), word.capitalize()))
+
+
+CUT_OFF = in_any_case("length max_tokens max_output_tokens max_new_tokens model_length token_limit")
 """The `finish_reason`s, of all services, for answers that were cut off at the token limit."""
 
 _LOOP = 40

@@ -235,7 +235,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers with calls in their text that the server did not parse, and whether evaluators counted them.
+    """Answers with calls that the server left in the text or encoded wrongly, and whether evaluators counted them.
 
     `pass_rates` has, by evaluator, the pass rates in this reading and in the other one, if they differ.
     """
@@ -250,7 +250,7 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
         how = "do not count" if self.reading == "strict" else "count"
         yield (
             f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse. Production "
-            f"clients would not see these calls; with --calls {self.reading}, they {how}"
+            f"clients could not use these calls; with --calls {self.reading}, they {how}"
         )
         other = "lenient" if self.reading == "strict" else "strict"
         for name, rates in self.pass_rates.items():

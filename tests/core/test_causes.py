@@ -179,6 +179,31 @@ def test_an_answer_without_end_is_called_so_although_an_evaluator_found_the_limi
     assert [row["cause"] for row in rows_of(result)] == ["cut_off.endless"]
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("Please book me a table in Paris.\nSure!", "echoed_prompt"),
+        ("<|im_start|>system\nYou book tables.<|im_end|>\n<|im_start|>user\nPlease book", "echoed_prompt"),
+        ("<|begin_of_text|>Today: 1 May<|user|>\nPlease book me a table in Paris.", "echoed_prompt"),
+        (
+            f"Please book me a table in Paris.<tool_call>{WRITTEN.replace('book_table', 'set_alarm')}</tool_call>",
+            "echoed_prompt",
+        ),
+        ("Please wait.", "answered_instead_of_calling"),
+        ("You said: Please book me a table in Paris.", "answered_instead_of_calling"),
+    ],
+)
+def test_an_answer_that_begins_with_the_prompt_is_told_from_one_of_the_models_own(
+    tmp_path: Path, text: str, cause: str
+) -> None:
+    turns = [("system", "You book tables."), ("user", "Please book me a table in Paris.")]
+    query = [{"role": role, "content": content} for role, content in turns]
+    for asked in (query, query[1]["content"]) if "system" not in text else (query,):
+        row = {"query": asked, "answer": said(text), "tools": TOOLS, "ground_truth": TRUTH}
+        result = run(tmp_path, [row], target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
+        assert rows_of(result)[0]["cause"] == cause
+
+
 def test_another_run_over_the_recorded_answers_finds_the_same_causes(result: Any, rows: dict[str, Any]) -> None:
     again = score(result.run_dir, evaluators=EVALUATORS, results_dir=result.run_dir.parent)
     same = {row["row_id"]: (row["cause"], row.get("cause_evidence")) for row in rows_of(again)}

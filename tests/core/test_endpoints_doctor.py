@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.cli_parts import here
 from tests.doctor_parts import model, verdicts
 from tests.endpoint_parts import azure_ml
-from tests.fault_server import RESET, FaultServer, Step, answer, busy, failing, filtered, page
+from tests.fault_server import RESET, FaultServer, Request, Step, answer, busy, failing, filtered, page, raw
 from tests.serve_parts import Starter, servers, serving
 from tests.tables import cases
 
@@ -204,6 +204,26 @@ async def test_an_answer_is_reported_with_all_that_is_known_of_it() -> None:
     text = "\n".join(report.lines())
     for part in ("openai (openai): answered", "get_weather", "Lisbon", "50 in, 9 out", "tool_calls", "r-1", " ms"):
         assert part in text
+
+
+async def test_a_stream_whose_pieces_repeat_earlier_ones_fails_its_check_although_it_is_read() -> None:
+    called = '{"city": "Lisbon"}'
+
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json()
+        function = {"name": "get_weather", "arguments": called}
+        if not asked.get("stream"):
+            message = {"tool_calls": [{"id": "a", "type": "function", "function": function}]}
+            return answer({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+        texts = [called[:length] for length in range(4, 19, 7)]
+        deltas = [{"tool_calls": [{"index": 0, "function": {**function, "arguments": text}}]} for text in texts]
+        pieces = [*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": "tool_calls"}]
+        events = (f"data: {json.dumps({'choices': [piece]})}\n\n" for piece in pieces)
+        return raw("".join(events).encode(), "text/event-stream")
+
+    with FaultServer(plan) as server:
+        found = (await verdicts(server.url))["streamed calls match"]
+    assert (found.status, found.evidence[:30]) == ("fail", "pieces of its streams repeat e")
 
 
 async def test_an_object_for_an_answer_gets_a_hint() -> None:

@@ -1,5 +1,6 @@
 """A definition's `format`: calls in an endpoint's text are its tool calls; `tools: text` puts tools into the prompt."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tunecheck.episodes import ConversationTarget
 from tunecheck.plugins import Trust
 
 PUT = '<tool_call>\n{"name": "put", "arguments": {"name": "cup", "count": 2}}\n</tool_call>'
+CUP = {"name": "cup", "count": 2}
 PUT_XML = (
     "<tool_call>\n<function=put>\n<parameter=name>\ncup\n</parameter>\n"
     "<parameter=count>\n2\n</parameter>\n</function>\n</tool_call>"
@@ -67,8 +69,8 @@ def test_a_call_that_the_server_left_in_the_text_does_not_count_and_is_told_with
     (row,) = result["rows"]
     assert (row["outputs.calls.function_call_match"], row["cause"]) == (0, "call_left_in_text")
     assert result.notes[-2:] == [
-        "1 of 1 answers contain calls that the server did not parse. Production clients would not "
-        "see these calls; with --calls strict, they do not count",
+        "1 of 1 answers contain calls that the server did not parse. Production clients could not "
+        "use these calls; with --calls strict, they do not count",
         "calls: pass rate 0.0% with --calls strict, 100.0% with --calls lenient",
     ]
 
@@ -81,6 +83,21 @@ def test_calls_in_the_text_count_if_the_user_says_so_and_are_told_still() -> Non
         "1 of 1 answers contain calls that the server did not parse",
         "calls: pass rate 100.0% with --calls lenient, 0.0% with --calls strict",
     ]
+
+
+@pytest.mark.parametrize("arguments", [json.dumps(json.dumps(json.dumps(CUP))), f"```json\n{json.dumps(CUP)}\n```"])
+def test_calls_that_only_a_lenient_reader_understands_count_if_the_user_says_so_and_are_told(arguments: str) -> None:
+    figures = {}
+    for calls in (None, "lenient"):
+        with serving([[("put", arguments)]]) as server:
+            evaluators = {"calls": FunctionCallMatchEvaluator()}
+            result: Any = evaluate(data=[ROW], target=server.endpoint(), evaluators=evaluators, calls=calls)
+        figures[calls] = result["rows"][0]["outputs.calls.function_call_match"], result.notes[-1]
+        assert "1 of 1 answers contain calls that the server did not parse" in result.notes[-2]
+    assert figures == {
+        None: (0, "calls: pass rate 0.0% with --calls strict, 100.0% with --calls lenient"),
+        "lenient": (1, "calls: pass rate 100.0% with --calls lenient, 0.0% with --calls strict"),
+    }
 
 
 def test_runs_that_count_calls_in_the_text_differently_cannot_be_decided() -> None:

@@ -92,6 +92,33 @@ def test_calls_are_read_however_a_server_streams_them(choices: list[Any], calls:
     assert read_chat(read_stream(body).reply) == Completion(None, tuple(calls), finish_reason="tool_calls")
 
 
+WEATHER = "The weather in Paris is fine."
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [WEATHER[:length] for length in range(4, 30, 5)],
+        [*(WEATHER[:length] for length in range(4, 30, 5)), WEATHER],
+        [WEATHER[:12], WEATHER[12:], WEATHER],
+    ],
+)
+async def test_pieces_that_repeat_earlier_ones_are_read_once_and_told(texts: Sequence[str]) -> None:
+    pieces = deltas(*({"content": text} for text in texts))
+    with FaultServer(lambda *_: raw(events(*pieces))) as server:
+        endpoint = load_endpoint({"kind": "openai", "url": server.url, "model": "m", "stream": True})
+        assert (await ask_once(endpoint)).text == WEATHER
+    assert [*endpoint.facts.sentences()] == [
+        "pieces of its streams repeat earlier pieces, so other clients read broken calls and texts: update the server "
+        "or its tool parser"
+    ]
+
+
+@pytest.mark.parametrize("pieces", [("ha", "haha"), ("1", "1", "1"), ("no", " no", " no, never say so again")])
+def test_words_that_are_said_again_are_kept(pieces: Sequence[str]) -> None:
+    assert read(*({"content": piece} for piece in pieces)).text == "".join(pieces)
+
+
 def test_more_calls_than_any_answer_has_are_refused() -> None:
     piece = {"tool_calls": [{"index": at, "function": {"name": "f"}} for at in range(1_001)]}
     with pytest.raises(UnreadableReplyError, match="more than 1,000 parts or calls"):

@@ -5,9 +5,11 @@ Values beyond the limits below are reported as problems. `tunecheck._json` reads
 last of two equal keys wins, NaN becomes null), but reading must not change the arguments of a call.
 """
 
+import html
 import json
 import math
 import re
+from contextlib import suppress
 from itertools import chain
 from typing import NoReturn
 
@@ -29,6 +31,11 @@ MAX_VALUES = 200_000
 
 MAX_CALLS = 1_000
 """Most calls in one reading, because the time for matching grows with the cube of their number."""
+
+_MOST_LAYERS = 5
+"""Most times that arguments may be encoded as JSON text."""
+
+_FENCE = re.compile(r"\A\s*+```\w*+(.*)```\s*+\Z", re.DOTALL)
 
 _BRACKET_OR_QUOTE = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 _SHOWN = 60  # characters of a name in a problem, which is one line
@@ -206,14 +213,16 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
 
     The result is a cause of codes.toml and a remark, which is None if the cause says everything.
     """
+    if (found := read_leniently(arguments)) is not None:
+        return found[0], None
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
     except CutOffError:  # {"city": "Par
         return "bad_arguments.pieces", "the arguments are cut off"
     except UnreadableError:  # {city: Paris}
-        return "bad_arguments", None
-    if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):  # "{\"city\": \"Paris\"}"
-        return "double_encoded", None
+        unescaped = html.unescape(arguments).removeprefix("\ufeff")  # {&quot;city&quot;: &quot;Paris&quot;}
+        is_garbled = unescaped != arguments and isinstance(jsontext.value_of(unescaped), dict)
+        return "garbled_text" if is_garbled else "bad_arguments", None
     if not isinstance(value, dict):  # ["Paris"]
         return "bad_arguments", None
     if _CLOSING_TAG.match(arguments, end):  # {"city": "Paris"}</tool_call>
@@ -222,6 +231,30 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     if rest.startswith("{"):  # {"city": "Paris"}{"city": "Rome"}
         return "bad_arguments.pieces", "the arguments are several JSON objects"
     return ("bad_arguments", None) if rest else None  # {"city": "Paris"} please
+
+
+def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
+    """Return the object in arguments that are encoded several times or fenced, with the cause; None for others."""
+    value: JSON = arguments
+    layers, fence = 0, None
+    with suppress(UnreadableError):
+        while isinstance(value, str) and layers < _MOST_LAYERS:
+            fence = _FENCE.fullmatch(value) or fence  # ```json {"city": "Paris"} ```
+            value = decode(_FENCE.sub(r"\1", value))
+            layers += 1
+    cause = "bad_arguments.fenced" if fence else "double_encoded"
+    return (cause, value) if isinstance(value, dict) and (fence or layers > 1) else None
+
+
+def decode_calls(response: object) -> list[object] | None:
+    """Return OpenAI tool calls with arguments read leniently; None if the response has no call that needs it."""
+    decoded: list[object] = []
+    for call in response if isinstance(response, list) else ():
+        function = jsontext.object_or_empty(call.get("function") if isinstance(call, dict) else None)
+        arguments = function.get("arguments")
+        found = read_leniently(arguments) if isinstance(arguments, str) else None
+        decoded.append({**call, "function": {**function, "arguments": found[1]}} if found else call)
+    return decoded if decoded and decoded != response else None
 
 
 def skip_space(text: str, position: int) -> int:

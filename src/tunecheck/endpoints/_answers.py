@@ -7,7 +7,7 @@ import codecs
 from collections.abc import Mapping
 from typing import cast
 
-from tunecheck._json import JSON, dumps, text_or_none
+from tunecheck._json import JSON, dumps, object_or_empty, text_or_none
 from tunecheck.calls._strict_json import decode, kind_of
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
@@ -122,10 +122,8 @@ def _finish_reason(reason: JSON) -> str | None:
 
 def read_usage(reply: JSON) -> Usage:
     """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None."""
-    listed = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
-    usage = next((value for value in listed if isinstance(value, dict)), None)
-    if usage is None:
-        return Usage()
+    listed = [object_or_empty(reply).get(key) for key in ("usage", "usageMetadata")]
+    usage = next((value for value in listed if isinstance(value, dict)), {})
     input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
     reasoning = _token_count(output_details, "reasoning_tokens", "thoughtsTokenCount")
@@ -214,7 +212,7 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         UnreadableReplyError: `tool_calls` is not a list of objects.
     """
     calls = message.get("tool_calls")
-    if calls is None:
+    if not calls:
         legacy = message.get("function_call")
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
@@ -244,7 +242,7 @@ def _part_text(part: JSON) -> str:
     """
     if isinstance(part, str):
         return part
-    text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
+    text = (part.get("text") or part.get("refusal") or "") if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
     raise UnreadableReplyError(f"a part of the message's content is {kind_of(part)} without text")

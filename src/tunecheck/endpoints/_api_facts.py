@@ -15,6 +15,7 @@ from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, T
 from tunecheck._json import JSON, whole_number
 
 FORMAT = "response_format"
+REPEATING = "pieces of its streams repeat earlier pieces, so other clients read broken calls and texts"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names of the same limit: newer models only accept the second, older servers only the first."""
 
@@ -71,12 +72,15 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The refusals of an API so far.
 
     `parameters` are the refused parameters, with the sent value if it was a number. `formats` are the refused types of
-    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning.
+    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning. `model` is
+    another model than the requested one that replies name. `repeats`: pieces of streams repeat earlier ones.
     """
 
     parameters: dict[str, bool | int | float | None] = {}
     formats: tuple[str, ...] = ()
     room: int | None = None
+    model: str | None = None
+    repeats: bool = False
 
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
         """Return the parameters to send: without refused ones, and with the raised limit if `may_raise_limit`."""
@@ -138,6 +142,26 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             yield f"this model refuses {FORMAT} {self.formats[-1]}; Tunecheck {instead}"
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"
+        if self.model:
+            yield f"replies name another model, {self.model}: check which model the server has loaded"
+        if self.repeats:
+            yield f"{REPEATING}: update the server or its tool parser"
+
+
+_FILE = re.compile(r"(?i)\A[/~]|[.-](?:gguf|ggml|bin|safetensors)\b")
+_PATH_OR_LATEST = re.compile(r"\A.*[/\\]|[:-]latest\Z")
+_VERSION = r"(?:[-@_]?\d{3,8}|[-@_]?\d{4}-\d\d-\d\d|:.*)?"
+
+
+def is_other_model(requested: str, named: str) -> bool:
+    """Return whether a reply names another model than the requested one.
+
+    Case, the path before the name, and a date or tag that only one of the names has make no difference. llama.cpp
+    names its file, whatever was requested.
+    """
+    names = (_PATH_OR_LATEST.sub("", name[:1_000].casefold()) for name in (requested, named))
+    shorter, longer = sorted(names, key=len)
+    return not (re.fullmatch(re.escape(shorter) + _VERSION, longer) or _FILE.search(named))
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

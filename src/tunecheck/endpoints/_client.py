@@ -300,10 +300,9 @@ class Client:
 
         If the service asks for a longer wait than the cap, the call is not retried and counts as refused.
         """
-        try:
+        body: JSON = None
+        with contextlib.suppress(ValueError):
             body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
-        except ValueError:
-            body = None
         wait_s = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, wait_s)
         cap_s = self.backoff.retry_after_cap_s

@@ -14,13 +14,13 @@ import msgspec
 
 from tunecheck._errors import EndpointError
 from tunecheck._faults import CUT_OFF
-from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._json import JSON, content_hash, dumps, object_or_empty
 from tunecheck._messages import suggest_names
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
-from tunecheck.endpoints._api_facts import ApiFacts
+from tunecheck.endpoints._api_facts import ApiFacts, is_other_model
 from tunecheck.endpoints._auth import (
     Auth,
     AuthConfig,
@@ -46,6 +46,7 @@ from tunecheck.endpoints._base import (
 )
 from tunecheck.endpoints._client import Client, Limits, ServiceCall
 from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
+from tunecheck.endpoints._streams import REPEATS
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
 
@@ -263,9 +264,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
             sent = facts.parameters_of(parameters, may_raise_limit=request.may_raise_limit)
             body = self._body(request, sent)
             # A service may refuse an idempotency key with a new body. A resumed run sends equal keys.
-            own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
+            own_key = key if sent == parameters else f"{key}-{content_hash(body)[:8]}"
             try:
-                latest = (await self._post(body, own_key, request.sent_at, sent))[0]
+                latest, reply = await self._post(body, own_key, request.sent_at, sent)
             except EndpointError as error:
                 learned = facts.learned(error, sent)
                 if learned is None and completion is not None:
@@ -277,6 +278,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 cut_off = request.may_raise_limit and cut_off_thinking(completion)
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
                 if learned is None:
+                    self._notice(reply)
                     return completion
             if self.facts is facts:  # otherwise another call has changed the facts meanwhile
                 self.facts = learned
@@ -304,6 +306,19 @@ class HttpEndpoint(Endpoint, Generic[C]):
             first_token_ms=exchange.first_token_ms,
         )
         return completion, reply
+
+    def _notice(self, reply: JSON) -> None:
+        """Learn from a reply whether it names another model, and whether its stream sent pieces again.
+
+        Azure names the model of a deployment, so the names differ.
+        """
+        named, facts = object_or_empty(reply).get("model"), self.facts
+        is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
+        if self._model and isinstance(named, str) and not is_azure and is_other_model(self._model, named):
+            facts = msgspec.structs.replace(facts, model=self._redactor.line(named, 100))
+        if object_or_empty(reply).get(REPEATS) is True:
+            facts = msgspec.structs.replace(facts, repeats=True)
+        self.facts = self.facts if facts == self.facts else facts
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the definition, without connections and without secrets."""

@@ -4,13 +4,13 @@ An HTTP endpoint passes the whole body to `read_stream()`. The reply is read lik
 """
 
 import codecs
-import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import cast
 
-from tunecheck._json import JSON, object_or_empty, text_or_json
+from tunecheck._json import JSON, object_or_empty, text_or_json, value_of
 from tunecheck.calls._strict_json import MAX_CALLS
 from tunecheck.endpoints._answers import UnreadableReplyError, first_choice, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
@@ -24,6 +24,8 @@ _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed
 _OF_MESSAGES = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
 _IN_PIECES = _OF_MESSAGES | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
 """Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
+REPEATS = "tunecheck_repeats"
+"""Key of an assembled reply: pieces of its stream repeated earlier ones."""
 _MOST_OPEN = 64
 """Only this many of the latest parts of a list may still grow."""
 
@@ -96,6 +98,32 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines = []
 
 
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The pieces of a text under a key of a message."""
+
+    key: str
+    pieces: list[str] = field(default_factory=list)
+
+    def text(self, repeated: list[str]) -> str:
+        """Return the text; add its key to `repeated` if the last piece repeats all others, or each piece those before.
+
+        A repeated name is no fault, because clients take the first one.
+        """
+        *earlier, last = self.pieces or [""]
+        before, whole = "".join(earlier), "".join(self.pieces)
+        repeats = bool(earlier) and all(later.startswith(piece) for piece, later in pairwise(self.pieces))
+        if self.key == "name":
+            return last if repeats or before == last else whole
+        if self.key == "arguments":
+            call = value_of(last)
+            repeats = isinstance(call, dict) and value_of(whole) is None and (repeats or value_of(before) == call)
+        else:  # short texts may grow by chance, such as "ha" and "haha"
+            repeats = len(last) >= 20 and len({*self.pieces}) > 2 and (repeats or before == last)
+        repeated += [self.key] * repeats
+        return last if repeats else whole
+
+
 def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
     """Merge a piece into a message: join texts, merge list items by index, keep the first of other values."""
     for key, piece in delta.items():
@@ -105,16 +133,15 @@ def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
-            _merge_parts(parts, [_whole(before), *pieces] if isinstance(before, io.StringIO) else pieces)
+            _merge_parts(parts, [before.text([]), *pieces] if isinstance(before, _Pieces) else pieces)
         elif isinstance(value, dict):
             inner = message[key] = before or {}
             if isinstance(inner, dict):
                 merge_delta(inner, value)
-        elif isinstance(value, str) and key in _IN_PIECES and (before is None or isinstance(before, io.StringIO)):
-            message[key] = text = before or io.StringIO()
-            may_repeat = key == "name" or (key == "arguments" and value.endswith("}"))  # some servers repeat the whole
-            if not (may_repeat and text.tell() == len(value) and text.getvalue() == value):
-                text.write(value)
+        elif isinstance(value, str) and key in _IN_PIECES and (before is None or isinstance(before, _Pieces)):
+            message[key] = text = before or _Pieces(key)
+            if value:
+                text.pieces.append(value)
         elif before is None:
             message[key] = value
 
@@ -153,14 +180,17 @@ def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -
     return None if is_other else candidates[-1]
 
 
-def _whole(value: object) -> JSON:
-    """Return a merged value as JSON: text buffers as texts, and list items without their index."""
-    if isinstance(value, io.StringIO):
-        return value.getvalue()
+def _whole(value: object, repeated: list[str]) -> JSON:
+    """Return a merged value as JSON: pieces as texts, and list items without their index.
+
+    The keys of texts whose pieces repeat earlier ones are added to `repeated`.
+    """
+    if isinstance(value, _Pieces):
+        return value.text(repeated)
     if isinstance(value, list):
-        return [{key: _whole(item) for key, item in part.items() if key != "index"} for part in value]
+        return [{key: _whole(item, repeated) for key, item in part.items() if key != "index"} for part in value]
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
+        return {key: _whole(item, repeated) for key, item in value.items()}
     return cast("JSON", value)
 
 
@@ -195,8 +225,8 @@ class _StreamedAnswer:
         function = fields.get("function_call")  # the API of 2023
         if function:
             fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}
-        content = {key: value for key, value in fields.items() if value and key in _OF_MESSAGES}
-        content = {key: value for key, value in content.items() if isinstance(value, (str, list))}
+        usable = {key: value for key, value in fields.items() if value and isinstance(value, (str, list))}
+        content = {key: value for key, value in usable.items() if key in _OF_MESSAGES}
         merge_delta(self.message, content)
         return bool(content)
 
@@ -214,12 +244,12 @@ class _StreamedAnswer:
             )
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer was complete")
-        message: dict[str, JSON] = {"role": "assistant", "content": None}
-        message |= {key: _whole(value) for key, value in self.message.items()}
+        repeated = list[str]()
+        merged = {key: _whole(value, repeated) for key, value in self.message.items()}
+        message: dict[str, JSON] = {"role": "assistant", "content": None, **merged}
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             message["tool_calls"] = [{"type": "function", **call} for call in calls if isinstance(call, dict)]
-        choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-        if self.error:
-            choice["error"] = self.error
-        return {**self.about, "object": "chat.completion", "choices": [choice], "usage": self.usage}
+        choice: JSON = {"message": message, "finish_reason": self.finish_reason, "error": self.error}
+        about = {**self.about, "object": "chat.completion", REPEATS: bool(repeated)}
+        return {**about, "choices": [choice], "usage": self.usage}

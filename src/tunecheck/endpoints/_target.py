@@ -19,6 +19,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, object_or_empty, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
+from tunecheck.calls._strict_json import decode_calls
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import (
     BEGUN,
@@ -103,7 +104,7 @@ class EndpointTarget(EndpointTargetBase):
         self._mapped = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Return the output columns for a row; UNPARSED marks calls that the API left in the text.
+        """Return the output columns for a row; UNPARSED marks calls that the API left in the text or encoded wrongly.
 
         Raises:
             ValueError: the row's messages, tools or parameters are missing or of the wrong type.
@@ -112,6 +113,8 @@ class EndpointTarget(EndpointTargetBase):
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
         columns = completion.columns()
+        if decode_calls(columns["tool_calls"]):
+            columns[UNPARSED] = COMPLETE
         if request.tools and self.endpoint.returns_calls and not completion.tool_calls and completion.text:
             with suppress(ValueError):  # tool definitions in an unknown format
                 reading = read_calls(completion.text, tools=request.tools)

@@ -404,11 +404,8 @@ def _is_passing(status: int) -> bool:
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
     """Return the service's id of a call from the first header that has an id, or None."""
-    for name in _REQUEST_IDS:
-        value = headers.get(name)
-        if value:
-            return redactor.line(value, 128) or None
-    return None
+    value = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), "")
+    return redactor.line(value, 128) or None
 
 
 def error_failure(
@@ -498,10 +495,9 @@ def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
 
 def _status_name(status: int) -> str:
     """Return a status with its name, such as "404 Not Found"."""
-    try:
+    with contextlib.suppress(ValueError):
         return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
+    return str(status)
 
 
 def _error_text(body: JSON, reply: Reply) -> str:

@@ -25,7 +25,7 @@ from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
-from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, is_strict
+from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, response_as_read
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
 from tunecheck.pipeline._worker_queues import (
@@ -386,11 +386,12 @@ class Engine:
             self._note_error(state, evaluator.name, as_failure(error))
             return None, None
         input_hash = evaluator.input_hash(arguments)
-        if is_strict(self.plan.calls, arguments, state):
-            state.unread = True
-            arguments["response"] = UnreadText(arguments["response"])
+        response = response_as_read(self.plan.calls, arguments, state)
+        if response is not arguments.get("response"):
+            state.unread = isinstance(response, UnreadText)
+            arguments["response"] = response
             if input_hash is not None:
-                input_hash = content_hash([input_hash, UnreadText.__name__])
+                input_hash = content_hash([input_hash, type(response).__name__])
         return arguments, input_hash
 
     def _batch_finished(self, queue: WorkerQueue, batch: list[QueueEntry]) -> None:

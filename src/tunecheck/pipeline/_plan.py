@@ -22,6 +22,7 @@ from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck._version import is_shipped
 from tunecheck.calls._schemas import TOOL_COLUMNS
+from tunecheck.calls._strict_json import decode_calls
 from tunecheck.endpoints._base import COMPLETE, UNPARSED
 from tunecheck.formats._reading import UnreadText, read_calls, tools_of
 from tunecheck.pipeline._finished_rows import PASS_RATE
@@ -31,22 +32,23 @@ from tunecheck.pipeline._scoring import BoundEvaluator, call, private_copies
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
 CallsChoice: TypeAlias = Literal["strict", "lenient"]
-"""`strict`: an answer calls what the API returned; `lenient`: calls in its text count, too."""
+"""`strict`: an answer calls what the API returned; `lenient`: calls in its text or wrongly encoded calls count, too."""
 
 
-def is_strict(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> bool:
-    """Return True if the response is a text with calls that do not count, because the API did not return them as calls.
+def response_as_read(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> object:
+    """Return an evaluator's response; a text with calls that do not count becomes an UnreadText.
 
     Under `strict`, no calls in a text count. Without a choice (None), calls do not count if the adapter marked them as
-    complete but unparsed.
+    complete but unparsed. Under `lenient`, wrongly encoded arguments are decoded.
     """
     response = arguments.get("response")
-    if type(response) is not str or choice == "lenient":
-        return False
-    if state.target.get(UNPARSED) == COMPLETE or choice is None:
-        return state.target.get(UNPARSED) == COMPLETE
-    tools = tools_of(*(source.get(name) for source in (arguments, state.row.values) for name in TOOL_COLUMNS))
-    return bool(read_calls(response, tools=tools).complete_calls)
+    if choice == "lenient":
+        return decode_calls(response) or response
+    is_unread = type(response) is str and state.target.get(UNPARSED) == COMPLETE
+    if type(response) is str and choice == "strict" and not is_unread:
+        tools = tools_of(*(source.get(name) for source in (arguments, state.row.values) for name in TOOL_COLUMNS))
+        is_unread = bool(read_calls(response, tools=tools).complete_calls)
+    return UnreadText(response) if is_unread else response
 
 
 @dataclass(slots=True)
@@ -71,8 +73,8 @@ class ReadCallsCount:
             if output is None or not can_repeat:
                 continue
             arguments = evaluator.bind(state.row.values, state.target)
-            if not state.unread:
-                arguments["response"] = UnreadText(arguments.get("response"))
+            other_choice: CallsChoice = "strict" if self.choice == "lenient" else "lenient"
+            arguments["response"] = response_as_read(other_choice, arguments, state)
             other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
             if isinstance(other, dict):
                 key = f"{evaluator.primary}_result"

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tunecheck._faults import (
@@ -22,6 +22,7 @@ from tunecheck._faults import (
     cause_of_fault,
     causes,
     error_cause,
+    in_any_case,
     place_of,
     read_faults,
     refuses,
@@ -31,7 +32,7 @@ from tunecheck._json import JSON, canonical, object_or_empty, text_or_json, valu
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.calls._strict_json import arguments_problem
-from tunecheck.endpoints._base import BEGUN, UNPARSED
+from tunecheck.endpoints._base import BEGUN, UNPARSED, content_parts
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
@@ -41,8 +42,8 @@ _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, only state that calls differ."""
 
-_FILTERED = frozenset(
-    "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
+_FILTERED = in_any_case(
+    "content_filter content_filtered guardrail_intervened safety recitation blocklist prohibited_content spii"
 )
 _OVERFLOWED = "model_context_window_exceeded"
 _REFUSED = "refusal"
@@ -57,7 +58,7 @@ _MOST_COMPARED, _LONGEST_NAME = 500, 200
 _CALLS_OF_LOOP = 3
 """This many equal calls in one answer are a loop, unless the ground truth repeats the call."""
 
-_ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
+_ENDS_OF_CALLS = in_any_case("tool_calls tool_call function_call tool_use")
 """The `finish_reason`s that announce calls."""
 
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
@@ -65,6 +66,12 @@ _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 
 _USER_TURN = re.compile(r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)user|<\|user\|>|<｜User｜>|\[INST]")
 """Matches the token of a chat template that begins a message of the user."""
+
+_BEFORE_PROMPT = re.compile(r"\A(?:\s|<[^<>\s]{1,40}>|\[/?INST]|(?i:system|user|human)\b:?|#)++")
+"""Matches the tokens and roles of a chat template before a message."""
+
+_WRAPPED = {"name", "arguments", "parameters", "type", "id"}
+"""The keys of a call, which are not those of its arguments."""
 
 _DECORATED = r"((?s:.*(?:\W|__))?){}(\W*|\W\d+|(?s:\W*<.*))"
 """Matches a function's name with what servers and models add, such as `functions.f:0`, `f()` or `<tool_call>f`."""
@@ -200,7 +207,8 @@ class FailedAnswer:
     """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
     `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
-    in the first turn with a fault. `columns` are the target's columns for this answer.
+    in the first turn with a fault. `columns` are the target's columns for this answer. `prompt` are the first and the
+    last message of the request.
     """
 
     columns: Mapping[str, JSON]
@@ -211,6 +219,7 @@ class FailedAnswer:
     expects_call: bool
     expects_text: bool
     codes: frozenset[str]
+    prompt: Sequence[str] = ()
 
     @classmethod
     def read(
@@ -243,6 +252,7 @@ class FailedAnswer:
             expects_call=expects_call,
             expects_text=kind == "answer" and turns is None,
             codes=codes,
+            prompt=_prompt_texts(row),
         )
 
     @cached_property
@@ -261,10 +271,27 @@ class FailedAnswer:
         return without_thoughts(self.reading.text)[1]
 
     @property
+    def echoes_prompt(self) -> bool:
+        """True if the response is a text that begins with a message of the prompt, or with the whole prompt."""
+        text = self.response if isinstance(self.response, str) else ""
+        body = _BEFORE_PROMPT.sub("", text)
+        turn = _USER_TURN.search(text) if body != text else None  # a template may begin with words of its own
+        return any(body.startswith(said) or (turn and said in text[turn.end() :]) for said in self.prompt)
+
+    @property
     def has_reasoned(self) -> bool:
         """True if the model reasoned before it answered."""
         tokens = object_or_empty(self.columns.get("usage")).get("reasoning_tokens")
         return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
+
+
+def _prompt_texts(row: Mapping[str, object]) -> list[str]:
+    """Return the texts of a row's first message and of the user's last; a short one such as "Hello" is left out."""
+    messages = [item for value in row.values() if isinstance(value, list) for item in value if isinstance(item, dict)]
+    asked = [part for each in messages if each.get("role") in ("system", "user") for part in content_parts(each)]
+    texts = asked or map(row.get, ("messages", "query", "question", "prompt"))
+    long = [text for text in texts if isinstance(text, str) and len(text) >= 10]
+    return [*long[:1], *long[-1:]]
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
@@ -315,6 +342,8 @@ def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool
 def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
+    if answer.echoes_prompt:
+        yield Fault(code="echoed_prompt", actual=answer.text)
     encoding_faults = [*_encoding_faults(answer)]
     yield from encoding_faults
     lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
@@ -342,10 +371,9 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     if reading.calls or not answer.expects_call:
         return None
     reasoning = answer.columns.get("reasoning")
-    if isinstance(reasoning, str) and not answer.text.strip():
-        calls = cached_reading(reasoning, answer.tools).complete_calls
-        if calls and reason not in CUT_OFF:
-            return Fault(code="call_in_reasoning", call=calls[0].name, actual=calls[0].arguments)
+    if isinstance(reasoning, str) and not answer.text.strip() and reason not in CUT_OFF:
+        for call in cached_reading(reasoning, answer.tools).complete_calls:
+            return Fault(code="call_in_reasoning", call=call.name, actual=call.arguments)
     has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
     if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
         problem = reading.problem or "the answer has no call"
@@ -412,8 +440,7 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
         is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
         problem = arguments_problem(arguments) if is_wrong else None
         if problem is not None:
-            code, message = problem
-            yield Fault(code=code, call=name, actual=arguments, message=message)
+            yield Fault(code=problem[0], call=name, actual=arguments, message=problem[1])
 
 
 def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
@@ -471,11 +498,14 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """
     if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
-    called = plain_name(fault.call or "")
-    definition = next((tools.get(name) for name in tools if plain_name(name) == called), None)
-    properties = definition.parameters.get("properties") if definition is not None else None
-    schema = properties.get(fault.path or "") if isinstance(properties, dict) else None
+    schema = _properties(fault.call or "", tools).get(fault.path or "")
     return isinstance(schema, dict) and schema.get("type") == "string"
+
+
+def _properties(name: str, tools: ToolDefinitions) -> Mapping[str, JSON]:
+    """Return the schemas of a tool's parameters, also for another spelling of its name; an empty mapping without it."""
+    definition = next((tools.get(tool) for tool in tools if plain_name(tool) == plain_name(name)), None)
+    return object_or_empty(definition.parameters.get("properties")) if definition is not None else {}
 
 
 def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
@@ -487,6 +517,7 @@ def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_WITHOUT_CALL):
         yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
+    yield from _wrapping_faults(answer)
     yield from _repetition_faults(answer)
     if answer.expects_text:
         yield Fault(code="extra_call", call=calls[0].name, actual=calls[0].arguments)
@@ -523,16 +554,29 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
             return Fault(code=code, call=name, expected=tool, message=words)
     alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
-    if not alike:
-        return Fault(code="unknown_function", call=name, message=words)
-    renamed = f"{words}; perhaps {alike[0]} is meant"
-    return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
+    message = f"{words}; perhaps {alike[0]} is meant" if alike else words
+    return Fault(code="unknown_function", call=name, expected=alike[0] if alike else UNSET, message=message)
+
+
+def _wrapping_faults(answer: FailedAnswer) -> Iterator[Fault]:
+    """Yield a fault for each call whose arguments are a whole call, such as `{"arguments": {"city": "Paris"}}`."""
+    for call in answer.reading.calls:
+        known = _properties(call.name, answer.tools)
+        inner = [key for key, value in call.arguments.items() if isinstance(value, dict) and key not in known]
+        if len(inner) == 1 and call.arguments.keys() <= _WRAPPED:
+            yield Fault(code="wrapped_arguments", call=call.name, path=inner[0], actual=call.arguments)
 
 
 def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
-    """Yield `loop` for each call made at least three times, and more often than the ground truth names it."""
-    if len(answer.reading.calls) < _CALLS_OF_LOOP:
-        return
+    """Yield `doubled_call` for calls with equal ids, and `loop` for calls made too often.
+
+    A loop is a call made at least three times, and more often than the ground truth names it. Ids that hold the
+    function's name are written by the model.
+    """
+    copies = Counter((call.id, call.name, canonical(call.arguments)) for call in answer.reading.calls)
+    for (call_id, name, _), times in copies.items():
+        if times > 1 and call_id and name not in call_id:
+            yield Fault(code="doubled_call", call=name, message=f"{times} equal calls have the id {call_id}")
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
     expected = Counter(call.name for call in answer.truth.calls)
     for call in answer.reading.calls:
@@ -557,11 +601,9 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     if not text and not refusal and (answer.expects_call or answer.expects_text):
         yield _empty_answer_fault(answer)
     elif answer.expects_call:
-        fault = Fault(code="answered_instead_of_calling")
-        if answer.truth.calls:
-            first = answer.truth.calls[0]
-            fault = replace(fault, call=first.name, expected=first.arguments)
-        yield replace(fault, actual=text) if answer.is_text else fault
+        call, arguments = next(((first.name, first.arguments) for first in answer.truth.calls), (None, UNSET))
+        said = text if answer.is_text else UNSET
+        yield Fault(code="answered_instead_of_calling", call=call, expected=arguments, actual=said)
 
 
 def _empty_answer_fault(answer: FailedAnswer) -> Fault:

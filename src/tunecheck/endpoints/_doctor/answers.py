@@ -18,6 +18,7 @@ from tunecheck._faults import CUT_OFF, cause_named
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
+from tunecheck.calls._strict_json import read_leniently
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._doctor.serving import Serving
@@ -102,7 +103,7 @@ class DoctorAnswer:
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """All calls, with arguments decoded (even if they were encoded twice or not at all)."""
+        """All calls, with arguments decoded (even if they were encoded several times or not at all)."""
         called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written]
         return tuple(called) or self.in_text.calls
 
@@ -201,11 +202,7 @@ def advice_on(error: Exception) -> str:
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 
-def decode_arguments(arguments: JSON) -> JSON:
-    """Return arguments decoded from JSON text; None if the text is not JSON."""
-    return value_of(arguments) if isinstance(arguments, str) else arguments
-
-
 def _object(arguments: JSON) -> dict[str, JSON]:
-    """Decode arguments, even if they were encoded twice. Return an empty dict if they are not an object."""
-    return object_or_empty(decode_arguments(decode_arguments(arguments)))
+    """Return the object in arguments, even if they were encoded several times or fenced; else an empty dict."""
+    found = read_leniently(arguments) if isinstance(arguments, str) else None
+    return found[1] if found else object_or_empty(value_of(arguments) if isinstance(arguments, str) else arguments)

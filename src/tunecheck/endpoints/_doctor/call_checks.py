@@ -121,7 +121,7 @@ def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
     if found is None:
         return None
-    how = {"double_encoded": "are encoded twice", "trailing_tag": "are followed by a tag"}
+    how = {"double_encoded": "are encoded twice or more often", "trailing_tag": "are followed by a tag"}
     return "fail", how.get(found[0], "are not a JSON object"), cause_named(found[0]).advice
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from tunecheck._faults import cause_named, repeats_itself
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean
-from tunecheck.endpoints._api_facts import remedy_for
+from tunecheck.endpoints._api_facts import REPEATING, remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._doctor import call_checks
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, advice_on
@@ -159,6 +159,8 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
+    if answers.facts.repeats:
+        return Diagnosis("fail", REPEATING, "leave stream: out, or update the server or its tool parser")
     if not streamed.answers_something and whole.answers_something:
         evidence = f"the stream is empty; without streaming, the answer is {whole.shown()}"
         return Diagnosis("fail", evidence, "leave stream: out")
