@@ -25,7 +25,7 @@ class ServeOptions(CommandOptions):
     service: str | None = option("Run a plug-in's service, such as memory-agent (docs/memory-agents.md).", "NAME")
     evaluator: str | None = option("Serve this evaluator at /evaluate, for Azure AI Foundry (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
-        "With --evaluator: one of its parameters, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
+        "With --evaluator: a parameter of the evaluator, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
     )
     judge: str | None = option("With --evaluator: the model of an LLM judge.", "FILE")
     dataset: str | None = option("With --replay: the data set that the ids in FILE belong to.", "DATASET")

@@ -209,7 +209,7 @@ def view(options: ViewOptions, invocation: Invocation) -> int:
 
     def ready(url: str) -> None:
         place = clean(options.results_dir or DEFAULT_RESULTS)
-        print(f"showing {place} on {url} (this machine only); Ctrl-C ends it", flush=True)
+        print(f"showing {place} on {url} (this machine only); Ctrl-C stops the server", flush=True)
 
     serve(options.folder, port=options.port, on_ready=ready)
     return DONE
