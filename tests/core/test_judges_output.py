@@ -290,7 +290,7 @@ def test_samples_that_cannot_be_read_are_left_out_and_the_row_says_so(tmp_path: 
     found = judged(tmp_path, judgement(2), broken, judgement(4), "still nothing", samples=3)
     assert found["quality"] == 3
     assert found["quality_properties"]["samples"] == 2
-    assert "1 of 3 samples cannot be read" in found["quality_properties"]["note"]
+    assert "1 of 3 judge replies cannot be read" in found["quality_properties"]["note"]
 
 
 def test_where_no_sample_can_be_read_the_row_is_an_error(tmp_path: Path) -> None:

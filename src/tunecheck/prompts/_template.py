@@ -140,7 +140,7 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
 def _reason(error: BaseException) -> str:
     """Return why a template failed, as one line."""
     if isinstance(error, RecursionError):
-        return "it never ends, or is nested too deeply"
+        return "the template never ends, or is nested too deeply"
     return clean(error, 300) or type(error).__name__
 
 

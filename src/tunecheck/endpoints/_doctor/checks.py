@@ -170,7 +170,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
     if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
         advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
-        return Diagnosis("fail", f"the streamed call is {streamed.shown()}; unstreamed, it is {whole.shown()}", advice)
+        return Diagnosis("fail", f"the call differs: {streamed.shown()} streamed, {whole.shown()} unstreamed", advice)
     first = streamed.completion.first_token_ms
     return Diagnosis("pass", "the call is the same" + (f", its first token after {first:.0f} ms" if first else ""))
 

@@ -308,7 +308,7 @@ class PromptyEvaluator(Evaluator):
         failed_calls = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if failed_calls or not judgements:
             raise (failed_calls or errors)[0]
-        notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
+        notes = [f"{len(errors)} of {self._samples} judge replies cannot be read: {errors[0]}"[:400]] if errors else []
         if self._override(self._prompt.parameters).get("temperature") == 0:
             notes.append("at temperature 0, samples hardly differ: raise the temperature")
         return judgements, "; ".join(notes) or None
