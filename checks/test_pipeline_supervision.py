@@ -248,7 +248,7 @@ def test_a_synchronous_target_that_hangs_is_an_error_of_its_row(tmp_path: Path, 
 
     result = run(tmp_path, DATA, target=hangs, evaluators={"e": lambda response: 1}, target_timeout=0.3)
     message = "target 'hangs' took longer than its time limit of 0.3 s"
-    assert errors(result, "target") == {3: {"type": "TimedOutError", "message": message, "cause": "server_fault"}}
+    assert errors(result, "target") == {3: {"type": "TimedOutError", "message": message, "cause": "timed_out"}}
     assert metrics_of(result)["e.scored_count"] == 29
 
 

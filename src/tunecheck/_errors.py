@@ -59,6 +59,8 @@ class EndpointError(TunecheckError):
 class RefusedError(EndpointError):
     """The service rejected the credentials (401 or 403), or the account has no credit left."""
 
+    cause = "access_refused"
+
 
 class WorkerDied(EndpointError):  # noqa: N818 - the type of error in result rows
     """A call crashed its process, exited it, or ran out of memory."""
@@ -67,9 +69,13 @@ class WorkerDied(EndpointError):  # noqa: N818 - the type of error in result row
 class ThrottledError(EndpointError):
     """The service still answered 429 after all retries, or requires a longer wait than calls allow."""
 
+    cause = "throttled"
+
 
 class TimedOutError(EndpointError):
     """No complete answer arrived in time, after all retries."""
+
+    cause = "timed_out"
 
 
 class ContentFilterError(EndpointError):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import Said, call, here, inside, like, replay, right_answers, write_files
+from tests.fault_server import HANG, FaultServer, Step, failing
 from tests.tables import cases
 
 from tunecheck import evaluate
@@ -108,6 +109,26 @@ def test_rows_that_all_fail_again_when_the_run_is_resumed_lead_to_their_errors(
         text for text, step in zip((again, again, look, again, look), steps, strict=False) if text not in step
     ] == []
     assert steps[-1].startswith("Next, look at every row:")
+
+
+@pytest.mark.parametrize(
+    ("step", "cause", "advice"),
+    [
+        (failing(401, "no such key"), "the service refused the key", "Check the auth section and"),
+        (failing(429, "slow down"), "too many calls", "Lower limits, or try later"),
+        (HANG, "no answer within the time limit", "Raise timeout_s"),
+    ],
+    ids=["401", "429", "late"],
+)
+def test_an_error_of_the_service_says_whether_the_key_the_limits_or_the_time_are_wrong(
+    small: Path, step: Step, cause: str, advice: str
+) -> None:
+    with FaultServer(lambda *_: step) as server:
+        settings = f"url: {server.url}\nmodel: m\nretries: 0\ntimeout_s: 0.5\n"
+        write_files(small, {"endpoints/served.yaml": f"kind: openai\n{settings}"})
+        said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "served", COLUMNS="300").out
+    assert cause in " ".join(said.split())
+    assert advice in " ".join(said.split())
 
 
 def test_the_next_command_names_the_folder_of_the_runs(evaluated: Evaluated, small: Path) -> None:

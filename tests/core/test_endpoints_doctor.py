@@ -235,7 +235,7 @@ async def test_an_object_for_an_answer_gets_a_hint() -> None:
 @pytest.mark.parametrize(
     ("step", "name", "advice"),
     [
-        (failing(401), "RefusedError", "the key in its environment variable"),
+        (failing(401), "RefusedError", "auth section"),
         (busy(), "ThrottledError", "lower limits"),
         (failing(504), "TimedOutError", "raise timeout_s"),
         (filtered(), "ContentFilterError", "content policy"),

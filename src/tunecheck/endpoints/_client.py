@@ -270,7 +270,7 @@ class Client:
             reply = await state.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
             error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
-            error.cause = None if failed.sent else "unreachable"
+            error.cause = error.cause if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
             never_reached = not failed.sent and not state.answered
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)

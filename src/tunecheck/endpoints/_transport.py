@@ -437,7 +437,7 @@ def error_failure(
         next((redactor.line(value) for value in _error_values(body, key) if isinstance(value, str)), None)
         for key in ("code", "param")
     )
-    error.cause = "unknown_model" if no_model else None
+    error.cause = "unknown_model" if no_model else error.cause
     for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
     return CallFailure(
         error,

@@ -54,10 +54,10 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
         for name, place in of.items()
     ]
     unusable_ids = {name for of in unusable.values() for name in of}
-    noted = any(line.startswith("note: ") for line in lines)
+    all_rows_lack = any(line.startswith("note: ") for line in lines)
     lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
-    if noted and not problems:
-        lines[-1] += ", but see the note above"
+    if all_rows_lack and not problems:
+        lines[-1] = lines[-1].replace("no problems", "the note above says what every row lacks; no other problems")
     return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
 
 

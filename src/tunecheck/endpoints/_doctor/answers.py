@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from tunecheck._errors import (
-    ContentFilterError,
-    EndpointError,
-    RefusedError,
-    ReplyError,
-    StopRunError,
-    ThrottledError,
-    TimedOutError,
-)
+from tunecheck._errors import ContentFilterError, EndpointError, ReplyError, StopRunError
 from tunecheck._faults import CUT_OFF, cause_named
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import clean
@@ -182,13 +174,7 @@ class Answers:
         return None if None in tokens else tokens  # type: ignore[return-value]
 
 
-_ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (
-        (RefusedError, StopRunError),
-        "check the auth section, the key in its environment variable, and the account's quota",
-    ),
-    (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
-    (TimedOutError, "check the url and that the service runs; if it is slow, raise timeout_s"),
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (ContentFilterError, "the service works, but its content policy declined the sample question"),
     (ReplyError, "check url: and response: (the path of the answer in the reply)"),
     (EndpointError, "check url, headers and request against the service's own documentation"),
@@ -197,8 +183,9 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
 
 def advice_on(error: Exception) -> str:
     """Return advice on the error of a request."""
-    if isinstance(error, EndpointError) and error.cause is not None:
-        return cause_named(error.cause).advice
+    refused = "access_refused" if isinstance(error, StopRunError) else None
+    if cause := error.cause if isinstance(error, EndpointError) else refused:
+        return cause_named(cause).advice
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 
