@@ -79,7 +79,7 @@ def test_calls_in_the_text_count_if_the_user_says_so_and_are_told_still() -> Non
     result = evaluated(PUT, calls="lenient")
     (row,) = result["rows"]
     assert row["outputs.calls.function_call_match"] == 1
-    assert [note.partition(";")[0] for note in result.notes[-2:]] == [
+    assert [note.partition(". ")[0] for note in result.notes[-2:]] == [
         "1 of 1 answers contain calls that the server did not parse",
         "calls: pass rate 100.0% with --calls lenient, 0.0% with --calls strict",
     ]
