@@ -149,7 +149,7 @@ def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
             raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
         if path.exists() and not options.overwrite:
-            raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
+            raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
 
 
 def _why_nothing(report: ExportReport) -> str:

@@ -274,9 +274,9 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required
         if not options:
-            raise UnusableAnswerError(f"the ground truth has no value for {value_text(name)} of {answer.name}")
+            raise UnusableAnswerError(f"the ground truth has no value for argument {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)} of the ground truth")
+            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the ground truth sets")
 
 
 def _whole(document: object) -> object:

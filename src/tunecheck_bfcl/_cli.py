@@ -65,7 +65,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
     ids: str | None = option("Run only the rows with these ids.", "ID,ID", ASKING)
     limit: int | None = option("Run only the first N rows of each category.", "N", ASKING, least=1)
     compat: bool = flag(
-        "Work exactly as the leaderboard: at most 21 answers per turn, and its decoding and verdicts.", ASKING
+        "Work exactly like the leaderboard: its step limit (21 answers per turn), decoding, verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
     data: str | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", RUNNING)
@@ -174,7 +174,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A BFCL_v3_… or BFCL_v4_<category>_result.json file, or a folder with such files.", "PATH")
-    compat: str = option("bfcl: as the leaderboard; strict: also fail what it ignores.", "MODE", default="bfcl")
+    compat: str = option("bfcl: as the leaderboard; strict: also fail mistakes it ignores.", "MODE", default="bfcl")
     out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
     data: Path | None = option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
     workers: int | None = option("Number of processes.", "N", least=1)

@@ -81,7 +81,7 @@ def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
         if isinstance(message, dict):
             yield f"  {message.get('role')}  {message.get('content')}"
     if not messages:
-        yield "  (functions that were held out are added)"
+        yield "  (this turn adds the functions that were held out)"
 
 
 def _alternatives(values: JSON) -> str:

@@ -68,10 +68,10 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "Endpoint to test: a model, or an agent with its own memory (kind memory_agent).", "FILE", _TESTING, acts="asks"
     )
     max_prompt_size: int | None = option(
-        "Send at most the newest N tokens; --resume may change N.", "N", _TESTING, least=1, fixed=False
+        "Send at most the newest N tokens; can be changed with --resume.", "N", _TESTING, least=1, fixed=False
     )
     judge: str | None = option(
-        "Model that scores answers if word rules cannot; --resume may change the model.",
+        "Model that scores answers that word rules cannot score; can be changed with --resume.",
         "FILE",
         SCORING,
         fixed=False,

@@ -107,7 +107,8 @@ class KnownRows:
         elif same is not None and same.offered == row.offered:
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, exclude_related=True)) is not None:
-            yield found(row.name, "near_duplicate", f"{near[0].name} contains {near[1]:.0%} of the wording", fix=_DROP)
+            evidence = f"{near[0].name} contains {near[1]:.0%} of this row's wording"
+            yield found(row.name, "near_duplicate", evidence, fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""
@@ -116,7 +117,7 @@ class KnownRows:
             evidence = f"training row {same.name} has the same wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP, certainty="sure")
         elif (near := self._near(row)) is not None:
-            evidence = f"training row {near[0].name} contains {near[1]:.0%} of the wording"
+            evidence = f"training row {near[0].name} contains {near[1]:.0%} of this row's wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP)
         elif row.path in self._by_path:
             evidence = f"training row {self._by_path[row.path].name} has the same calls with another wording"

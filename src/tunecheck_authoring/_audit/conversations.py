@@ -247,7 +247,7 @@ class EntryCheck:
             elif not names:
                 yield self._finding("held_out", "held_out lists no function for this turn", turn)
             for name in sorted(names & (self.entry.offered or frozenset())):
-                yield self._finding("held_out", f"{name!r} is held out, but also in the row's functions", turn)
+                yield self._finding("held_out", f"{name!r} is both in held_out and in the row's functions", turn)
             for name in sorted(self.entry.by_name.get(turn, frozenset()) - operations):
                 hint = did_you_mean(name, operations)
                 yield self._finding("held_out", f"no simulator of the row has an operation {name[:100]!r}{hint}", turn)

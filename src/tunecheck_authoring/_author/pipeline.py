@@ -179,7 +179,7 @@ def author(
     if STAGES[last] == "rows" and not options.overwrite:
         for path in (options.out, train_path(options.out)):
             if path.exists():
-                raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
+                raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
     pipeline = AuthorPipeline(options, simulators, backends, command, models)
     steps = (pipeline.make_world, pipeline.make_graph, pipeline.make_tasks, pipeline.make_variants, pipeline.make_rows)
     for make in steps[: last + 1]:

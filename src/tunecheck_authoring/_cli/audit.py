@@ -117,7 +117,7 @@ _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(DataCheckOptions, ResultsOptions):
-    data: str = argument("Rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
+    data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
     against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
     runs: list[str] | None = option(

@@ -61,7 +61,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     )
     solver: str | None = option("Model that must solve each row; by default the writer.", "FILE", _WORDS)
     personas: Path | None = option("User personas (YAML): `name: description, way of speaking`.", "FILE", _WORDS)
-    max_cost: float | None = option("Stop before both models together cost more than this.", "AMOUNT", _WORDS, least=0)
+    max_cost: float | None = option("Stop before writer plus solver cost more than this.", "AMOUNT", _WORDS, least=0)
 
     @property
     def folder(self) -> Path:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
     to: str = option(
-        "sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
+        "Format: sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
     )
     out: Path | None = option("File to write; by default datasets/ID-FORM.jsonl with the run's id.", "FILE")
     against: str | None = option(
-        "Second run: write pairs for rows that only one run got right; prefer its answer, reject the other.", "RUN"
+        "Second run: write pairs for rows that only one run got right; the right answer is preferred.", "RUN"
     )
     cause: list[str] | None = option("Export only rows that failed for this cause (repeatable).", "CODE")
     evaluator: str | None = option("Export only rows that failed this evaluator; by default any evaluator.", "NAME")
@@ -45,7 +45,7 @@ class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     )
     no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
     overwrite: bool = flag("Replace existing files.")
-    allow_simulated: bool = flag("Also export from runs with simulated answers.")
+    allow_simulated: bool = flag("Also export runs with simulated answers.")
 
 
 @command(ExportOptions)
@@ -109,5 +109,5 @@ def _show(report: ExportReport, options: ExportOptions) -> None:
     print(f"written {report.out}")
     print(f"        {report.source} (source row of each line)")
     if options.leave_test_set is not None:
-        also = f"; {report.left_along:,} more with the same {clean(str(report.by))} left" if report.left_along else ""
+        also = f"; {report.left_along:,} with the same {clean(str(report.by))} left it" if report.left_along else ""
         print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{also})")

@@ -43,7 +43,7 @@ class GorillaFileSystem(Simulator):
             roots = config["root"]
             if not isinstance(roots, dict) or not roots:
                 raise DataError(
-                    "initial_config.GorillaFileSystem.root must have one entry: the root directory by its name"
+                    "initial_config.GorillaFileSystem.root must have exactly one key: the name of the root directory"
                 )
             name = next(iter(roots))
             root = read_directory(name, roots[name], f"initial_config.GorillaFileSystem.root.{name}")

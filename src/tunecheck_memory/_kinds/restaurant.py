@@ -85,7 +85,7 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
         raise EndOfVisitError(f"{name} is not on the menu.")
     entry = menu.dishes.get(item.menu_nr or 0)
     if entry is None:
-        raise EndOfVisitError(f"{name} has no valid dish number of the menu.")
+        raise EndOfVisitError(f"The menu has no dish number for {name}.")
     return entry
 
 
