@@ -30,7 +30,7 @@ class ServeOptions(CommandOptions):
     judge: str | None = option("With --evaluator: the model of an LLM judge.", "FILE")
     dataset: str | None = option("With --replay: the data set that the ids in FILE belong to.", "DATASET")
     host: str = option("Address to listen on; non-loopback addresses need --key-env.", "HOST", default="127.0.0.1")
-    port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8080, least=0, most=65_535)
+    port: int = option("Port to listen on; 0 takes any free port.", "PORT", default=8080, least=0, most=65_535)
     key_env: str | None = option("Require the key in this environment variable.", "NAME")
     latency_ms: float = option("Milliseconds to wait before each answer.", "MS", default=0.0, least=0)
     fault: list[str] | None = option(

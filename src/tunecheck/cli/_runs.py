@@ -202,7 +202,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 class ViewOptions(ResultsOptions):
     whole_storage: ClassVar[bool] = True
 
-    port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8088, least=0, most=65_535)
+    port: int = option("Port to listen on; 0 takes any free port.", "PORT", default=8088, least=0, most=65_535)
 
 
 @command(ViewOptions)
