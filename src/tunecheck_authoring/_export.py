@@ -356,7 +356,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
             raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
     report.rest = kept
     gone = len(report.leaving) + report.left_along
-    words = f"{dataset.name} without {gone:,} rows: those of {report.out.name} (run {run.id}) and their clusters."
+    words = f"{dataset.name} without {gone:,} rows: the rows of {report.out.name} (run {run.id}) and of their clusters."
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 

@@ -96,7 +96,7 @@ class _Passage:
             fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
             chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
         if len(chosen) < count:
-            raise DataError(f"{self.where}: a passage needs {count} wrong beginnings, but has {len(chosen)}")
+            raise DataError(f"{self.where}: needs {count} beginnings of other chapters, but has {len(chosen)}")
         return chosen
 
 
@@ -211,7 +211,7 @@ class ChapterBreak(Kind):
         if len(passages) < count:
             raise ConfigurationError(
                 f"{making.texts}: chapterbreak needs {count} passages, but there are {len(passages)} "
-                "(one for each chapter of a .txt file but its first, one for each line of a .jsonl file)"
+                "(one per line of a .jsonl file, one per chapter of a .txt file after the first chapter)"
             )
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
