@@ -196,7 +196,7 @@ def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
 def test_scores_without_their_results_say_where_those_were_looked_for(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     next((base / "result").rglob("*_result.json")).unlink()
-    with pytest.raises(DataError, match=r"lists only failed rows; .*is missing: .*result.big"):
+    with pytest.raises(DataError, match=r"lists only failed rows, .*is missing: .*result.big"):
         compare(base, base)
 
 
