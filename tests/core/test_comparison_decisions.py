@@ -311,3 +311,24 @@ def test_a_slice_that_collapsed_keeps_the_base_though_another_slice_decides(tmp_
     decision = compare(*collapsed_slice(tmp_path), metrics="match[domain=order]").decision
     assert decision.decision == "keep"
     assert "match[domain=refund] is worse" in decision.objections[0].text
+
+
+def test_two_runs_without_a_row_that_both_judged_recommend_neither(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = passes(tmp_path, "dead", [None] * 4)
+    half = passes(tmp_path, "half", [True, False, True, True])
+    said = " ".join(here(capsys, "compare", str(dead), str(half)).out.split())
+    assert "Undecided: no row has a verdict in both dead and half." in said
+
+
+def test_the_next_step_names_the_run_that_lacks_verdicts(tmp_path: Path) -> None:
+    gaps = passes(tmp_path, "gaps", [None if at >= 60 else at >= 10 for at in range(100)])
+    whole = passes(tmp_path, "whole", [at < 60 for at in range(100)])
+    assert compare(gaps, whole).decision.next == f"get a verdict for every row of {gaps.name}, then compare again"
+
+
+def test_a_named_slice_that_is_worse_is_one_objection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = ("--metric", "match", "--metric", "match[domain=refund]")
+    said = here(capsys, "compare", *map(str, collapsed_slice(tmp_path)), *named).out
+    assert said.count("- keep: match[domain=refund] is worse") == 1

@@ -76,7 +76,8 @@ def decide_pair(
     `parts` are the metric's slices and `causes` the changes of causes. `names` are the runs' names in sentences.
     """
     evidence = _Evidence(pair, metric, parts, causes, names)
-    objections = sorted(evidence.objections(), key=lambda objection: EFFECTS.index(objection.effect))
+    found = {objection.text: objection for objection in evidence.objections()}  # a named metric may be a slice
+    objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
     strongest = objections[0].effect if objections else "none"
     choice: Choice = evidence.choice if strongest == "none" else strongest
     if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
@@ -463,7 +464,9 @@ class _Evidence:
                 checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
                 commands = f" ({', '.join(checks)})" if checks else ""
                 return f"fix how the endpoints are served{commands}, then evaluate again"
-            return f"get a verdict for every row of {self.pair.new.info.id}, then compare again"
+            sides = zip((self.pair.base, self.pair.new), self._unknown_masks, strict=True)
+            gaps = " and ".join(table.info.id for table, unknown in sides if unknown.any())
+            return f"get a verdict for every row of {gaps}, then compare again"
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
             rows = rows_needed(metric, self.pair.settings.guards[name])

@@ -192,7 +192,10 @@ def head_of(decision: Decision, *, chosen: bool = True) -> str:
     """Say what to do, as `Keep a, not b`; if the decision is not the one to act on (`chosen`), say its result."""
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
-    return heads[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
+    has_rows = decision.decision != "undecided" or decision.difference[1] is not None
+    return heads[decision.decision if has_rows else "no rows"].format(
+        new=names[decision.candidate], base=names[decision.base]
+    )
 
 
 _CHOICES = MappingProxyType(
@@ -200,6 +203,7 @@ _CHOICES = MappingProxyType(
         "ship": "Ship {new}",
         "keep": "Keep {base}, not {new}",
         "undecided": "Undecided: keep {base} for now, not {new}",
+        "no rows": "Undecided: no row has a verdict in both {base} and {new}",
         "invalid": "Invalid: {new} and {base} were not measured in the same way",
     }
 )
