@@ -295,8 +295,7 @@ def chat_reply(reply: JSON) -> JSON:
 
 def _reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
     """Return the finish reason of a chat completion for a reply of the Responses API."""
-    details = reply.get("incomplete_details")
-    reason = details.get("reason") if isinstance(details, dict) else None
+    reason = object_or_empty(reply.get("incomplete_details")).get("reason")
     if reply.get("status") == "incomplete":
         return "content_filter" if reason == "content_filter" else "length"
     return "tool_calls" if calls else "stop"

@@ -233,8 +233,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     async def models(self) -> list[dict[str, JSON]]:
         """Return the service's list of models; an empty list if it has none."""
-        models = await self.look("/models")
-        listed = models.get("data") if isinstance(models, dict) else None
+        listed = object_or_empty(await self.look("/models")).get("data")
         return [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
 
     async def _offered_models(self) -> str:

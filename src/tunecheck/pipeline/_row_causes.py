@@ -344,6 +344,8 @@ def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     yield from _ending_faults(answer)
     if answer.echoes_prompt:
         yield Fault(code="echoed_prompt", actual=answer.text)
+    elif answer.expects_text and (token := _TOKEN.search(answer.text)):
+        yield Fault(code="token_in_text", message=f"{token[0]} is in the text")
     encoding_faults = [*_encoding_faults(answer)]
     yield from encoding_faults
     lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
@@ -420,12 +422,9 @@ def _ending_text(answer: FailedAnswer, reason: JSON) -> str:
 
 def _stops_midway(answer: FailedAnswer) -> bool:
     """Return True if a text answer stops in the middle of a call or of its reasoning."""
-    if not answer.is_text:
-        return False
-    text = answer.reading.text.rstrip()
-    if answer.reading.problem is None:
-        return bool(answer.reading.reasoning) and text.endswith(answer.reading.reasoning)
-    return answer.reading.cause == "cut_off"
+    reading = answer.reading
+    ends_in_thought = reading.reasoning != "" and reading.text.rstrip().endswith(reading.reasoning)
+    return answer.is_text and (reading.cause == "cut_off" if reading.problem else ends_in_thought)
 
 
 # -- how its calls are written
@@ -440,7 +439,10 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
         is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
         problem = arguments_problem(arguments) if is_wrong else None
         if problem is not None:
-            yield Fault(code=problem[0], call=name, actual=arguments, message=problem[1])
+            # A stream that loses pieces keeps the arguments' beginning.
+            lost = problem[0] == "bad_arguments" and arguments.startswith('{"') and "first_token_ms" in answer.columns
+            code = "bad_arguments.pieces" if lost else problem[0]
+            yield Fault(code=code, call=name, actual=arguments, message=problem[1])
 
 
 def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
@@ -448,12 +450,12 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
 
     Calls are written as `{"function": {…}}`, `{"name": …, "arguments": …}`, or `{"function_name": "arguments"}`.
     """
-    for item in response if isinstance(response, list) else ():
-        if not isinstance(item, dict):
-            continue
+    listed = response if isinstance(response, list) else []
+    for item in (item for item in listed if isinstance(item, dict)):
         function = item.get("function", item)
-        if isinstance(function, dict) and "arguments" in function:
-            name, arguments = function.get("name"), "" if function["arguments"] is None else function["arguments"]
+        if isinstance(function, dict) and ("arguments" in function or "function" in item):
+            arguments = function.get("arguments")
+            name, arguments = function.get("name"), "" if arguments is None else arguments
         else:
             name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
         if isinstance(arguments, str):
@@ -598,7 +600,7 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
         yield Fault(code="refusal", actual=refusal if isinstance(refusal, str) else text)
     elif answer.expects_call and asks_back(text):
         yield Fault(code="asked_back", actual=text)
-    if not text and not refusal and (answer.expects_call or answer.expects_text):
+    if text in ("", "null", "None") and not refusal and (answer.expects_call or answer.expects_text):
         yield _empty_answer_fault(answer)
     elif answer.expects_call:
         call, arguments = next(((first.name, first.arguments) for first in answer.truth.calls), (None, UNSET))
