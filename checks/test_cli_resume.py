@@ -308,4 +308,4 @@ def test_a_run_whose_process_was_killed_names_the_rows_in_flight_and_goes_on(tmp
     assert process(tmp_path, *quiet, *begun).code == 9
     resumed = process(tmp_path, *quiet, "--resume", "last")
     assert resumed.code == 0, resumed.err
-    assert "this run's process died while it handled these rows; one may be the cause: r7, r8" in resumed.err
+    assert "when this run's process died, these rows were in progress; one may be the cause: r7, r8" in resumed.err

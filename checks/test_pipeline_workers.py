@@ -148,14 +148,14 @@ def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path,
     assert os.getpid() not in pids(result, "sent")
     for name in ("closure", "locked", "asynchronous"):
         assert pids(result, name) == {os.getpid()}
-    assert result.notes == ["run in this process, because workers cannot import them: closure, locked"]
+    assert result.notes == ["workers cannot import the evaluators that run in this process: closure, locked"]
 
 
 def test_what_a_worker_cannot_load_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, DATA, evaluators={"here": judges.LoadsOnlyHere(), "sent": judges.length}, workers=2)
     assert pids(result, "here") == {os.getpid()}
     assert os.getpid() not in pids(result, "sent")
-    assert result.notes == ["run in this process, because workers cannot import them: here"]
+    assert result.notes == ["workers cannot import the evaluators that run in this process: here"]
 
 
 def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: Path, judges: ModuleType) -> None:
@@ -179,7 +179,7 @@ def test_by_default_only_evaluators_that_are_cpu_bound_leave_the_process(tmp_pat
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
-    told = "run in this process, so a crash of one ends the run: untrusted."
+    told = "evaluators that run in this process and end the run if they crash: untrusted."
     assert any(note.startswith(told) for note in result.notes)
 
 
@@ -322,7 +322,7 @@ def test_a_script_needs_no_main_guard_and_its_own_evaluators_run_in_threads(tmp_
         [sys.executable, "script.py", "runs"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert not done.stderr, done.stderr
-    assert done.stdout.strip() == "['run in this process, because workers cannot import them: mine'] 1.0"
+    assert done.stdout.strip() == "['workers cannot import the evaluators that run in this process: mine'] 1.0"
 
 
 def test_a_module_of_the_current_folder_called_like_pythons_does_no_harm(cwd: Path, judges: ModuleType) -> None:

@@ -54,7 +54,7 @@ class Said:
         return json.loads(self.out)
 
 
-FIRST_TIME = "note: you have no earlier run in this folder; this run loads its code ({})\n"
+FIRST_TIME = "note: you have no earlier run in this folder; this run loads the code {}\n"
 """What is said before code of a workspace runs for the first time."""
 
 Command = Callable[..., Said]

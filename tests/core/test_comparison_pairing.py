@@ -204,4 +204,4 @@ def test_a_run_with_a_limit_is_noted_because_it_may_be_the_newest_of_its_name_by
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
     new = run(tmp_path, "b", [("1", "x", True)], status="interrupted")
-    assert f"{new.name} is not finished (interrupted): its rows are older than the resume" in compare(base, new).notes
+    assert f"{new.name} was resumed but not finished (interrupted): using older rows" in compare(base, new).notes

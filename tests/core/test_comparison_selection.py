@@ -197,7 +197,7 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
     with pytest.raises(ConfigurationError, match=r"\[town=x\]: the runs have no such slice"):
         select(*runs, metric="match[town=x]")
-    with pytest.raises(ConfigurationError, match="no row of domain=x is in both runs"):
+    with pytest.raises(ConfigurationError, match="no row with domain=x is in both runs"):
         select(*runs, metric="match[domain=x]")
 
 

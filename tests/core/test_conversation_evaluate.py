@@ -83,7 +83,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
     with (
         serving(reply) as server,
         pytest.raises(
-            ConfigurationError, match="shelf: mode is for conversations, and these rows are none: leave it out"
+            ConfigurationError, match="shelf: mode is only for conversations, not for these rows: leave it out"
         ),
     ):
         evaluated(data, server.endpoint())

@@ -250,7 +250,7 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
     comparison = compare(base, stopped.run_dir, results_dir=results)
     metric, decision = comparison.metrics["right"], decision_of(stopped)
     assert comparison.new.stopped == decision
-    assert "tested metrics allow for that" in comparison.notes[0]
+    assert "valid for tested metrics" in comparison.notes[0]
     assert comparison.pairs.paired == decision.rows
     assert (metric.verdict, metric.test, metric.difference.method) == ("better", ANY_STOPPING, ANY_STOPPING)
     assert (metric.difference.low, metric.p_value) == (decision.metrics[0].low, decision.metrics[0].p_value)
@@ -260,7 +260,7 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
 def test_select_says_of_a_stopped_run_what_compare_says(stopped: EvaluationResult, base: Path, results: Path) -> None:
     selection = select(base, stopped.run_dir, results_dir=results)
     notes = " ".join(selection.notes)
-    assert "STOPPED EARLY" in notes and "tested metrics allow for that" in notes
+    assert "STOPPED EARLY" in notes and "valid for tested metrics" in notes
     assert "too narrow" not in notes
 
 
@@ -318,5 +318,5 @@ def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> N
         name, kind, range, higher_is_better = "grade", "score", (0.0, 1.0), True
 
     before = run(tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(0.5)})
-    with pytest.raises(RunError, match="outside its declared range"):
+    with pytest.raises(RunError, match="outside the declared range"):
         stopping(tmp_path, ROWS[:20], before, evaluators={"graded": Graded(1.5)})

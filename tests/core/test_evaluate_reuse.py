@@ -336,7 +336,7 @@ CHANGES: dict[str, Callable[[Judges], dict[str, Any]]] = {
     "evaluator 'new' is new": lambda j: {"evaluators": {**j.all(), "new": j.module.length}},
     "evaluator 'at_least' has other arguments .least 3 → 4.": lambda j: {"evaluators": j.all(least=4)},
     "the target's code has changed": lambda j: {"target": Answering(version="2")},
-    "it had a target, now it has": lambda j: {"target": None, "data": ANSWERED},
+    "the run had a target, now it has": lambda j: {"target": None, "data": ANSWERED},
     "the mapping of 'length' changed from": lambda j: {"evaluator_config": {"length": {"question": None}}},
     r"group_by changed from \[\] to \['question'\]": lambda j: {"group_by": "question"},
 }

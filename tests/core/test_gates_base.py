@@ -177,7 +177,7 @@ def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tu
 
 
 def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    refusals = {"city=Bern": "no row of city=Bern is in both runs", "town=Oslo": "the runs have no such slice"}
+    refusals = {"city=Bern": "no row with city=Bern is in both runs", "town=Oslo": "the runs have no such slice"}
     for slice_, words in refusals.items():
         said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", f"match[{slice_}]>=0.1"))
         assert (said.code, words in said.err) == (2, True), said.err
@@ -218,7 +218,7 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 3
     assert [gate["met"] for gate in said.json()["gates"]] == [True, False]
-    assert any("neither rate includes 1 row with a figure only in the base" in note for note in said.json()["notes"])
+    assert any("both rates leave out 1 row that only the base scored" in note for note in said.json()["notes"])
 
 
 @pytest.mark.parametrize("gate", ["match>=0.5", "match.match>=0.5", "match.match_score>=0"])
@@ -266,7 +266,7 @@ def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: T
     assert said.code == 0
     words = " ".join(said.out.split())
     assert "--no-worse-than: match: with 60 rows and a margin of 2 points, an identical model ends undecided" in words
-    assert "if 5.0% of rows change between runs (assumed; a base with --repeat measures it)" in words
+    assert "if 5.0% of rows change between runs (assumed; a base with --repeat measures this)" in words
     (power,) = tunecheck(*evaluate(*gate, "--dry-run", "--json")).json()["power"]
     assert (power["metric"], power["pairs"], power["change_is_measured"]) == ("match", COUNT, False)
     assert tunecheck(*evaluate(*gate, "--fail-under", f"match>={power['margin_needed']}")).code == 4  # it goes on
@@ -317,7 +317,7 @@ def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(empty: Tunec
     empty(*evaluate("--evaluators", "match"))
     said = empty(*evaluate(*no_worse("last"), "--fail-under", "function_call_match>=0"))
     assert said.code == 2
-    assert "this run lacks evaluator 'function_call_match'" in said.err
+    assert "the base lacks evaluator 'function_call_match'" in said.err
 
 
 def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(empty: Tunecheck) -> None:
@@ -331,7 +331,7 @@ def test_a_base_without_any_of_the_evaluators_is_refused(empty: Tunecheck) -> No
     empty(*evaluate("--evaluators", "match"))
     said = empty(*evaluate(*no_worse("last"), "--evaluators", "function_call_match"))
     assert said.code == 2
-    assert "it has none of the evaluators function_call_match, only match" in said.err
+    assert "no verdicts of function_call_match, only of match" in said.err
 
 
 def test_simulated_runs_are_refused_on_either_side(empty: Tunecheck) -> None:

@@ -269,10 +269,13 @@ def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
     [
         (
             of(ENDPOINT | {"parameters": {"temperature": 1, "top_p": 1}, "fingerprint": "b"}, e="1"),
-            r"resumed: the target's parameters\.temperature changed from 0 to 1\. Undo that",
+            r"resumed: the target's parameters\.temperature changed from 0 to 1\. Undo the change",
         ),
-        (of(ENDPOINT, e="2"), r"resumed: evaluator 'e' has other code\. Undo that"),
-        (of(None, e="1", f="1"), r"resumed: it had a target, now it has none; evaluator 'f' is new\. Undo that"),
+        (of(ENDPOINT, e="2"), r"resumed: evaluator 'e' has other code\. Undo the change"),
+        (
+            of(None, e="1", f="1"),
+            r"resumed: the run had a target, now it has none; evaluator 'f' is new\. Undo the change",
+        ),
     ],
 )
 def test_what_keeps_a_run_from_going_on_is_said_part_by_part(now: RunFile, said: str) -> None:

@@ -275,7 +275,7 @@ def test_the_first_time_a_format_of_a_workspace_is_loaded_is_told_of(home: Path,
     source = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
     (home / "formats" / "mine.py").write_text(MARK.format(mark=str(ran)) + source, "utf-8")
     done = evaluated(home, "--dataset", "small.jsonl", "--set", "match.format=mine")
-    assert "you have no earlier run in this folder; this run loads its code (formats/mine.py)" in done.err
+    assert "you have no earlier run in this folder; this run loads the code formats/mine.py" in done.err
 
 
 def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:

@@ -278,7 +278,7 @@ def _check_base_run(
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            raise _error(flag, f"this run lacks evaluator {name!r}{hint}; `tunecheck score` adds it")
+            raise _error(flag, f"the base lacks evaluator {name!r}{hint}; `tunecheck score` adds evaluators")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
@@ -342,7 +342,7 @@ class Power(Result):
         """Return the power in words, and if it is low, the rows or the margin that would be enough."""
         if self.margin == 0:
             return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"
-        source = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures it"
+        source = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures this"
         start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points,"
         change = f"if {self.change:.1%} of rows change between runs ({source})"
         if self.chance >= ENOUGH:
@@ -355,7 +355,7 @@ class Power(Result):
             remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
         if not remedies:
             return undecided
-        return f"{undecided}. With {' or '.join(remedies)}, only 20% would end undecided"
+        return f"{undecided}. With {' or '.join(remedies)}, only 20% of runs would end undecided"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:

@@ -71,8 +71,8 @@ class CheckOptions(DataCheckOptions):
         "WHAT…",
         default=None,
     )
-    dataset: list[str] | None = option("Data set to check; the same as an argument FILE.", "FILE")
-    endpoint: list[str] | None = option("Endpoints to check; the same as arguments A B.", "A,B", names=True)
+    dataset: list[str] | None = option("Data set to check; --dataset may be left out.", "FILE")
+    endpoint: list[str] | None = option("Endpoints to check; --endpoint may be left out.", "A,B", names=True)
 
 
 @command(CheckOptions)
@@ -211,12 +211,12 @@ class _RowCheck:
             try:
                 read_messages(cast("JSON", self._messages(columns, {})), self._messages_column)
             except ValueError as error:
-                yield f"{error}; correct it, or map another column: {_MAP}"
+                yield f"{error}; correct the column, or map another one: {_MAP}"
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._answer)
             except ColumnMissingError as error:
-                yield f"cannot be scored: {str(error).partition(': ')[2]}; add it, or map another column"
+                yield f"cannot be scored: {str(error).partition(': ')[2]}; add the column, or map another one"
         with suppress(ValueError):  # reported with the definitions
             tools = ToolDefinitions.read(self._tools(columns, {}))
             yield from (f"a tool definition has the unknown key {key}" for key in tools.misspelt_keys())

@@ -23,7 +23,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     )
     new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the last.", "NEW [MORE…]")
     metric: list[str] | None = option(
-        "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main one.",
+        "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main metric.",
         "M",
         STATISTICS,
     )

@@ -72,7 +72,7 @@ def check_output(option: str, name: str | None) -> None:
         return
     path = Path(name)
     if not name or path.is_dir():
-        raise ConfigurationError(f"{option} {name}: that is a folder; name a file")
+        raise ConfigurationError(f"{option} {name}: expected a file, not a folder")
     if not path.parent.is_dir():
         raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist; make it first")
 

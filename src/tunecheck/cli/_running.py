@@ -45,7 +45,7 @@ def trust_of(options: RunOptions) -> Trust:
 
     def note_first_file(file: Path) -> None:
         if not loaded_files and not holds_own_run(options.folder):
-            print(f"note: you have no earlier run in this folder; this run loads its code ({file})", file=sys.stderr)
+            print(f"note: you have no earlier run in this folder; this run loads the code {file}", file=sys.stderr)
         loaded_files.append(file)
 
     return Trust.of_command(options.trust or (), note_first_file)

@@ -97,8 +97,8 @@ class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
     cluster: str | None = option(
-        "Column whose equal values mark dependent rows. Default: the data set's `cluster`, else an …_id column that "
-        "repeats; none: all rows are independent.",
+        "Column whose equal values mark dependent rows. Default: the data set's `cluster`, else an …_id column with "
+        "repeated values; none: all rows are independent.",
         "COLUMN",
         STATISTICS,
     )

@@ -31,7 +31,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:
         problem = f"neither {base.info.id} nor {new.info.id} has a row with a score"
-        raise ConfigurationError(f"{problem}: score them with `tunecheck score RUN`")
+        raise ConfigurationError(f"{problem}: score the runs with `tunecheck score RUN`")
     tested = dict(_find_keys(_default_names(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_choice(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]

@@ -350,7 +350,7 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
-        figures = "the intervals and p-values of tested metrics allow for that, those of slices and causes do not"
+        figures = "intervals and p-values are valid for tested metrics, but not for slices and causes"
         yield f"{new.info.id} stopped early: {figures}"
     elif stopped:
         exception = f", except for {', '.join(valid)}" if valid else ""

@@ -142,7 +142,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        raise _refusal(base, f"it has none of the evaluators {wanted}, only {own}; `tunecheck score` adds them")
+        raise _refusal(base, f"no verdicts of {wanted}, only of {own}; `tunecheck score` adds verdicts")
     return primary if primary in common else default_primary(common, base)
 
 
@@ -162,7 +162,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} cannot decide an early stop: name a metric of all rows, not of a slice")
         if chosen.evaluator not in evaluators:
-            raise ConfigurationError(f"{name}: its evaluator is not in this run: add it, or name another metric")
+            raise ConfigurationError(f"this run lacks the evaluator of {name}: add it, or name another metric")
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
@@ -277,7 +277,7 @@ class _MetricTest:
         score = self._scale.score(value)
         if not 0 <= score <= 1:
             raise RunError(
-                f"row {state.row.id}: {self._name} is {value!r}, outside its declared range: correct value or range"
+                f"row {state.row.id}: {self._name} is {value!r}, outside the declared range: correct value or range"
             )
         return score
 

@@ -80,7 +80,7 @@ class RunPair:
         column, _, value = where.partition("=")
         mask = self.rows_by_value(column).get(value)
         if mask is None:
-            raise ConfigurationError(f"{key}: no row of {where} is in both runs")
+            raise ConfigurationError(f"{key}: no row with {where} is in both runs")
         return mask
 
     def labels(self, column: str) -> Sequence[str | None]:

@@ -233,7 +233,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(
             f"{metric.name} was scored by different judges in these runs: "
-            "score them again with one judge (`tunecheck score RUN`)"
+            "score the runs again with one judge (`tunecheck score RUN`)"
         )
     chosen = MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)

@@ -437,9 +437,9 @@ def _failure_notes(against: RunComparison) -> Iterator[str]:
             yield f"{metric.evaluator}: errors in {plural(base, 'row')} of the base, {new:,} of the new run"
         noted.add(metric.evaluator)
         counts = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
-        excluded = [f"{plural(count, 'row')} with a figure only in {run}" for count, run in counts if count]
+        excluded = [f"{plural(count, 'row')} that only {run} scored" for count, run in counts if count]
         if excluded:
-            yield f"{metric.name}: neither rate includes {' and '.join(excluded)}"
+            yield f"{metric.name}: both rates leave out {' and '.join(excluded)}"
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -132,7 +132,7 @@ def margin_text(metric: MetricComparison) -> str:
         return ""
     size = size_text(metric.kind, test.margin)
     if test.shown is None:
-        return f"no test of whether it is at most {size} worse"
+        return f"a loss of at most {size} could not be tested"
     return f"shown to be at most {size} worse" if test.shown else f"NOT shown to be at most {size} worse"
 
 
@@ -159,7 +159,7 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
         return ""
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
     sizes = f"{base.id} has {plural(of_base, 'row')}, {against.new.id} has {of_new:,}"
-    return f"not the same data: {sizes}; only the {pairs.paired:,} that are the same are compared"
+    return f"not the same data: {sizes}; only the {pairs.paired:,} common rows are compared"
 
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:

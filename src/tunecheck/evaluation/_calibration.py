@@ -216,7 +216,7 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
             if wanted is not None:
                 raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
             kinds = ", or all rows ".join(_KINDS.values())
-            raise ConfigurationError(f"row {row_id}: the label {shown} is unlike earlier ones: give all rows {kinds}")
+            raise ConfigurationError(f"row {row_id}: the label {shown} is unlike earlier labels: give all rows {kinds}")
     return possible[0]
 
 

@@ -317,7 +317,7 @@ def _make_target(
             target.sign(user_agent)
         return _endpoint_target(target, dataset, mapping, trust)
     if user_agent is not None:
-        raise ConfigurationError("user_agent is only for endpoints, and the target is none: leave user_agent out")
+        raise ConfigurationError("user_agent is only for endpoints, not for this target: leave user_agent out")
     if target is None or isinstance(target, Target):
         if mapping:
             raise ConfigurationError("the target takes whole rows: leave 'target' out of evaluator_config")
@@ -343,7 +343,7 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
         return drive(driver, endpoint, parameters, trust)
     if parameters:
         name = next(iter(parameters))
-        raise ConfigurationError(f"{dataset.name}: {name} is for conversations, and these rows are none: leave it out")
+        raise ConfigurationError(f"{dataset.name}: {name} is only for conversations, not for these rows: leave it out")
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):

@@ -167,7 +167,7 @@ class RunSettings:
         if is_remote(os.fspath(self.results_dir)):
             raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
         if self.resume is not None and self.reuse is not None:
-            raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
+            raise ConfigurationError("resume finishes a run, but reuse starts a new run: give one of them")
         self._check_decision()
 
     def _check_numbers(self) -> None:
@@ -205,7 +205,7 @@ class RunSettings:
         if (base is None) == (better is None):
             raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
         if (base is None) != (margin is None):
-            raise ConfigurationError("no_worse_than and margin go together: give both; margin is the accepted loss")
+            raise ConfigurationError("no_worse_than and margin (the accepted loss) need each other: give both")
         if margin is not None and not 0 <= margin < math.inf:
             raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:

@@ -52,14 +52,14 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
     if refused:
-        tally.notes.append(f"run in this process, because workers cannot import them: {', '.join(refused)}")
+        tally.notes.append(f"workers cannot import the evaluators that run in this process: {', '.join(refused)}")
     in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
     aggregator.isolate(evaluator for evaluator in in_processes if evaluator in isolated)
     known = {*refused, *(evaluator.name for evaluator in in_processes)}
     risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
         tally.notes.append(
-            f"run in this process, so a crash of one ends the run: {', '.join(risky)}. "
+            f"evaluators that run in this process and end the run if they crash: {', '.join(risky)}. "
             "With --workers N (workers=N), evaluators that can be pickled run in worker processes"
         )
     return [executor for executor in executors if executor.evaluators]

@@ -123,7 +123,7 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
             yield [name, f"{value[:19].replace('T', ' ')} UTC" if value.endswith("+00:00") else value]
     status = run.folder.status() if run.folder and manifest.status else "finished"
     if status != "finished":
-        yield ["state", f"not finished ({status}): its rows are older than the resume"]
+        yield ["state", f"resumed but not finished ({status}): showing older rows"]
     if manifest.tags:
         yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
     version = manifest.versions.get("tunecheck")

@@ -148,7 +148,7 @@ def _run_folder(run: Run) -> OpenedRun:
         raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
-    since = f"{run.id} is not finished ({status}): its rows are older than the resume" if status != "finished" else None
+    since = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
     info = RunInfo(
         run.id,
         "run",

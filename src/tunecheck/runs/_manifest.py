@@ -169,7 +169,7 @@ def resume_manifest(
     if changed:
         new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses_answers else "a new run"
         text = f"run {run_id} cannot be resumed: {'; '.join(changed)}"
-        raise ConfigurationError(f"{text}. Undo that, or start {new}")
+        raise ConfigurationError(f"{text}. Undo the change, or start {new}")
     return structs.replace(before, format_version=now.format_version, status="running")
 
 
@@ -195,7 +195,7 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
 def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
     """Return in words what has changed in the target; an empty list if its fingerprint is the same."""
     if bool(old) != bool(new):
-        return ["it had a target, now it has none" if old else "it had no target, now it has one"]
+        return ["the run had a target, now it has none" if old else "the run had no target, now it has one"]
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
     was, now = ({**deciding(target), "fingerprint": None} for target in (old, new))

@@ -43,7 +43,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
     primary: str | None = option(
-        "Metric that decides. Default: the data set's, else match (rows with calls), else the first.", "M", SCORING
+        "Deciding metric. Default: the data's, else match (rows with calls), else the first evaluator's.", "M", SCORING
     )
     calls: str | None = option(
         "Calls to score. strict: only the API's tool_calls (default for rows with tools). lenient: also calls in text.",

@@ -217,7 +217,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
             f"{given.config}: results_dir must be a local folder; name storage in the command: --results-dir az://…"
         )
     if options.resume is not None and options.reuse is not None:
-        raise ConfigurationError("--resume finishes a run, but --reuse starts a new one: give one of them")
+        raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give one of them")
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
         begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None

@@ -139,7 +139,7 @@ def _in_flight_notes(prepared: PreparedRun) -> list[str]:
         return []
     more = f" and {len(row_ids) - _MOST_NAMED:,} more" if len(row_ids) > _MOST_NAMED else ""
     names = ", ".join(clean(row_id, 60) for row_id in row_ids[:_MOST_NAMED])
-    return [f"note: this run's process died while it handled these rows; one may be the cause: {names}{more}"]
+    return [f"note: when this run's process died, these rows were in progress; one may be the cause: {names}{more}"]
 
 
 def _show_estimate(prepared: PreparedRun) -> None:
