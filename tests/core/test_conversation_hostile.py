@@ -65,7 +65,7 @@ async def test_arguments_of_any_type_are_a_result_or_an_error(value: Any) -> Non
 async def test_thousands_of_calls_in_one_answer_are_not_made() -> None:
     output, _ = await had([[("look", {})] * 1_001, "Done."], shelf_row(said("Look.")))
     assert log_items(output, "tool") == []
-    assert "1001 calls in one answer" in log_items(output, "handler_log")[0]["error"]
+    assert "the answer has 1001 calls" in log_items(output, "handler_log")[0]["error"]
 
 
 async def test_a_huge_answer_is_kept_and_passed_on() -> None:
