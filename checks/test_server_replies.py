@@ -216,7 +216,7 @@ BEHAVIOURS = (
     Behaviour("429, after a date in the past", first(failing(429, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"))),
     Behaviour("429, after less than no time", first(failing(429, Retry_After="-5"))),
     Behaviour("429, soon", first(failing(429, Retry_After="soon"))),
-    Behaviour("429, after ages", always(failing(429, Retry_After="9" * 20)), FAULT, FAULT),
+    Behaviour("429, after ages", always(failing(429, Retry_After="9" * 20)), "throttled", "throttled"),
     Behaviour("307", always(raw(b"", status=307, Location="http://127.0.0.1:1/?token=x")), FAULT, FAULT),
     Behaviour("204", always(Step(204)), FAULT, FAULT),
     Behaviour("202 for later", always(answer({"status": "queued", "id": "job-1"})), FAULT, FAULT),
@@ -246,6 +246,10 @@ BEHAVIOURS = (
               definition=STREAM),
     Behaviour("the name in each piece", stream(lambda made: changed(made, str, name="send_message")),
               definition=STREAM),
+    Behaviour("a piece twice", stream(lambda made: [*made[:2], made[1], *made[2:]] if len(made) > 9 else made),
+              "bad_arguments.pieces", definition=STREAM),
+    Behaviour("a piece lost", stream(lambda made: [*made[:3], *made[4:]] if len(made) > 9 else made),
+              "bad_arguments.pieces", definition=STREAM),
     Behaviour("an empty object at first", stream(lambda made: changed(made, lambda text: text or "{}")),
               "bad_arguments.pieces", definition=STREAM),
     # messages
@@ -275,7 +279,12 @@ BEHAVIOURS = (
               else {"content": f"{TOLD}\n{TEXT}"})), "echoed_prompt", "echoed_prompt"),
     Behaviour("repeats the prompt", sends(of_call(tool_calls=None, content=f"{CHATML}<|im_start|>assistant\n{HERMES}")),
               "echoed_prompt"),
+    *(Behaviour(f"{word} for a call", sends(of_call(tool_calls=None, content=word)), "empty_answer.counted") for word in
+      ("null", "None")),
+    Behaviour("tokens around the text", sends(lambda said: {**said, "content": "<|im_start|>Good day.<|im_end|>"}
+              if said["content"] else said), text="token_in_text"),
     # calls
+    Behaviour("no arguments", sends(each_call(function={"name": "send_message"})), "bad_arguments.pieces"),
     Behaviour("encoded twice", writes(json.dumps(QUOTED)), "double_encoded"),
     Behaviour("encoded four times", writes(json.dumps(json.dumps(json.dumps(QUOTED)))), "double_encoded"),
     Behaviour("fenced", writes(f"```json\n{QUOTED}\n```"), "bad_arguments.fenced"),
