@@ -155,8 +155,8 @@ def write_file(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end it replaces `path`, or is removed if an error was raised."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)  # in another user's folder it may be a hard link to another file
+    # Nobody can guess the name: in a shared folder, another user could put a link to another file there.
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
         yield temporary
         put_in_place(temporary, path)

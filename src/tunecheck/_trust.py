@@ -120,7 +120,8 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         raise ConfigurationError(f"{path}: {'over 10,000 files: trust a smaller folder' if files else 'has no file'}")
     try:
         folder = _records_folder()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for private in (folder.parent, folder):  # `mode` does not hold for parents
+            private.mkdir(parents=True, exist_ok=True, mode=0o700)
         records = [(file, folder / _record_name(file)) for file in files]
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")

@@ -193,6 +193,13 @@ def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypa
     assert synced == [False]
 
 
+def test_nobody_can_guess_the_name_of_an_unfinished_file_and_put_a_link_there(tmp_path: Path) -> None:
+    with replacing(tmp_path / "a") as first, replacing(tmp_path / "a") as second:
+        assert first != second
+        first.touch()
+        second.touch()
+
+
 def test_a_file_that_could_not_be_written_stays_what_it_was(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(b"before")

@@ -1,6 +1,7 @@
 """Only names that the user typed may act: each test is an attack, with real files and a server without calls."""
 
 import json
+import os
 import shlex
 import shutil
 import stat
@@ -495,6 +496,16 @@ def test_the_key_is_the_users_alone(home: Path, tmp_path: Path) -> None:
     key = tmp_path / "configuration" / "key"
     assert len(key.read_bytes()) == 32
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+@posix_only
+def test_nobody_else_writes_to_the_folder_of_the_key_and_of_trusted_files(home: Path, tmp_path: Path) -> None:
+    own, before = tmp_path / "configuration", os.umask(0)
+    try:
+        assert inside(home, "trust", "datasets/small.yaml", TUNECHECK_CONFIG_DIR=str(own)).code == 0
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (own, own / "trusted")] == [0o700, 0o700]
 
 
 def test_a_run_without_a_home_to_write_to_works_unsigned(home: Path, tmp_path: Path) -> None:
