@@ -250,6 +250,14 @@ def test_rows_with_an_error_are_counted_beside_each_endpoint(small: Path) -> Non
     assert "match passed: old 5 of 5 (100.0%), 1 row with an error; new 6 of 6 (100.0%)." in said.out
 
 
+def test_the_endpoint_of_which_every_row_failed_is_named(small: Path) -> None:
+    replay(small, {"another": "answer"}, "old")
+    replay(small, right_answers(), "new")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new")
+    assert said.code == 1
+    assert re.search(r"^error: every row of small-old-\S+ ended in an error$", said.err, re.MULTILINE)
+
+
 def test_groups_of_several_endpoints_stand_beside_each_other(small: Path) -> None:
     said = several(small, "--group-by", "id")
     lines = [" ".join(line.split()) for line in said.out.splitlines()]

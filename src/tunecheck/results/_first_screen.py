@@ -170,7 +170,8 @@ def _passed_sentences(
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
     if failed := _count(summary.get("failed_rows")):
         example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
-        yield f"{plural(failed, 'row')} ended in an error{example}."
+        of = "" if "target" in failures.errors else f" of {clean(', '.join(failures.errors), 100)}"
+        yield f"{plural(failed, 'row')} ended in an error{of}{example}."
 
 
 def _shown_evaluators(names: Sequence[str], metrics: Metrics) -> Sequence[str]:

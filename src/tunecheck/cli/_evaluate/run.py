@@ -53,10 +53,9 @@ class _EndedRun:
     result: EvaluationResult
     additions: Sequence[Addition]
 
-    @property
-    def code(self) -> int:
-        """The exit code: failed if every row failed, else by the gates."""
-        if every_row_failed(self.result, "row"):
+    def code(self, noun: str) -> int:
+        """Return the exit code: failed if every row failed, else by the gates; messages call a row `noun`."""
+        if every_row_failed(self.result, noun):
             return FAILED
         codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
         return codes[end_of(self.page.gates, self.prepared.options.undecided)]
@@ -91,7 +90,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
     for addition in (addition for run in ended for addition in run.additions):
         if addition.failure is not None:
             raise addition.failure
-    codes = {run.code for run in ended}
+    codes = {run.code("row" if len(ended) == 1 else f"row of {run.page.name}") for run in ended}
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
