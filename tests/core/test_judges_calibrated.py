@@ -151,7 +151,7 @@ def test_a_gate_on_a_group_says_that_it_is_not_corrected(tmp_path: Path) -> None
     found = parse_gate("lenient[answer]>=0.5").check(metrics, groups, {"lenient": "lenient"}, corrections(run))
     assert (found.found, found.remark) == (
         0.6,
-        "not corrected for the judge's errors, because only rates over all rows are",
+        "not corrected for the judge's errors: only rates over all rows are corrected",
     )
 
 

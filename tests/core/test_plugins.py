@@ -189,7 +189,8 @@ def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
     assert getattr(find("endpoints", "mine"), "__name__", "") == "Mine"
     (workspace / "endpoints" / "mine.py").write_text(text.replace("'mine'", "'ours'"))
     with pytest.raises(
-        PluginError, match=r"rename the class or function to use to 'mine' or 'endpoint', or set its kind = 'mine'$"
+        PluginError,
+        match=r"give the intended class or function the name 'mine' or 'endpoint', or set its kind = 'mine'$",
     ):
         find("endpoints", "mine")
 

@@ -258,7 +258,7 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
     if corrected is None:
         return None, judge.remark or "uncalibrated judge"
     if group:
-        return None, "not corrected for the judge's errors, because only rates over all rows are"
+        return None, "not corrected for the judge's errors: only rates over all rows are corrected"
     if corrected.value is None:
         return None, corrected.remark or "cannot be corrected for the judge's errors"
     remark = f"corrected for the judge's errors with {judge.labels:,} labels"

@@ -443,7 +443,7 @@ def load_offer(path: Path) -> object:
     ]
     own = [value for value in own if vars(value).get("kind") == path.stem] or _possible_extensions(own)
     if len(own) != 1:
-        remedy = f"rename the class or function to use to {' or '.join(map(repr, names))}"
+        remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
         if names[1] == "endpoint":
             remedy += f", or set its kind = {path.stem!r}"
         raise PluginError(f"{path} defines {len(own)} public classes and functions; {remedy}")

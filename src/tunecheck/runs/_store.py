@@ -119,7 +119,7 @@ class Run:
         """
         problem = odd_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
-            raise ConfigurationError(f"run {self.id} cannot be used: {problem}; replace it with a copy of the file")
+            raise ConfigurationError(f"run {self.id} cannot be used: {problem}; put a regular file in its place")
         manifest = read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
         check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):

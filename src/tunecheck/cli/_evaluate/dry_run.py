@@ -74,7 +74,7 @@ class RunEstimate:
             yield f"primary metric: {clean(self.primary)}; with these rows, {shown} detectable ({assumed})"
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
-            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (like the ground truth)"
+            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} out (as long as the ground truth)"
         if price := _price(asked):
             yield f"about {price}"
         for name, judge in self.judges.items():

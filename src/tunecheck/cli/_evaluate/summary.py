@@ -333,7 +333,7 @@ def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
 
 _HEADS: Mapping[Side, str] = {
     "serving": "failed because of how the model is served",
-    "unknown": "failed because of serving or of the model",
+    "unknown": "failed because of serving or the model",
     "model": "failed because of the model",
 }
 
