@@ -198,7 +198,7 @@ def test_an_answer_that_begins_with_the_prompt_is_told_from_one_of_the_models_ow
 ) -> None:
     turns = [("system", "You book tables."), ("user", "Please book me a table in Paris.")]
     query = [{"role": role, "content": content} for role, content in turns]
-    for asked in (query, query[1]["content"]) if "system" not in text else (query,):
+    for asked in (query, [query], *[query[1]["content"]] * ("system" not in text)):
         row = {"query": asked, "answer": said(text), "tools": TOOLS, "ground_truth": TRUTH}
         result = run(tmp_path, [row], target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
         assert rows_of(result)[0]["cause"] == cause

@@ -207,8 +207,8 @@ class FailedAnswer:
     """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
     `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
-    in the first turn with a fault. `columns` are the target's columns for this answer. `prompt` are the first and the
-    last message of the request.
+    in the first turn with a fault. `columns` are the target's columns for this answer. `prompt` are the texts of the
+    row's messages.
     """
 
     columns: Mapping[str, JSON]
@@ -286,12 +286,13 @@ class FailedAnswer:
 
 
 def _prompt_texts(row: Mapping[str, object]) -> list[str]:
-    """Return the texts of a row's first message and of the user's last; a short one such as "Hello" is left out."""
-    messages = [item for value in row.values() if isinstance(value, list) for item in value if isinstance(item, dict)]
-    asked = [part for each in messages if each.get("role") in ("system", "user") for part in content_parts(each)]
-    texts = asked or map(row.get, ("messages", "query", "question", "prompt"))
-    long = [text for text in texts if isinstance(text, str) and len(text) >= 10]
-    return [*long[:1], *long[-1:]]
+    """Return the texts of a row's system and user messages, of all turns; a short one such as "Hello" is left out."""
+    parts = [part for value in row.values() if isinstance(value, list) for part in value]
+    messages = [item for part in parts for item in (part if isinstance(part, list) else [part])]
+    asked = [each for each in messages if isinstance(each, dict) and each.get("role") in ("system", "user")]
+    texts: list[object] = [text for each in asked for text in content_parts(each)]
+    texts = texts or [*map(row.get, ("messages", "query", "question", "prompt"))]
+    return [text for text in texts if isinstance(text, str) and len(text) >= 10]
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
