@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, real_number
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -183,10 +183,10 @@ class RunSettings:
         if self.repeat > MOST_TRIALS:
             raise ConfigurationError(f"repeat must be at most {MOST_TRIALS:,}, not {self.repeat:,}")
         cost = self.max_cost
-        if cost is not None and not (_is_number(cost) and 0 <= cost < math.inf):
+        if cost is not None and (real_number(cost) is None or not 0 <= cost < math.inf):
             raise ConfigurationError(f"max_cost must be a number of at least 0, not {cost!r}")
         for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
-            if not (_is_number(limit) and 0 < limit < math.inf):
+            if not 0 < (real_number(limit) or 0) < math.inf:
                 raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
@@ -242,8 +242,3 @@ class RunSettings:
             seed=self.seed,
             allow_simulated=self.allow_simulated,
         )
-
-
-def _is_number(value: object) -> bool:
-    """Return True for an int or float; False for a bool, which Python counts as an int."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -24,7 +24,7 @@ from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
 from tunecheck._faults import Fault, as_faults, cause_named, read_faults, sentence, title
 from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON, loads, loads_part
+from tunecheck._json import JSON, loads, loads_part, real_number
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
@@ -254,10 +254,8 @@ class VerdictReader:
         if self.metric is None or word == "error":
             return RecordedVerdict(word)
         score = row[self._score] if self._score in row else row.get(self._other_score)
-        raw_threshold, raw_reason = row.get(self._threshold), row.get(self._reason)
-        threshold: float | None = None
-        if isinstance(raw_threshold, (int, float)) and not isinstance(raw_threshold, bool):
-            threshold = raw_threshold if raw_threshold == raw_threshold else None  # NaN differs from itself
+        number, raw_reason = real_number(row.get(self._threshold)), row.get(self._reason)
+        threshold = number if number == number else None  # NaN differs from itself
         reason = raw_reason if isinstance(raw_reason, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return RecordedVerdict(word, score, threshold, reason, faults)
@@ -317,6 +315,9 @@ class FailureGroup:
     error_type: str = ""
 
 
+Groups: TypeAlias = dict[str, FailureGroup]
+
+
 @dataclass(slots=True)
 class Failures:
     """The failures and errors of a run.
@@ -328,12 +329,12 @@ class Failures:
     with neither a cause nor a reason.
     """
 
-    causes: dict[str, FailureGroup] = field(default_factory=dict)
-    reasons: dict[str, FailureGroup] = field(default_factory=dict)
-    errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
-    faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
+    causes: Groups = field(default_factory=dict)
+    reasons: Groups = field(default_factory=dict)
+    errors: dict[str, Groups] = field(default_factory=dict)
+    faults: dict[str, Groups] = field(default_factory=dict)
     simulated_answers: int = 0
-    below_threshold: dict[str, FailureGroup] = field(default_factory=dict)
+    below_threshold: Groups = field(default_factory=dict)
 
     def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
         """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
@@ -424,17 +425,14 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str, str]]:
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             place = f" at {error['place']}" if error.get("place") else ""
-            error_type = str(error.get("type"))
-            words = f"{error_type}: {error.get('message')}"[:_MOST_READ] + place
+            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
             row_id = str(row.get("row_id"))
             pattern = words.replace(row_id, "…") if len(row_id) > 2 else words  # short ids occur in other words
             pattern = clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200)
-            yield key.removeprefix("error."), error_type, pattern, words
+            yield key.removeprefix("error."), str(error.get("type")), pattern, words
 
 
-def _add_to_group(
-    groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str, error_type: str = ""
-) -> None:
+def _add_to_group(groups: Groups, key: str, heading: str, row_id: str, words: str, error_type: str = "") -> None:
     """Count a row in its group; a new group gets the heading, and this row and its words as the example.
 
     If there are 2,000 groups, further failures count together as "other reasons".
