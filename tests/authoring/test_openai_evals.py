@@ -131,6 +131,19 @@ def test_output_items_of_a_run_keep_what_was_asked_and_answered() -> None:
     assert rows() == [{"id": "item-1", "item": {"answer": "Paris"}, "query": asked, "response": "Paris"}]
 
 
+@pytest.mark.parametrize("sample", [{"output_text": ""}, {"output": [{"role": "assistant", "content": ""}]}])
+def test_an_empty_answer_is_judged_and_only_a_missing_one_is_an_error(
+    sample: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = {"question": "Capital of Italy?", "answer": "Rome"}
+    assert (
+        convert({**CHECK, "operation": "ilike"}, items=[*ITEMS[:2], {"item": item, "sample": sample}, {"item": item}])
+        == 0
+    )
+    assert main(["evaluate", "--dataset", "datasets/items.jsonl", "--response-column", "response"]) == 0
+    assert "check: 2 of 3 rows passed (66.7%). 1 row ended in an error" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_grader_with_the_name_of_an_evaluator_gets_another() -> None:
     assert convert({**NEAR, "name": "match"}, {**NEAR, "name": "match"}) == 0
     assert [path.stem for path in sorted(Path("graders").iterdir())] == ["match_grader", "match_grader_2"]

@@ -101,7 +101,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
         output = [{"content": sample.get("output_text"), "tool_calls": sample.get("output_tools")}]
     last = {"role": "assistant", **output[-1]} if isinstance(output[-1], dict) else {}
     answer: JSON = [last] if last.get("tool_calls") else last.get("content")
-    if answer:
+    if answer or answer == "":
         row["response"] = answer
     return [row]
 
