@@ -57,7 +57,7 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     all_rows_lack = any(line.startswith("note: ") for line in lines)
     lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
     if all_rows_lack and not problems:
-        lines[-1] = lines[-1].replace("no problems", "the note above says what every row lacks; no other problems")
+        lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
     return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
 
 
