@@ -117,8 +117,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     counts = failures.causes
     # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
-    primary = next(iter(figures), "")
-    other = _other_reason(failures, causes, primary)
+    other = _other_reason(failures, causes, primary=next(iter(figures), ""))
     main_cause = causes[0] if causes and other is None else None
     shown = failures.causes[main_cause] if main_cause is not None else other
     # The paragraph on the main cause shows an error of its own example.
@@ -166,7 +165,7 @@ def _passed_sentences(
     if summary.get("simulated") is True:
         is_mixed = 0 < failures.simulated_answers < _count(summary.get("rows"))
         yield f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if is_mixed else f"{SIMULATED}."
-    for name in _shown_evaluators([*figures], metrics):
+    for name in _shown_evaluators(figures, metrics):
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
     if failed := _count(summary.get("failed_rows")):
         example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
@@ -174,14 +173,18 @@ def _passed_sentences(
         yield f"{plural(failed, 'row')} ended in an error{of}{example}."
 
 
-def _shown_evaluators(names: Sequence[str], metrics: Metrics) -> Sequence[str]:
-    """Return the primary evaluator, and up to two others that cover rows to which the primary does not apply."""
-    if not names:
-        return []
-    primary, *others = names
+def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
+    """Return the primary evaluator, and up to two others that say more about the rows.
+
+    These cover rows to which the primary does not apply or, if all rows passed the primary, failed the most rows.
+    """
+    primary, *others = [*figures] or [""]
     not_applicable = _count(metrics.get(f"{primary}.not_applicable_count"))
+    rates = {name: figures[name][0].value or 0.0 for name in figures if figures[name][0].is_rate}
     covering = [name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= not_applicable]
-    return [primary, *covering[:2]]
+    if rates.get(primary) == 1 and not covering:
+        covering = sorted((name for name in others if rates.get(name, 1) < 1), key=rates.__getitem__)[:1]
+    return [primary, *covering[:2]] if figures else []
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
@@ -368,10 +371,7 @@ def number_text(value: JSON) -> str:
 
 
 def main_figure_of(name: str, entry: EvaluatorEntry, metrics: Metrics, *, is_uncalibrated: bool = False) -> MainFigure:
-    """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics.
-
-    `with_interval` adds the interval of a rate.
-    """
+    """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
         return MainFigure(name, True, rate, is_uncalibrated=is_uncalibrated)
