@@ -7,7 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import call, environment, inside, process, replay, right_answers, rows, workspace, write_lines
+from tests.cli_parts import (
+    TOOLS,
+    call,
+    environment,
+    inside,
+    process,
+    replay,
+    right_answers,
+    rows,
+    workspace,
+    write_lines,
+)
 from tests.conftest import ROOT
 
 from tunecheck.report._serving import runs_page
@@ -131,6 +142,28 @@ def test_the_messages_can_be_mapped_to_another_column(small: Path, declared: boo
     found = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo", *options, "--json").json()
     line = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()[0]
     assert json.loads(line)["outputs.response"] == "hello"
+
+
+def test_columns_with_other_names_are_sent_as_the_evaluators_read_them(small: Path) -> None:
+    renamed = [{**row, "asked": row["query"], "offered": row["tools"]} for row in rows()]
+    for row in renamed:
+        del row["query"], row["tools"]
+    write_lines(small / "datasets" / "small.jsonl", renamed)
+    mapped = "query: ${data.asked}\n  tool_definitions: ${data.offered}\n  ground_truth: ${data.answer}"
+    (small / "datasets" / "small.yaml").write_text(f"column_mapping:\n  {mapped}\nevaluators: [match]\n", "utf-8")
+    code = "def echo(messages, tools):\n    return f\"{messages[0]['content']} {len(tools)}\"\n"
+    (small / "echo.py").write_text(code, "utf-8")
+    (small / "endpoints" / "echo.yaml").write_text("kind: python\nfunction: ../echo.py:echo\n", "utf-8")
+    assert "no messages" not in inside(small, "check", "small.jsonl").out
+    found = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo", "--json").json()
+    line = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()[0]
+    assert json.loads(line)["outputs.response"] == f"question 0 {len(TOOLS)}"
+
+
+def test_check_names_the_column_with_chats_that_the_request_lacks(small: Path) -> None:
+    chats = [{"id": str(n), "chat": [{"role": "user", "content": "Hi"}], "answer": "Hello"} for n in range(3)]
+    write_lines(small / "datasets" / "small.jsonl", chats)
+    assert 'YAML file: target.messages: "${data.chat}"' in inside(small, "check", "small.jsonl", COLUMNS="300").out
 
 
 def test_a_configuration_file_gives_options_and_the_command_line_wins(small: Path) -> None:

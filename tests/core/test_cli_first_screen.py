@@ -310,3 +310,24 @@ def test_the_worst_end_of_several_runs_is_the_exit_code(small: Path) -> None:
     old = "match passed: old 5 of 6 (83.3%), gate NOT met: required match >= 90%, found 83.3%; new"
     assert old in " ".join(said.out.split())
     assert re.search(r"^old: gate NOT met +required", said.out, re.MULTILINE)
+
+
+def test_the_command_of_the_next_step_stays_on_one_line_of_a_narrow_terminal(evaluated: Evaluated, small: Path) -> None:
+    evaluated({}, "--name", "one")
+    lines = evaluated({}, "--name", "two", columns="60")
+    assert any(re.fullmatch(r"  tunecheck compare one-\w+-\w+ two-\w+-\w+", line) for line in lines)
+    said = inside(small, "compare", "one", "two", COLUMNS="60").out
+    assert re.search(r"^  tunecheck report two-\w+-\w+ --against one-\w+-\w+$", said, re.MULTILINE)
+
+
+def test_answers_to_repeated_rows_are_not_counted_as_rows(small: Path) -> None:
+    wrong = right_answers({"r0": call(people="2")})
+    replay(small, {f"{row}{trial}": answer for row, answer in wrong.items() for trial in ("", "#2", "#3")})
+    lines = inside(small, *EVALUATE, "--repeat", "3", COLUMNS="300").out.splitlines()
+    assert "a number written as text, 3 of 3 answers with a known cause" in lines[2]
+    assert any("all 18 answers" in line for line in lines)
+    assert any(line.startswith("answers with a known cause") for line in lines)
+    assert any(line.endswith(" · 18 answers · endpoint recorded") for line in lines)
+    again = inside(small, *EVALUATE, "--repeat", "3", COLUMNS="300").out.splitlines()[3]
+    compared = inside(small, *again.partition(":  ")[2].split()[1:], COLUMNS="300").out
+    assert compared.count("18 answers, 3 for each row") == 2

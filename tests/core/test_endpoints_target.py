@@ -192,5 +192,5 @@ def test_data_without_a_column_for_messages_is_refused_before_the_first_row(
     if fits:
         target.check_columns(frozenset(columns))
     else:
-        with pytest.raises(ConfigurationError, match=r"no messages to send: .* the data has \$\{data.prompt\}"):
+        with pytest.raises(ConfigurationError, match=r"no messages to send: .*columns: \$\{data.prompt\}"):
             target.check_columns(frozenset(columns))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, Missing, find_value
 from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._doctor.examination import Examination
 
 _MOST_PLACES = 3
-_MAP = "--mapping target.messages='${data.COLUMN}'"
+_MAP = "map another column under column_mapping of the data set's YAML file: target.messages: "
 _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
@@ -174,7 +174,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
             places[problem][row.id] = place
     lines = []
     for problem, rows in [*places.items()]:
-        if len(rows) == row_count and (problem.endswith(_MAP) or not dataset.defaults.evaluators):
+        if len(rows) == row_count and (_MAP in problem or not dataset.defaults.evaluators):
             where = f"note: all {plural(row_count, 'row')}"
             del places[problem]
         else:
@@ -196,6 +196,8 @@ class _RowCheck:
         self._messages = value_reader({"default": parse_mapping(defaults.target_mapping, "")}, "messages", "query")
         names = defaults.evaluators or DEFAULT_EVALUATORS
         layers = read_layers(None, names, defaults.evaluator_mapping)
+        also = {} if "messages" in defaults.target_mapping else layers["default"]
+        self._query = value_reader({"default": also}, "query")
         self._tools = value_reader(layers, *TOOL_COLUMNS)
         self._evaluators: list[BoundEvaluator] = []
         for name in names:
@@ -209,9 +211,11 @@ class _RowCheck:
             return
         if "${data." not in self._defaults.column_mapping.get("response", ""):  # else the rows have recorded answers
             try:
-                read_messages(cast("JSON", self._messages(columns, {})), self._messages_column)
+                found = self._messages(columns, {}) or self._query(columns, {})
+                read_messages(cast("JSON", found), self._messages_column)
             except ValueError as error:
-                yield f"{error}; correct the column, or map another one: {_MAP}"
+                chats = (name for name in columns if not isinstance(find_value(columns, (name, 0, "role")), Missing))
+                yield f'{error}; correct the column, or {_MAP}"${{data.{next(chats, "COLUMN")}}}"'
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._answer)

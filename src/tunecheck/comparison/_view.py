@@ -120,9 +120,10 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     if verdicts:
         others = plural(verdicts.total(), "other metric")
         hints.insert(0, f"{others}: {verdicts['better']:,} better, {verdicts['worse']:,} worse")
+    lines = ["; ".join(hints)]
     if decided.new.place != "memory":
-        hints.append(f"`tunecheck report {decided.new.id} --against {comparison.base.id}` shows the answers")
-    yield Text([Words("; ".join(hints), "dim")])
+        lines.append(f"Look at the answers:  tunecheck report {decided.new.id} --against {comparison.base.id}")
+    yield Text([Words(line, "dim") for line in lines])
 
 
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
@@ -167,9 +168,9 @@ def _runs_table(comparison: Comparison) -> Table:
         labels = [f"run {number + 1}" for number in range(len(comparison.runs))]
     rows: list[Sequence[Sentence]] = []
     for label, run in zip(labels, comparison.runs, strict=True):
-        trials = f", {run.trials} trials each" if run.trials > 1 else ""
-        failed = f", {plural(run.errors, 'row')} with an error" if run.errors else ""
-        rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{plural(run.rows, 'row')}{trials}{failed}"))
+        unit, trials = ("answer", f", {run.trials} for each row") if run.trials > 1 else ("row", "")
+        failed = f", {plural(run.errors, unit)} with an error" if run.errors else ""
+        rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{plural(run.rows, unit)}{trials}{failed}"))
         if run.stopped is not None:
             rows.append(("", Words(stopped_text(run.stopped), "warn"), ""))
     if comparison.simulated:

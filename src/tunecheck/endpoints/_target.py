@@ -80,7 +80,7 @@ class EndpointTarget(EndpointTargetBase):
     By default, messages are read from the column `messages`, else `query`: a list of OpenAI messages, or a text, which
     becomes one user message. Tools are read from `tools`, else `tool_definitions`: OpenAI tools or bare function
     schemas, as a list or as JSON text. A column `parallel_tool_calls` (true or false) is sent if there are tools.
-    No other column is used.
+    No other column is used, except those of `read_also()`.
 
     Raises:
         ConfigurationError: the mapping has another key.
@@ -100,7 +100,6 @@ class EndpointTarget(EndpointTargetBase):
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
-        self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._mapped = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -121,6 +120,11 @@ class EndpointTarget(EndpointTargetBase):
                 if reading.complete_calls or reading.cause == "cut_off":
                     columns[UNPARSED] = COMPLETE if reading.complete_calls else BEGUN
         return columns
+
+    def read_also(self, name: str, path: ValuePath | None) -> None:
+        """Read a part of the request also from this column, after its other columns, unless the part is mapped."""
+        if path is not None and name not in self._mapped:
+            self._paths[name] = (*self._paths[name], path)
 
     def check_columns(self, columns: frozenset[str]) -> None:
         """Check that the data has a column with messages.
@@ -189,7 +193,8 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: the endpoint needs the messages, and they are missing or of the wrong type.
         """
         try:
-            return read_messages(self._request_part(row, "messages"), self._message_columns)
+            columns = " or ".join(map(_path_text, self._paths["messages"]))
+            return read_messages(self._request_part(row, "messages"), columns)
         except ValueError:
             if self.endpoint.depends_on_row:
                 return []

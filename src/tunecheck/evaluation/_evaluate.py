@@ -23,7 +23,7 @@ from tunecheck.evaluation._ending import EvaluationResult, UnansweredError
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
 from tunecheck.formats._reading import choose_profile
-from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
+from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, path_in_data, read_layers
 from tunecheck.pipeline._plan import CallableTarget
 from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
@@ -186,6 +186,9 @@ def _prepare(
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
     made = _make_target(chosen, dataset, _own_mapping(config, "target"), settings, user_agent, data_trust)
+    if isinstance(made, EndpointTarget):
+        for part, parameter in (("messages", "query"), ("tools", "tool_definitions")):
+            made.read_also(part, path_in_data(layers["default"], parameter))
     _apply_limits(made, settings)
     bound = _bind_evaluators(evaluators, layers, config, made, evaluator_trust)
     entrust(trust.of(*dataset.files), dataset, made, bound)

@@ -145,6 +145,12 @@ def read_layers(
     return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
 
+def path_in_data(layer: Mapping[str, Mapped], parameter: str) -> ValuePath | None:
+    """Return the path in the data to which a layer maps a parameter; None if it maps it to nothing there."""
+    entry = layer.get(parameter)
+    return entry.steps if isinstance(entry, Reference) and entry.source == "data" else None
+
+
 def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
     """Return the column mapping in one entry of `evaluator_config`: the mapping itself, or under `column_mapping`.
 

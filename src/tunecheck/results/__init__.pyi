@@ -7,6 +7,7 @@ from ._first_screen import (
     first_screen as first_screen,
     main_figure_of as main_figure_of,
     number_text as number_text,
+    unit_of as unit_of,
 )
 from ._opening import (
     AboutToRun as AboutToRun,

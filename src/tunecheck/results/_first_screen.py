@@ -75,15 +75,6 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _NextStep:
-    """What to do after a run: the purpose, and the command or Python call."""
-
-    purpose: str
-    command: str
-    is_serving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class FirstScreen:
     """How many rows passed, the main cause of failures with advice, the next command, and a table of main figures."""
 
@@ -109,6 +100,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
     columns = [*_columns(summary)]
+    unit = unit_of(columns[0].metrics)
     figures: dict[str, list[MainFigure]] = {}
     for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary)):
         entry = manifest.evaluators[name]
@@ -122,20 +114,22 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     shown = failures.causes[main_cause] if main_cause is not None else other
     # The paragraph on the main cause shows an error of its own example.
     error = next((group for group in failures.error_groups if shown is None or group.example != shown.example), None)
-    step = _next_step(run, summary, failures, main_cause, run.place if where is None else where)
+    is_serving = main_cause is not None and cause_named(main_cause).side == "serving"
+    serving = endpoint_of(manifest) if is_serving else None
+    purpose, command = _next_step(run, summary, failures, serving, run.place if where is None else where)
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
-        cause=_reason_sentence(other) if other is not None else _cause_sentences(failures, main_cause),
-        next_step=f"Next, {step.purpose}:  {step.command}",
+        cause=_reason_sentence(other, unit) if other is not None else _cause_sentences(failures, main_cause, unit),
+        next_step=f"Next, {purpose}:  {command}",
         table=_table(figures, causes, columns),
-        is_serving=step.is_serving,
+        is_serving=bool(serving),
     )
 
 
 def _columns(summary: Metrics) -> Iterator[_Column]:
     """Yield the columns of the table: all rows, and each kind of row if there are several kinds."""
-    row_count = _count(summary.get("rows"))
-    yield _Column(f"all {plural(row_count, 'row')}", object_or_empty(summary.get("metrics")), row_count)
+    row_count, overall = _count(summary.get("rows")), object_or_empty(summary.get("metrics"))
+    yield _Column(f"all {plural(row_count, unit_of(overall))}", overall, row_count)
     kinds = _row_kinds(summary)
     if len(kinds) > 1:
         for kind in sorted(kinds, reverse=True):  # calls before answers
@@ -160,17 +154,18 @@ def _passed_sentences(
     `error` is shown as an example of the rows that ended in an error.
     """
     metrics = object_or_empty(summary.get("metrics"))
+    unit = unit_of(metrics)
     if manifest.stopped is not None:
         yield f"{stopped_text(manifest.stopped)}."
     if summary.get("simulated") is True:
         is_mixed = 0 < failures.simulated_answers < _count(summary.get("rows"))
-        yield f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if is_mixed else f"{SIMULATED}."
+        yield f"SIMULATED answers in {plural(failures.simulated_answers, unit)}." if is_mixed else f"{SIMULATED}."
     for name in _shown_evaluators(figures, metrics):
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
     if failed := _count(summary.get("failed_rows")):
         example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
         of = "" if "target" in failures.errors else f" of {clean(', '.join(failures.errors), 100)}"
-        yield f"{plural(failed, 'row')} ended in an error{of}{example}."
+        yield f"{plural(failed, unit)} ended in an error{of}{example}."
 
 
 def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
@@ -187,12 +182,17 @@ def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
     return [primary, *covering[:2]] if figures else []
 
 
+def unit_of(metrics: Metrics) -> str:
+    """Return the unit of counts over these metrics: `answer` if rows were repeated, else `row`."""
+    return "answer" if any(key.endswith(".pass_at_1") for key in metrics) else "row"
+
+
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
     """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts."""
     name = figure.evaluator
     if figure.value is None:
         return f"{clean(name, 60)} scored no row."
-    unit = "answer" if f"{name}.pass_at_1" in metrics else "row"
+    unit = unit_of(metrics)
     scored = _count(metrics.get(f"{name}.scored_count"))
     not_applicable = _count(metrics.get(f"{name}.not_applicable_count"))
     result = f"mean {figure.text} over {plural(scored, unit)}"
@@ -227,13 +227,13 @@ def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> Fa
     return max((reason for reason in reasons if reason.rows > most_rows), key=lambda reason: reason.rows, default=None)
 
 
-def _reason_sentence(reason: FailureGroup) -> str:
+def _reason_sentence(reason: FailureGroup, unit: str) -> str:
     """Return the sentence on a reason that is not a known cause, with its rows and an example."""
-    example = f"{plural(reason.rows, 'row')}, e.g. {clean(reason.example, 60)}"
+    example = f"{plural(reason.rows, unit)}, e.g. {clean(reason.example, 60)}"
     return f"Main reason for failures: {clean(reason.title, 200).rstrip('.')} ({example})."
 
 
-def _cause_sentences(failures: Failures, code: str | None) -> str:
+def _cause_sentences(failures: Failures, code: str | None, unit: str) -> str:
     """Return the sentences on a cause: its rows, an example with its error, and advice.
 
     If `code` is None, the sentence says that no row failed.
@@ -241,7 +241,7 @@ def _cause_sentences(failures: Failures, code: str | None) -> str:
     if code is None:
         return "No row failed."
     group, cause = failures.causes[code], cause_named(code)
-    rows = plural(sum(each_group.rows for each_group in failures.causes.values()), "row")
+    rows = plural(sum(each_group.rows for each_group in failures.causes.values()), unit)
     text = f"{clean(cause.title, 100)}, {group.rows:,} of {rows} with a known cause, e.g. {clean(group.example, 60)}"
     if cause.side == "serving":
         text += ", a problem of serving"
@@ -256,27 +256,29 @@ def _cause_sentences(failures: Failures, code: str | None) -> str:
 
 
 def _next_step(
-    run: Run, summary: Metrics, failures: Failures, main_cause: str | None, where: Sequence[str]
-) -> _NextStep:
-    """Return the next step: check the endpoint, retry errors, evaluate a real endpoint, compare, or open the report."""
+    run: Run, summary: Metrics, failures: Failures, serving: str | None, where: Sequence[str]
+) -> tuple[str, str]:
+    """Return the purpose and the command of the next step: check, retry errors, evaluate, compare, or open the report.
+
+    `serving` is the endpoint if its serving is the main cause of failures.
+    """
     manifest = run.manifest()
-    endpoint, options = endpoint_of(manifest), manifest.command or {}
-    if endpoint and main_cause is not None and cause_named(main_cause).side == "serving":
-        return _NextStep("find out how the endpoint is served", command_line(["tunecheck", "check", endpoint]), True)
+    options = manifest.command or {}
+    if serving:
+        return "find out how the endpoint is served", command_line(["tunecheck", "check", serving])
     if {error.error_type for error in failures.error_groups} == {ColumnMissingError.__name__}:  # a retry finds none
-        return _NextStep("see which rows lack the column", command_line(["tunecheck", "report", run.id, *where]))
-    if run.fails_again:
-        purpose = "look at the errors that came again (comparisons leave these rows out)"
-        return _NextStep(purpose, command_line(["tunecheck", "report", run.id, *where]))
-    if _count(summary.get("failed_rows")):
+        purpose, words = "see which rows lack the column", ["report", run.id]
+    elif run.fails_again:
+        purpose, words = "look at the errors that came again (comparisons leave these rows out)", ["report", run.id]
+    elif _count(summary.get("failed_rows")):
         # A run of `score` calls no endpoint: only the scored run can get the missing answers.
         scored, is_score = Run(run.folder.parent / (manifest.parent or "")), "run" in options
         is_beside = scored.id == manifest.parent  # else it is a path, which another user's run.json may not name
         if is_score and failures.errors.keys() == {"target"} and (is_beside or began_here(manifest)):
             missing = scored.resuming(where if is_beside else None)
-            return _NextStep("get the missing answers, then score again", missing)
-        return _NextStep("run the rows with an error again", run.resuming(where))
-    if summary.get("simulated") is True:
+            return "get the missing answers, then score again", missing
+        return "run the rows with an error again", run.resuming(where)
+    elif summary.get("simulated") is True:
         command = (command_of(manifest.command) or "evaluate").split()
         data = manifest.dataset.path or manifest.dataset.name or "FILE"
         words = [*command, *(["--dataset", data] if command == ["evaluate"] else []), "--endpoint", "NAME"]
@@ -288,7 +290,7 @@ def _next_step(
         purpose, words = "compare with the previous run", ["compare", earlier.id, run.id]
     else:
         purpose, words = "look at every row", ["report", run.id]
-    return _NextStep(purpose, command_line(["tunecheck", *words, *where]))
+    return purpose, command_line(["tunecheck", *words, *where])
 
 
 def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
@@ -336,7 +338,10 @@ def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterato
 def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
     """Yield the table row of all rows with a known cause, then those of the most frequent causes."""
     if causes:
-        yield ["rows with a known cause", *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns)]
+        yield [
+            f"{unit_of(columns[0].metrics)}s with a known cause",
+            *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns),
+        ]
     for cause in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(cause).title, 60)}"
         yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]

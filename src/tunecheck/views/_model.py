@@ -154,7 +154,8 @@ def print_view(view: View, console: Console) -> None:
     Sentences are wrapped to the width of the terminal, or to COLUMNS; in files and logs each stays on one line.
     """
     on_one_line = not console.is_terminal and "COLUMNS" not in os.environ
-    for part in view.parts:
+    notes = [Text([f"note: {note}" for note in view.notes])] if view.notes else []
+    for part in (*view.parts, *notes):
         if isinstance(part, Table):
             console.print()
             for block in _table_blocks(part, console.width):
@@ -162,11 +163,16 @@ def print_view(view: View, console: Console) -> None:
         elif isinstance(part, Text):
             console.print()
             for sentence in part.lines:
-                console.print(_line(sentence), soft_wrap=on_one_line)
-    if view.notes:
-        console.print()
-    for note in view.notes:
-        console.print(_line(f"note: {note}"), soft_wrap=on_one_line)
+                _print_sentence(_line(sentence), console, on_one_line=on_one_line)
+
+
+def _print_sentence(line: Line, console: Console, *, on_one_line: bool) -> None:
+    """Print a sentence; if it is too long, the command after its colon and two spaces gets an unbroken line to copy."""
+    end = line.plain.find(":  ") + 1
+    if end and not on_one_line and line.cell_len > console.width:
+        console.print(line[:end])
+        line, on_one_line = line[end:], True
+    console.print(line, soft_wrap=on_one_line)
 
 
 def _line(sentence: Sentence) -> Line:

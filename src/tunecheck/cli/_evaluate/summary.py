@@ -18,7 +18,7 @@ from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
-from tunecheck.results import main_figure_of, number_text
+from tunecheck.results import main_figure_of, number_text, unit_of
 from tunecheck.views import (
     SIMULATED,
     Cell,
@@ -101,7 +101,7 @@ def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> 
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
-    facts = [page.folder, page.data, plural(page.rows, "row"), page.source, page.reused, *spent]
+    facts = [page.folder, page.data, plural(page.rows, unit_of(page.metrics)), page.source, page.reused, *spent]
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
         facts.append(f"{plural(hidden, 'more note')}: --details")
@@ -173,7 +173,7 @@ def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
     The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
     """
     count, *rates = [words.text.strip() for words in words_of(cell)]
-    failed = f", {plural(page.failed_rows, 'row')} with an error" if page.failed_rows else ""
+    failed = f", {plural(page.failed_rows, unit_of(page.metrics))} with an error" if page.failed_rows else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
 
@@ -222,7 +222,7 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]
 
 def _header(page: RunPage) -> Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
-    facts = filter(None, [page.data, plural(page.rows, "row"), page.source, page.reused])
+    facts = filter(None, [page.data, plural(page.rows, unit_of(page.metrics)), page.source, page.reused])
     name = Words(clean(page.name, 100), "strong", foreign=True)
     lines: list[Sentence] = [(name, *(Words(f" · {clean(fact, 200)}") for fact in facts))]
     if page.stopped:
@@ -242,7 +242,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
     kinds = dict(sorted(page.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
-    heads = [f"all {plural(page.rows, 'row')}"]
+    heads = [f"all {plural(page.rows, unit_of(page.metrics))}"]
     heads += [f"{clean(kind, 40)} ({number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
     rows: list[list[Sentence]] = []
     for name, evaluator in page.evaluators.items():
@@ -411,7 +411,7 @@ def _checks(page: RunPage) -> Iterator[Check]:
         yield Check("tunecheck.gates", outcome.gate, outcome.told, problem)
     if not page.gates:
         problem = "failure" if 0 < page.rows == page.failed_rows else None
-        text = f"{page.failed_rows:,} of {plural(page.rows, 'row')} with an error"
+        text = f"{page.failed_rows:,} of {plural(page.rows, unit_of(page.metrics))} with an error"
         yield Check("tunecheck.errors", "error rate", text, problem)
 
 
