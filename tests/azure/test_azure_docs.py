@@ -385,7 +385,7 @@ OF_AZURE: dict[str, Check] = {
     "NaN in the file of `output_path`": strict_json,
     "the columns made from an object's values": leaves,
     "errors about inputs, files and failed targets": all_of(broken_inputs, first_refusal, told_errors),
-    "`tags` that are not a dictionary, an `azure_ai_project` that is no address": all_of(odd_tags, no_project),
+    "`tags` that are not a dictionary, an `azure_ai_project` that names no project": all_of(odd_tags, no_project),
     "private keys and attributes": all_of(public_keys, private_attributes),
 }
 

@@ -21,7 +21,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
-from tunecheck.calls._strict_json import quoted
+from tunecheck.calls._strict_json import kind_of, quoted
 from tunecheck.plugins import Candidate, discover, find
 from tunecheck.simulators._base import ArgumentError, Operation, Simulator, SimulatorError
 
@@ -274,7 +274,7 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     if part is None:
         return {}
     if not isinstance(part, dict):
-        raise DataError(f"initial_config.{name} must be an object, not a {type(part).__name__}")
+        raise DataError(f"initial_config.{name} must be an object, not {kind_of(part)}")
     return part
 
 
