@@ -243,8 +243,8 @@ class LiveServer:
             live.state = self.recording.hold(state)
             if live.state != self.recording.start:
                 raise ServerGoneError(
-                    f"{self._shown}: the server did not start in the recorded state: put the text '{{folder}}' into its "
-                    "command, which stands for a new folder, or, if the server has changed, delete "
+                    f"{self._shown}: the server did not start in the recorded state: put the text '{{folder}}' into "
+                    "its command, which stands for a new folder, or, if the server has changed, delete "
                     f"{self.recording.path}"
                 )
         return live
