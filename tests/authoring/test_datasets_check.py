@@ -328,6 +328,21 @@ def test_the_command_says_what_it_found(
         assert said.startswith(line[:-1]) if line.endswith("…") else said == line
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "error"),
+    [("mtach", "no 'mtach' among the evaluators; did you mean 'match'?"), ("broken", "RuntimeError: read me first")],
+)
+def test_an_evaluator_of_the_data_set_that_a_run_refuses_is_refused(
+    workspace: Path, capsys: pytest.CaptureFixture[str], evaluator: str, error: str
+) -> None:
+    (workspace / "evaluators").mkdir(exist_ok=True)
+    (workspace / "evaluators" / "broken.py").write_text("raise RuntimeError('read me first')\n")
+    write_lines(workspace / "own.jsonl", [{"id": "a", "query": "hello", "ground_truth": "hello"}])
+    (workspace / "own.yaml").write_text(f"evaluators: [{evaluator}]\n")
+    assert main(["check", "own.jsonl"]) == 2
+    assert error in capsys.readouterr().err
+
+
 def test_json_holds_every_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(_write(workspace, "read('b')")), "--json"]) == 3
     value = json.loads(capsys.readouterr().out)

@@ -114,8 +114,7 @@ def _check_endpoint(name: str) -> CheckResult:
     from tunecheck.endpoints._doctor.examination import examine
 
     definition = None if is_embedded(name) else read_definition(name)
-    settings = {} if definition is None else definition.data
-    examination = asyncio.run(examine(load_named(name, Trust()), settings))
+    examination = asyncio.run(examine(load_named(name, Trust()), {} if definition is None else definition.data))
     return CheckResult(examination.ok, [*_endpoint_lines(examination, definition)], examination.as_json())
 
 
@@ -188,7 +187,11 @@ class _RowCheck:
     """Finds what keeps a row of a data set from being sent to an endpoint and scored."""
 
     def __init__(self, dataset: Dataset) -> None:
-        """Prepare to read the rows by the data set's mappings, for its evaluators or the default ones."""
+        """Prepare to read the rows by the data set's mappings, for its evaluators or the default ones.
+
+        Raises:
+            ConfigurationError: A mapping cannot be read, or an evaluator does not exist or does not load.
+        """
         defaults = self._defaults = dataset.defaults
         parse_mapping(defaults.column_mapping, defaults.place_of)  # raises an error with the mapping's place
         read_paths(defaults.target_mapping, defaults.target_places)
@@ -201,8 +204,9 @@ class _RowCheck:
         self._tools = value_reader(layers, *TOOL_COLUMNS)
         self._evaluators: list[BoundEvaluator] = []
         for name in names:
+            evaluator = find("evaluators", name)
             with suppress(TunecheckError):  # judges are made with their model
-                self._evaluators.append(bind_evaluator(name, find("evaluators", name), layers[name]))
+                self._evaluators.append(bind_evaluator(name, evaluator, layers[name]))
         self._answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
 
     def problems(self, columns: Mapping[str, JSON]) -> Iterator[str]:
