@@ -299,6 +299,12 @@ def test_an_endpoint_with_a_problem_of_serving_is_examined_before_runs_are_compa
     assert re.search(r"Next, find out how the endpoint is served:  tunecheck \S+ old", said.out)
 
 
+def test_an_endpoint_without_any_call_is_examined_before_runs_are_compared(evaluated: Evaluated) -> None:
+    no_call = dict.fromkeys(right_answers(), "I will see to it.")
+    assert evaluated(no_call)[3].endswith(":  tunecheck check recorded")
+    assert "tunecheck compare" in evaluated(no_call | {"r0": call(people=9)})[3]
+
+
 def test_several_endpoints_print_a_list_of_objects_as_json(small: Path) -> None:
     found = several(small, "--json").json()
     assert [each["metrics"]["match.binary_aggregate"] for each in found] == [5 / 6, 1.0]

@@ -1,5 +1,6 @@
 """The answer in a reply: every shape that services give, and no shape that breaks anything."""
 
+import re
 from typing import Any
 
 import pytest
@@ -193,6 +194,18 @@ class TestAnswersPath:
             with pytest.raises(ReplyError, match="the reply has no value at 'result'"):
                 await endpoint.complete(HELLO)
         assert len(server.requests) == 1
+
+    async def test_a_path_that_leads_nowhere_in_a_list_names_the_path_of_its_text(self) -> None:
+        async with serving(lambda *_: answer([{"0": "Hello!"}]), response="result") as (endpoint, _):
+            with pytest.raises(ReplyError, match=re.escape("(the reply's text is at [0]['0'])")):
+                await endpoint.complete(HELLO)
+
+    @pytest.mark.parametrize("path", ["choices[0].message", "choices.0.message"])
+    async def test_the_path_of_a_chat_completions_message_keeps_its_finish_reason(self, path: str) -> None:
+        reply = chat({"role": "assistant", "content": "Hel"}, finish_reason="length")
+        async with serving(lambda *_: answer(reply), response=path) as (endpoint, _):
+            done = await endpoint.complete(HELLO)
+        assert (done.text, done.finish_reason) == ("Hel", "length")
 
     async def test_plain_text_is_an_answer_too(self) -> None:
         async with serving(lambda *_: raw(b"just text", "text/plain; charset=utf-8")) as (endpoint, _):

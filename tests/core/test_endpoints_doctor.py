@@ -152,6 +152,17 @@ async def test_what_a_template_has_no_place_for_is_not_looked_at(tmp_path: Path,
     assert found["system prompt is obeyed"].status == "pass"
 
 
+async def test_an_answer_inside_other_json_is_reported_with_the_path_of_its_text(tmp_path: Path) -> None:
+    with FaultServer(lambda *_: answer([{"0": "Hello!"}])) as server:
+        definition: dict[str, JSON] = {"kind": "azure_ml", "url": server.url}
+        found = await examine(load_endpoint(definition), definition)
+        assert not found.ok
+        assert found.changes == {"response": "[0]['0']"}
+        mended = await examine(load_endpoint(definition | found.changes), definition | found.changes)
+    assert mended.report.answer.text == "Hello!"
+    assert {each.check for each in mended.findings} == {check.name for check in CHECKS}
+
+
 async def test_an_endpoint_that_answers_rows_is_asked_one_question_only() -> None:
     found = await examine(load_endpoint({"kind": "simulated"}), {"kind": "simulated"})
     assert (found.ok, found.findings, found.simulated) == (True, (), True)

@@ -4,7 +4,8 @@ Endpoints call `read_chat()` and `read_usage()` for chat completions, and `read_
 """
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import cast
 
 from tunecheck._json import JSON, dumps, object_or_empty, text_or_none
@@ -273,5 +274,23 @@ def says_error(reply: JSON) -> bool:
 
 
 def keys_of(reply: object) -> str:
-    """Return the keys of a reply as a suffix for errors about a missing key."""
+    """Return the keys of a reply, or the place of a list's only text, as a suffix for errors about a missing key."""
+    if isinstance(reply, list) and (path := path_of_text(reply)):
+        return f" (the reply's text is at {path})"
     return f" (keys of the reply: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
+
+
+def path_of_text(reply: object) -> str:
+    """Return the path of the only text in a reply's lists and objects, such as `[0].output`; empty if there is none."""
+    paths = [*islice(_text_paths(reply), 2)]
+    return paths[0].removeprefix(".") if len(paths) == 1 else ""
+
+
+def _text_paths(value: object, path: str = "") -> Iterator[str]:
+    """Yield the path of every text in a value."""
+    if isinstance(value, str):
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        is_name = isinstance(key, str) and key.isidentifier()
+        yield from _text_paths(inner, f"{path}.{key}" if is_name else f"{path}[{key!r}]")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tunecheck._json import JSON, Missing, find_value, parse_path
-from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_json, says_error
+from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_chat, read_json, says_error
 from tunecheck.endpoints._auth import AuthConfig, AuthType
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
@@ -76,4 +76,6 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
         if not self._path and says_error(reply):
             raise UnreadableReplyError(f"the reply is an error{keys_of(reply)}")
+        if [*map(str, self._path)] == ["choices", "0", "message"] and isinstance(value, dict):
+            return read_chat(reply)  # the finish reason stands beside the message
         return read_answer(value)

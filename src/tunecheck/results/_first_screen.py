@@ -115,7 +115,10 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     # The paragraph on the main cause shows an error of its own example.
     error = next((group for group in failures.error_groups if shown is None or group.example != shown.example), None)
     is_serving = main_cause is not None and cause_named(main_cause).side == "serving"
-    serving = endpoint_of(manifest) if is_serving else None
+    need_calls = object_or_empty(_row_kinds(summary).get("call")).get("row_count")
+    # If no row has a call, the tools or the calls may be lost on the way.
+    is_without_calls = main_cause == "answered_instead_of_calling" and counts[main_cause].rows == need_calls
+    serving = endpoint_of(manifest) if is_serving or is_without_calls else None
     purpose, command = _next_step(run, summary, failures, serving, run.place if where is None else where)
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
@@ -260,7 +263,7 @@ def _next_step(
 ) -> tuple[str, str]:
     """Return the purpose and the command of the next step: check, retry errors, evaluate, compare, or open the report.
 
-    `serving` is the endpoint if its serving is the main cause of failures.
+    `serving` is the endpoint if its serving is, or may be, the main cause of failures.
     """
     manifest = run.manifest()
     options = manifest.command or {}

@@ -65,7 +65,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
         return _cut_off(answers, min(cut, key=lambda answer: repeats_itself(answer.text)))
     text = answers["count"].text
     if RIGHT["count"].text not in text:
-        reason = answers["count"].completion.finish_reason
+        reason = answers["count"].completion.finish_reason or "(none)"
         advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
         return Diagnosis("warn", f"an answer ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
     tokens = answers["count"].completion.usage.output_tokens or len(text) // 4

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from tunecheck._errors import EndpointError, StopRunError
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
+from tunecheck.endpoints._answers import path_of_text
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, advice_on
@@ -171,14 +172,18 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
 
 
 def _findings(answers: Answers) -> Iterator[DoctorFinding]:
-    """Yield the finding of every check, or only one if the first question got no answer."""
-    error = answers["untooled"].error
-    if error is not None:
-        yield DoctorFinding(
-            "it answers", Diagnosis("fail", clean(str(error), 300), advice_on(error), remedy_for(error))
-        )
+    """Yield the finding of every check, or only one if the first question got no answer, or one inside other JSON."""
+    first, definition = answers["untooled"], answers.definition
+    is_whole_reply = definition.get("kind") == "azure_ml" and not definition.get("response")
+    if first.error is not None:
+        verdict = Diagnosis("fail", clean(str(first.error), 300), advice_on(first.error), remedy_for(first.error))
+    elif is_whole_reply and (path := path_of_text(value_of(first.raw_text))):
+        evidence = f"the answer's text is inside other JSON: {first.shown()}"
+        verdict = Diagnosis("fail", evidence, "set response: to the text's path, and check again", {"response": path})
+    else:
+        yield from (DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS)
         return
-    yield from (DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS)
+    yield DoctorFinding("it answers", verdict)
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
