@@ -100,10 +100,9 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 def _is_data(name: str) -> bool:
     """Return True if a name means a data set: a data file, a folder, or `format:name`; else it means an endpoint."""
-    if name.startswith(("http://", "https://")):
-        return False
+    is_url = name.startswith(("http://", "https://"))
     is_loader = ":" in name and Path(name).suffix not in (".yaml", ".yml")
-    return is_loader or Path(name).suffix in _DATA_FILES or Path(name).is_dir()
+    return not is_url and (is_loader or Path(name).suffix in _DATA_FILES or Path(name).is_dir())
 
 
 def _check_endpoint(name: str) -> CheckResult:

@@ -64,10 +64,8 @@ def read_answer(value: JSON) -> Completion:
         UnreadableReplyError: the value looks like a chat completion or a message, but is invalid.
         FilteredError: the content filter stopped the answer.
     """
-    if isinstance(value, str):
+    if value is None or isinstance(value, str):
         return _read_message({"content": value}, None)
-    if value is None:
-        return Completion("")
     if isinstance(value, dict):
         if isinstance(value.get("choices"), list):
             return read_chat(value)
@@ -149,10 +147,8 @@ def _token_count(counts: JSON, *names: str) -> int | None:
 
     `counts` that are not an object also give None.
     """
-    if not isinstance(counts, dict):
-        return None
     for name in names:
-        number = counts.get(name)
+        number = object_or_empty(counts).get(name)
         if type(number) is int and 0 <= number < _MOST_TOKENS:  # not a bool; a loop takes a third of next()'s time
             return number
     return None
@@ -160,11 +156,8 @@ def _token_count(counts: JSON, *names: str) -> int | None:
 
 def _is_call(value: JSON) -> bool:
     """Return whether a value is a tool call in OpenAI's shape."""
-    return (
-        isinstance(value, dict)
-        and value.get("type", "function") == "function"
-        and isinstance(value.get("function"), dict)
-    )
+    call = object_or_empty(value)
+    return call.get("type", "function") == "function" and isinstance(call.get("function"), dict)
 
 
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
@@ -191,9 +184,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(collector.calls, "openai")))
     text = _text_of(content)
     if text is None:
-        text = text_or_none(message.get("refusal"))
-    if text is None and not calls:
-        text = ""
+        text = text_or_none(message.get("refusal")) or (None if calls else "")
     thought, answer = without_thoughts(text or "")
     has_thoughts = answer != (text or "")
     return Completion(
@@ -230,8 +221,7 @@ def _text_of(content: JSON) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
-        parts = [_part_text(part) for part in content]
-        return "".join(parts) if parts else None
+        return "".join(map(_part_text, content)) if content else None
     raise UnreadableReplyError(f"the message's content is {kind_of(content)}, not text")
 
 

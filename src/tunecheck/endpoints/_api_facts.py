@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
-from tunecheck._json import JSON, whole_number
+from tunecheck._json import JSON, object_or_empty, whole_number
 
 FORMAT = "response_format"
 REPEATING = "pieces of its streams repeat earlier pieces, so other clients read broken calls and texts"
@@ -166,7 +166,8 @@ def is_other_model(requested: str, named: str) -> bool:
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Return the sent parameter that the error refuses: by its `param` and `code`, else by its message; or None."""
-    sent = {name: value for name, value in sent.items() if name != FORMAT or _is_answer_format(value)}
+    if object_or_empty(sent.get(FORMAT)).get("type") not in ("json_schema", "json_object", "text"):
+        sent = {name: value for name, value in sent.items() if name != FORMAT}  # any service may refuse another value
     candidates = [name for name in sent if name not in _KEPT]
     named = _named_parameter(error, sent)
     refuses = error.code in _REFUSAL_CODES or re.search(_REFUSES, error.said) is not None
@@ -204,8 +205,3 @@ def _mention_pattern(name: str) -> re.Pattern[str]:
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
     before = r"['\"`]|\b(?:parameters?|params?|arguments?|fields?|property|name|supplied)\b[:\s\['\"`]*"
     return re.compile(rf"(?:{before}){re.escape(name)}\b|\b{re.escape(name)}(?:=| (?:parameter|field|argument))", re.I)
-
-
-def _is_answer_format(value: JSON) -> bool:
-    """Return whether the value is an answer format of OpenAI's API. Any service may refuse another value."""
-    return isinstance(value, dict) and value.get("type") in ("json_schema", "json_object", "text")

@@ -14,7 +14,7 @@ import html
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NoReturn
 
 from tunecheck._json import JSON, content_hash
@@ -163,18 +163,12 @@ def _texts(value: JSON) -> list[str]:
     texts: list[str] = []
     level: list[JSON] = [value]
     for _ in range(MAX_DEPTH + 2):
-        deeper: list[JSON] = []
-        for item in level:
-            if isinstance(item, str):
-                texts.append(item)
-            elif isinstance(item, dict):
-                texts += item
-                deeper += item.values()
-            elif isinstance(item, list):
-                deeper += item
-        if not deeper:
+        texts += [item for item in level if isinstance(item, str)]
+        objects = [item for item in level if isinstance(item, dict)]
+        texts += chain.from_iterable(objects)
+        level = [*chain(*(item for item in level if isinstance(item, list)), *(item.values() for item in objects))]
+        if not level:
             return texts
-        level = deeper
     raise ValueError(f"the answer is nested more than {MAX_DEPTH} levels deep")
 
 

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry, RunFile
-from tunecheck._json import JSON, object_or_empty
+from tunecheck._json import JSON, object_or_empty, real_number
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
 from tunecheck.pipeline._mapping import ColumnMissingError
@@ -70,8 +70,7 @@ class _Column:
 
     def failed_rows(self, cause: str) -> int:
         """Return the number of rows that failed for this cause."""
-        share = self.metrics.get(f"{CAUSE_METRIC}{cause}")
-        return round(share * self.row_count) if isinstance(share, (int, float)) else 0
+        return round((real_number(self.metrics.get(f"{CAUSE_METRIC}{cause}")) or 0) * self.row_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +331,10 @@ def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterato
         if overall.is_uncalibrated:
             label += ", uncalibrated"
         count = overall.count_text(columns[0].metrics)
-        cells: list[Sentence] = [(count, overall.text) if count else overall.text]
-        for figure, column in zip(own_figures[1:], columns[1:], strict=True):
-            cells.append(figure.count_text(column.metrics, column.row_count) + figure.text)
-        yield [Words(label, "strong", foreign=True), *cells]
+        first: Sentence = (count, overall.text) if count else overall.text
+        pairs = zip(own_figures[1:], columns[1:], strict=True)
+        others = (figure.count_text(column.metrics, column.row_count) + figure.text for figure, column in pairs)
+        yield [Words(label, "strong", foreign=True), first, *others]
 
 
 def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
@@ -381,11 +380,9 @@ def number_text(value: JSON) -> str:
 def main_figure_of(name: str, entry: EvaluatorEntry, metrics: Metrics, *, is_uncalibrated: bool = False) -> MainFigure:
     """Return an evaluator's pass rate, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
-    if isinstance(rate, (int, float)):
-        return MainFigure(name, True, rate, is_uncalibrated=is_uncalibrated)
     means = (metrics.get(f"{name}.{key}") for key in _main_keys(name, entry, metrics))
-    value = next((mean for mean in means if isinstance(mean, (int, float))), None)
-    return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)
+    value = next((figure for figure in (rate, *means) if isinstance(figure, (int, float))), None)
+    return MainFigure(name, isinstance(rate, (int, float)), value, is_uncalibrated=is_uncalibrated)
 
 
 def _main_keys(name: str, entry: EvaluatorEntry, metrics: Metrics) -> Iterator[str]:

@@ -168,17 +168,13 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
         return Diagnosis("warn", "streams report no tokens: Tunecheck estimates cost from characters")
     if not whole.calls:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
-    if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
+    pairs = zip(whole.calls, streamed.calls, strict=False)
+    is_lost = any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
+    if is_lost or [call.name for call in streamed.calls] != [call.name for call in whole.calls]:
         advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
         return Diagnosis("fail", f"the call differs: {streamed.shown()} streamed, {whole.shown()} unstreamed", advice)
     first = streamed.completion.first_token_ms
     return Diagnosis("pass", "the call is the same" + (f", its first token after {first:.0f} ms" if first else ""))
-
-
-def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
-    """Return whether a call without streaming has arguments and the same call in a stream has none."""
-    pairs = zip(whole.calls, streamed.calls, strict=True)
-    return any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
 
 
 def _usage_is_reported(answers: Answers) -> Diagnosis:

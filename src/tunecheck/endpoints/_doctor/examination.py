@@ -19,7 +19,6 @@ from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._target import ask
 
 _AT_ONCE = 8
-_FIRST = ("untooled", "call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,6 @@ class DoctorFinding:
 
     check: str
     verdict: Diagnosis
-
-    def as_json(self) -> dict[str, JSON]:
-        return {"check": self.check, **asdict(self.verdict)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,6 @@ class CheckReport:
         counts = (completion.usage.input_tokens, completion.usage.output_tokens)
         asked, answered = ("unknown" if count is None else str(count) for count in counts)
         times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
-        is_object = not completion.tool_calls and self.answer.text.startswith("{")
         hint = "the answer is a JSON object; if it contains the model's text, set `response:` to the text's path"
         return [
             ("server", str(self.serving)),
@@ -75,7 +70,7 @@ class CheckReport:
             ("request id", completion.request_id or ""),
             ("note", "simulated: no model answered" if completion.simulated else ""),
             *(("note", sentence) for sentence in self.found_out),
-            ("hint", hint if is_object else ""),
+            ("hint", hint if not completion.tool_calls and self.answer.text.startswith("{") else ""),
         ]
 
 
@@ -87,8 +82,6 @@ class Examination:
     `report` is about the question with a tool.
     """
 
-    endpoint: str
-    kind: str
     report: CheckReport
     findings: tuple[DoctorFinding, ...]
     changes: Mapping[str, JSON]
@@ -107,12 +100,12 @@ class Examination:
     def as_json(self) -> dict[str, JSON]:
         """Return the examination for `--json`: counts by status, the checks, and the keys to change."""
         return {
-            "endpoint": self.endpoint,
-            "kind": self.kind,
+            "endpoint": self.report.endpoint,
+            "kind": self.report.kind,
             "simulated": self.simulated,
             "server": asdict(self.report.serving),
             **{status: self.counts[status] for status in ("pass", "warn", "fail", "skip")},
-            "checks": [finding.as_json() for finding in self.findings],
+            "checks": [{"check": finding.check, **asdict(finding.verdict)} for finding in self.findings],
             "changes": dict(self.changes),
         }
 
@@ -124,7 +117,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     """
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         report = await check_endpoint(endpoint)
-        return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
+        return Examination(report, (), {}, endpoint.simulated)
     try:
         answers = await _ask_questions(endpoint, definition)
     finally:
@@ -134,8 +127,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     offered = endpoint.offer_text(answers.serving.models) if isinstance(endpoint, HttpEndpoint) else ""
     found_out = (*endpoint.facts.sentences(), *[f"the model is not in the server's list: {offered}"] * bool(offered))
     report = CheckReport(endpoint.name, endpoint.kind, answers["call"], found_out, answers.serving)
-    changes = _changes(findings, answers.parameters_taken)
-    return Examination(endpoint.name, endpoint.kind, report, findings, changes, simulated)
+    return Examination(report, findings, _changes(findings, answers.parameters_taken), simulated)
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
@@ -149,7 +141,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         answers = await asyncio.gather(*(_answer(endpoint, QUESTIONS[name], free) for name in listed))
         return dict(zip(listed, answers, strict=True))
 
-    given = await answers_to(_FIRST)
+    given = await answers_to(("untooled", "call"))
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
     is_chat = http is not None and http.is_chat
     sends_tools = http is None or http.sends_tools
