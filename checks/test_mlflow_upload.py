@@ -302,7 +302,7 @@ def test_what_is_no_servers_address_is_refused(uri: str) -> None:
 
 def test_a_password_does_not_go_over_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret-token")
-    with pytest.raises(ConfigurationError, match="sent only to addresses with https"):
+    with pytest.raises(ConfigurationError, match="need https: use https"):
         MlflowUploader("http://mlflow.example.org")
 
 

@@ -157,7 +157,7 @@ class MlflowUploader(Uploader):
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD are sent only to addresses with https")
+            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use https, or unset them")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""

@@ -44,7 +44,7 @@ class DestinationOptions(CommandOptions):
         acts="sends",
     )
     foundry: str | None = option(
-        "evals: upload the run to the portal's list of evaluations; default: as a separate result.",
+        "evals: upload as a run of Foundry's evals API; default: as a separate result.",
         "API",
         RUNNING,
         recorded=False,

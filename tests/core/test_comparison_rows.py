@@ -372,5 +372,5 @@ def test_what_the_runs_share_is_said_before_any_figure(tmp_path: Path, capsys: p
         for name, rows in (("a", range(100)), ("b", range(40, 120)))
     )
     said = " ".join(here(capsys, "compare", str(a), str(b)).out.split())
-    shared = f"{a.name} has 100 rows, {b.name} has 80; only the 60 common rows are compared"
+    shared = f"{a.name} has 100 rows, {b.name} has 80; only common rows are compared (60)"
     assert said.index(shared) < said.index("match: no difference shown")

@@ -289,7 +289,7 @@ def test_rounding_of_a_sum_is_no_change() -> None:
 def test_what_is_no_usual_number_is_refused_by_name(bad: float) -> None:
     found = paired_scores([0.5, 0.5, 0.5], [0.5, bad, 0.5])
     assert (found.difference.value, found.base.value, found.p_value) == (None, None, None)
-    assert str(found.difference.remark).startswith(f"value 1 is {bad!r}: infinite or too large")
+    assert str(found.difference.remark).startswith(f"value 1 is {bad!r}: not finite, or too large")
     assert estimate_mean([bad]).value is None
 
 

@@ -21,7 +21,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
         "evaluation_results.json; BFCL's score files.",
         "BASE",
     )
-    new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the last.", "NEW [MORE…]")
+    new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the best.", "NEW [MORE…]")
     metric: list[str] | None = option(
         "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main metric.",
         "M",

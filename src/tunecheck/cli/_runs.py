@@ -73,7 +73,7 @@ def _show(named: list[Run], options: RunsOptions) -> int:
         if line.is_finished:
             screen = first_screen(run, options.place)
             parts += [Text(screen.sentences), screen.table]
-        elif not line.problem:
+        elif not line.problem and line.status != "running":
             reason = clean(run.manifest().reason or line.status, 1_000)
             parts.append(Text([f"{reason}. Next, finish the run:  {run.resuming(options.place)}"]))
         print_view(View(line.id, parts), console(sys.stdout))

@@ -190,12 +190,12 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Name of the run; default: from data and endpoint.", "NAME", RUNNING, fixed=True)
+    name: str | None = option("Name of the run; default: made from the inputs.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
     accept_damage: bool = flag(
-        "Finish a run with damaged or missing records. Lost calls are made again, except by score.",
+        "Continue although records of a run are damaged or missing. Lost calls are made again, except by score.",
         RUNNING,
         recorded=False,
     )

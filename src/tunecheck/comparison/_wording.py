@@ -141,7 +141,7 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
     if not decision.stopped:
         yield f"not decided early: all {plural(decision.of, 'row')} ran, as in any complete run"
         return
-    beyond = f"{decision.asked_beyond:,} more rows were in flight, " if decision.asked_beyond else ""
+    beyond = f"{plural(decision.asked_beyond, 'more row')} in flight finished, " if decision.asked_beyond else ""
     rest = f"{beyond}{decision.not_asked:,} did not run: journal.jsonl lists them. To run them: {resuming}"
     yield f"{stopped_text(decision)}, in random order (seed {decision.seed}); {rest}"
     for metric in decision.metrics:
@@ -159,7 +159,7 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
         return ""
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
     sizes = f"{base.id} has {plural(of_base, 'row')}, {against.new.id} has {of_new:,}"
-    return f"not the same data: {sizes}; only the {pairs.paired:,} common rows are compared"
+    return f"not the same data: {sizes}; only common rows are compared ({pairs.paired:,})"
 
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:

@@ -114,5 +114,5 @@ def problem(*samples: Floats) -> str | None:
         usable = numpy.abs(values) <= MOST
         if not usable.all():
             at = int((~usable).argmax())
-            return f"value {at} is {float(values[at])!r}: infinite or too large for a mean"
+            return f"value {at} is {float(values[at])!r}: not finite, or too large for a mean"
     return None

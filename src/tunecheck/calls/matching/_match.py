@@ -316,7 +316,7 @@ class _CallPairing:
         rows, columns = len(self.expected), len(self.actual)
         exchanged = self._actual_calls_decide()
         if rows * columns > _MOST_PAIRS:
-            self.notes.append(f"{rows} expected and {columns} actual calls are too many: only names were compared")
+            self.notes.append(f"{rows} expected and {columns} actual calls are too many: they were paired by name")
             names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
             return transpose(_pair_next_equal(names[1], names[0])) if exchanged else _pair_next_equal(*names)
         costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]

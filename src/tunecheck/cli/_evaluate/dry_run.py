@@ -67,7 +67,7 @@ class RunEstimate:
         if self.note:
             yield f"rows: {clean(self.note, 300)}"
         if self.trials > 1:
-            yield f"rows: each of the {self.rows // self.trials:,} rows runs {self.trials:,} times"
+            yield f"rows: {self.rows // self.trials:,}, and each runs {self.trials:,} times"
         if self.primary is not None:
             shown = f"only differences above {100 * smallest:.1f} points are" if smallest else "no difference is"
             assumed = f"if {ASSUMED_CHANGE:.0%} of rows change between runs"

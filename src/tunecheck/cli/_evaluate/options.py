@@ -46,7 +46,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
         "Deciding metric. Default: the data's, else match (rows with calls), else the first evaluator's.", "M", SCORING
     )
     calls: str | None = option(
-        "Calls to score. strict: only the API's tool_calls (default for rows with tools). lenient: also calls in text.",
+        "Calls to score. strict: only the API's tool_calls (default if tools were sent). lenient: also calls in text.",
         "strict|lenient",
         SCORING,
     )
