@@ -83,7 +83,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
 
 @command(BfclRunOptions)
 def run(options: BfclRunOptions, invocation: Invocation) -> int:
-    """Run BFCL V3 against an endpoint: single questions, and conversations with simulators behind the calls.
+    """Run BFCL V3 against an endpoint: single-turn rows, and conversations with simulators behind the calls.
 
     --resume finishes an interrupted run. RUN/bfcl/ has the leaderboard's result files; `tunecheck bfcl score` scores
     them again. For gates, use `tunecheck evaluate --dataset bfcl:CATEGORIES`.

@@ -53,9 +53,7 @@ def test_an_endpoint_is_driven_as_the_data_set_declares(shelf: Path) -> None:
 def test_a_choice_of_calls_that_changes_no_verdict_is_noted(shelf: Path) -> None:
     with serving(reply) as server:
         result = evaluated(declared(shelf, 1), server.endpoint(), calls="lenient")
-    assert (
-        "calls: lenient does not apply to steps: calls of conversations are read when the model answers" in result.notes
-    )
+    assert "calls: lenient does not apply to steps: calls in `result` are read when the model answers" in result.notes
 
 
 def test_a_data_set_says_how_its_conversations_are_had(shelf: Path) -> None:

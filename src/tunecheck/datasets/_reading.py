@@ -572,7 +572,7 @@ class RepeatedDataset(Dataset):
         """
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
-                raise ConfigurationError(f"repeat: rename row {row.id!r}: only ids of repeats end in # and a number")
+                raise ConfigurationError(f"repeat: rename row {row.id!r}: only ids of trials end in # and a number")
             for trial in range(1, self.times + 1):
                 name = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}

@@ -100,7 +100,7 @@ class Execution:
         names = ", ".join(each.name for each in self.evaluators if "result" in each.signature)
         if names and self.settings.calls:
             choice = f"calls: {self.settings.calls}"
-            notes.append(f"{choice} does not apply to {names}: calls of conversations are read when the model answers")
+            notes.append(f"{choice} does not apply to {names}: calls in `result` are read when the model answers")
         if self.settings.resume is None:
             return self._begin_run(described, scan, notes)
         run = find_run(self.settings.resume, self.settings.folder)

@@ -40,7 +40,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "MCP server to record: its URL, or its command (a new folder replaces {folder}).", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
-    turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single questions.", "A-B", _SET, default="2-4")
+    turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single-turn rows.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
         "Kinds of variants, or none; each conversation gets one kind. Default: all of missing_parameter, "
@@ -80,7 +80,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
         if not 1 <= least <= most:
             raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
         if least == 1 < most:
-            hint = f"conversations need at least two turns (--turns 2-{most}); for single questions, give --turns 1"
+            hint = f"conversations need at least two turns (--turns 2-{most}); for single-turn rows, give --turns 1"
             raise ConfigurationError(f"--turns {self.turns}: {hint}")
         return least, most
 

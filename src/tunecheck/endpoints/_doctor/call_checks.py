@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tunecheck._errors import PluginError
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps, text_or_json
-from tunecheck._messages import clean
+from tunecheck._messages import clean, plural
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.calls._strict_json import arguments_problem
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
@@ -79,7 +79,7 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
     if broken is not None:
         evidence = f"a call cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
         return Diagnosis("fail", evidence)
-    evidence = f"no answer to {len(with_tools)} questions with tools has a call: {answers['call'].shown()}"
+    evidence = f"no call in {plural(len(with_tools), 'answer')} to questions with tools: {answers['call'].shown()}"
     if not _are_shown(answers):
         return Diagnosis("skip", evidence)
     return Diagnosis("fail", evidence, "check the chat template, and that the model was trained to call functions")
