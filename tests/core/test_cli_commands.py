@@ -14,6 +14,10 @@ from tests.conftest import ROOT
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
+from tunecheck._files import RunFile
+from tunecheck.pipeline import Journal
+from tunecheck.runs._store import Run
+
 
 @cases("cli")
 def test_a_command_prints_these_lines_and_ends_with_this_code(
@@ -73,6 +77,16 @@ def test_a_named_run_is_shown_as_at_its_end(small: Path) -> None:
     sentence = next(line for line in ended.splitlines() if line.startswith("Main cause of failures: "))
     assert sentence in shown.splitlines()
     assert "rows with a known cause" in shown
+
+
+def test_only_a_run_without_a_process_is_to_be_finished(small: Path) -> None:
+    run = Run(small / "eval_results" / "mine-20260101T120000Z-aaaaaa")
+    run.folder.mkdir(parents=True)
+    run.write(RunFile(status="running", command={"evaluate": {}}))
+    journal = Journal(run.journal)
+    assert "finish the run" not in inside(small, "runs", "last").out
+    journal.close()
+    assert f"finish the run:  tunecheck evaluate --resume {run.id}" in inside(small, "runs", "last", COLUMNS="300").out
 
 
 def test_named_runs_are_removed_and_no_others(small: Path) -> None:
