@@ -160,10 +160,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         put_in_place(temporary, path)
-    except BaseException:  # noqa: BLE001 - remove the temporary file, whatever the error
-        with contextlib.suppress(OSError):
+    finally:
+        with contextlib.suppress(OSError):  # the file in place has its final name
             temporary.unlink()
-        raise
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

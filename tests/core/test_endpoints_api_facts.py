@@ -261,6 +261,15 @@ async def test_a_server_that_answers_as_another_model_is_told_once(requested: st
     assert all("-" not in key for key in keys)  # the same key is sent again after the fact is known
 
 
+async def test_a_gateway_with_several_models_is_told_with_the_first_one() -> None:
+    with FaultServer(lambda request, number: naming(f"llama-{number}")(request, number)) as server:
+        endpoint = model(server, model="mine")
+        assert await answers(endpoint, 1) == ["yes"]
+        facts = endpoint.facts
+        assert await answers(endpoint, 3) == ["yes"] * 3
+    assert endpoint.facts is facts  # changed facts would make calls learn again what the API refuses
+
+
 async def test_a_deployment_of_azure_may_be_named_after_anything() -> None:
     with FaultServer(naming("gpt-4o-2024-08-06")) as server:
         url = server.url.removesuffix("/score")

@@ -227,10 +227,11 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
         return "bad_arguments", None
     if _CLOSING_TAG.match(arguments, end):  # {"city": "Paris"}</tool_call>
         return "trailing_tag", None
-    rest = arguments[end:].lstrip()
+    rest = arguments[end:].strip()
     if rest.startswith("{"):  # {"city": "Paris"}{"city": "Rome"}
         return "bad_arguments.pieces", "the arguments are several JSON objects"
-    return ("bad_arguments", None) if rest else None  # {"city": "Paris"} please
+    remark = None if arguments[:end].endswith(rest) else "a text follows the arguments"  # {"city": "Paris"} please
+    return ("bad_arguments", remark) if rest else None
 
 
 def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:

@@ -298,8 +298,6 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
-    found, required = (
-        f"{failed:,} of {plural(rows, 'row')} ({_rate_text(rate, allowed)})",
-        f"error rate <= {100 * allowed:g}%",
-    )
+    found = f"{failed:,} of {plural(rows, 'row')} ({_rate_text(rate, allowed)})"
+    required = f"error rate <= {100 * allowed:g}%"
     return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, found_as=found, required_as=required)

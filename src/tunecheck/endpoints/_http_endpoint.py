@@ -309,11 +309,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def _notice(self, reply: JSON) -> None:
         """Learn from a reply whether it names another model, and whether its stream sent pieces again.
 
-        Azure names the model of a deployment, so the names differ.
+        Azure names the model of a deployment, so the names differ. Only the first other model is kept: with new facts
+        for each reply of a gateway with several models, other calls could not store what they learn.
         """
         named, facts = object_or_empty(reply).get("model"), self.facts
-        is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
-        if self._model and isinstance(named, str) and not is_azure and is_other_model(self._model, named):
+        is_settled = facts.model or "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
+        if self._model and isinstance(named, str) and not is_settled and is_other_model(self._model, named):
             facts = msgspec.structs.replace(facts, model=self._redactor.line(named, 100))
         if object_or_empty(reply).get(REPEATS) is True:
             facts = msgspec.structs.replace(facts, repeats=True)

@@ -222,8 +222,7 @@ class _StreamedAnswer:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
         fields = object_or_empty(choice.get("delta") or choice.get("message"))  # some servers send a whole message
-        function = fields.get("function_call")  # the API of 2023
-        if function:
+        if function := fields.get("function_call"):  # the API of 2023
             fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}
         usable = {key: value for key, value in fields.items() if value and isinstance(value, (str, list))}
         content = {key: value for key, value in usable.items() if key in _OF_MESSAGES}

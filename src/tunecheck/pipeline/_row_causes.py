@@ -343,10 +343,11 @@ def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool
 def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
+    token = "".join(_TOKEN.findall(answer.text)[:1])
     if answer.echoes_prompt:
         yield Fault(code="echoed_prompt", actual=answer.text)
-    elif answer.expects_text and (token := _TOKEN.search(answer.text)):
-        yield Fault(code="token_in_text", message=f"{token[0]} is in the text")
+    elif token and answer.expects_text and not any(token in said for said in (answer.truth.text, *answer.prompt)):
+        yield Fault(code="token_in_text", message=f"{token} is in the text")
     encoding_faults = [*_encoding_faults(answer)]
     yield from encoding_faults
     lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
@@ -438,12 +439,12 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """
     for name, arguments in _argument_texts(answer.response):
         is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
-        problem = arguments_problem(arguments) if is_wrong else None
-        if problem is not None:
-            # A stream that loses pieces keeps the arguments' beginning.
-            lost = problem[0] == "bad_arguments" and arguments.startswith('{"') and "first_token_ms" in answer.columns
-            code = "bad_arguments.pieces" if lost else problem[0]
-            yield Fault(code=code, call=name, actual=arguments, message=problem[1])
+        if is_wrong and (problem := arguments_problem(arguments)):
+            # A stream that loses pieces keeps the arguments' beginning, and adds no text after their end.
+            code, message = problem
+            if problem == ("bad_arguments", None) and arguments.startswith('{"') and "first_token_ms" in answer.columns:
+                code = "bad_arguments.pieces"
+            yield Fault(code=code, call=name, actual=arguments, message=message)
 
 
 def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
@@ -563,10 +564,11 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
 
 def _wrapping_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield a fault for each call whose arguments are a whole call, such as `{"arguments": {"city": "Paris"}}`."""
-    for call in answer.reading.calls:
-        known = _properties(call.name, answer.tools)
+    expected = {key for call in answer.truth.calls for key in call.arguments}
+    for call in (call for call in answer.reading.calls if call.arguments.keys() <= _WRAPPED):
+        known = expected.union(_properties(call.name, answer.tools))
         inner = [key for key, value in call.arguments.items() if isinstance(value, dict) and key not in known]
-        if len(inner) == 1 and call.arguments.keys() <= _WRAPPED:
+        if len(inner) == 1:
             yield Fault(code="wrapped_arguments", call=call.name, path=inner[0], actual=call.arguments)
 
 
@@ -574,11 +576,12 @@ def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield `doubled_call` for calls with equal ids, and `loop` for calls made too often.
 
     A loop is a call made at least three times, and more often than the ground truth names it. Ids that hold the
-    function's name are written by the model.
+    function's name are written by the model, and an id of several different calls says nothing.
     """
     copies = Counter((call.id, call.name, canonical(call.arguments)) for call in answer.reading.calls)
+    different = Counter(call_id for call_id, _, _ in copies)
     for (call_id, name, _), times in copies.items():
-        if times > 1 and call_id and name not in call_id:
+        if times > 1 and call_id and name not in call_id and different[call_id] == 1:
             yield Fault(code="doubled_call", call=name, message=f"{times} equal calls have the id {call_id}")
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
     expected = Counter(call.name for call in answer.truth.calls)
