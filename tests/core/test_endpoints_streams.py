@@ -109,8 +109,8 @@ async def test_pieces_that_repeat_earlier_ones_are_read_once_and_told(texts: Seq
         endpoint = load_endpoint({"kind": "openai", "url": server.url, "model": "m", "stream": True})
         assert (await ask_once(endpoint)).text == WEATHER
     assert [*endpoint.facts.sentences()] == [
-        "pieces of its streams repeat earlier pieces, so other clients read broken calls and texts: update the server "
-        "or its tool parser"
+        "pieces of the server's streams repeat earlier pieces, so other clients read broken calls and texts: update "
+        "the server or its tool parser"
     ]
 
 

@@ -15,7 +15,7 @@ from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, T
 from tunecheck._json import JSON, object_or_empty, whole_number
 
 FORMAT = "response_format"
-REPEATING = "pieces of its streams repeat earlier pieces, so other clients read broken calls and texts"
+REPEATING = "pieces of the server's streams repeat earlier pieces, so other clients read broken calls and texts"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names of the same limit: newer models only accept the second, older servers only the first."""
 
