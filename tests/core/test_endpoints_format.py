@@ -100,6 +100,14 @@ def test_calls_that_only_a_lenient_reader_understands_count_if_the_user_says_so_
     }
 
 
+@pytest.mark.parametrize(("calls", "cause"), [(None, "bad_arguments.fenced"), ("lenient", "unknown_function")])
+def test_the_encoding_of_a_call_that_was_read_leniently_explains_no_failure(calls: Any, cause: str) -> None:
+    with serving([[("take", f"```json\n{json.dumps(CUP)}\n```")]]) as server:
+        evaluators = {"calls": FunctionCallMatchEvaluator()}
+        result: Any = evaluate(data=[ROW], target=server.endpoint(), evaluators=evaluators, calls=calls)
+    assert result["rows"][0]["cause"] == cause
+
+
 def test_runs_that_count_calls_in_the_text_differently_cannot_be_decided() -> None:
     strict, lenient = evaluated(PUT), evaluated(PUT, calls="lenient")
     found = compare(strict, lenient).decision

@@ -247,9 +247,9 @@ def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
     return (cause, value) if isinstance(value, dict) and (fence or layers > 1) else None
 
 
-def decode_calls(response: object) -> list[object] | None:
+def decode_calls(response: object) -> list[JSON] | None:
     """Return OpenAI tool calls with arguments read leniently; None if the response has no call that needs it."""
-    decoded: list[object] = []
+    decoded: list[JSON] = []
     for call in response if isinstance(response, list) else ():
         function = jsontext.object_or_empty(call.get("function") if isinstance(call, dict) else None)
         arguments = function.get("arguments")

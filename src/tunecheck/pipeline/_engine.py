@@ -497,7 +497,7 @@ class Engine:
         if state.needs_cause:
             from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
 
-            state.cause = decide_cause(state, self.plan.evaluators)
+            state.cause = decide_cause(state, self.plan.evaluators, lenient=self.plan.calls == "lenient")
         begin_row(None)
         self.tally.read_calls.add(state, self.plan.evaluators)
         write_failure = self._results.write(state.row.index, result_row(state, self._names))

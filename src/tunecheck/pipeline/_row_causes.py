@@ -31,7 +31,7 @@ from tunecheck._faults import (
 from tunecheck._json import JSON, canonical, object_or_empty, text_or_json, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.calls._strict_json import arguments_problem
+from tunecheck.calls._strict_json import arguments_problem, decode_calls
 from tunecheck.endpoints._base import BEGUN, UNPARSED, content_parts
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
@@ -82,21 +82,21 @@ _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Formats that ordinary data or prose can resemble."""
 
 
-def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
+def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenient: bool = False) -> Fault | None:
     """Return the main cause of a row's failure: the first in the order of codes.toml.
 
-    Return None if the row did not fail, if no known cause applies, or if its values raise an exception.
+    With `lenient`, evaluators got wrongly encoded arguments decoded, so the encoding is no cause. Return None if the
+    row did not fail, if no known cause applies, or if its values raise an exception.
     """
     try:
-        return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
+        return min(_causes(state, evaluators, lenient), key=lambda cause: place_of(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which may raise anything
         return None
 
 
-def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:
+def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool) -> Iterator[Fault]:
     """Yield all causes of a row's failure, in any order: the target's error, else causes from answer and faults."""
-    target_error = state.errors.get("target")
-    if target_error is not None:
+    if (target_error := state.errors.get("target")) is not None:
         yield Fault(code=target_error.cause or error_cause(f"{target_error.type}: {target_error.message}"))
         return
     failing = {name for name, output in state.outputs.items() if _fails(output)}
@@ -110,7 +110,9 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     outputs = [state.outputs[evaluator.name] for evaluator in with_output if evaluator.name in failing]
     properties = [value for output in outputs for key, value in output.items() if key.endswith(_PROPERTIES)]
     faults = [fault for value in properties for fault in read_faults(value)]
-    answer = FailedAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
+    decoded = decode_calls(state.target.get("tool_calls")) if lenient else None
+    columns = {**state.target, "tool_calls": decoded} if decoded else state.target
+    answer = FailedAnswer.read(state.kind, state.row.values, columns, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code in ("thinking_used_budget", "cut_off.endless") for cause in by_answer):
@@ -135,8 +137,7 @@ def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
         return [replace(misnaming, turn=fault.turn)] if misnaming.code.startswith("decorated_name") else [fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
-    differences = [*_difference_faults(answer)]
-    if differences:
+    if differences := [*_difference_faults(answer)]:
         return differences
     if fault.code == "call_count":
         has_extra = len(answer.reading.calls) > len(answer.truth.calls)
