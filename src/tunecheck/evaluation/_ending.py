@@ -222,7 +222,7 @@ class EndpointFacts:
         if judges or len(unpriced) == len(self.endpoints):
             raise ConfigurationError(
                 f"max_cost: the price of {judges[0] if judges else 'the calls'} is unknown: "
-                "write `price:` in the endpoint's definition, or give --prices FILE"
+                "write `price:` in the endpoint's definition, or give --prices FILE if the command has this option"
             )
 
     def known(self) -> dict[str, JSON]:
