@@ -155,7 +155,7 @@ def write_file(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end it replaces `path`, or is removed if an error was raised."""
-    # Nobody can guess the name: in a shared folder, another user could put a link to another file there.
+    # The name cannot be guessed: in a shared folder, another user could put a link to another file there.
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
         yield temporary

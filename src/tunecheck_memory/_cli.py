@@ -84,7 +84,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         default=False,
         fixed=False,
     )
-    isolated: bool = flag("Run each test in its own conversation, without filler or waits.", _TESTING)
+    isolated: bool = flag("Run each test in its own conversation, without waits for tokens.", _TESTING)
     clock: str | None = option(
         "virtual (default) skips waits; mirrored skips them and sends /advance to a memory agent; real waits.",
         "CLOCK",

@@ -66,7 +66,7 @@ class MemoryPlan:
         texts: The texts that kinds need (books for chapter break).
         filler, wording: Files that replace the shipped filler and texts.
         tokenizer: A tokenizer, or the name of one (`tunecheck_memory._tokens`).
-        isolated: Run each test in a conversation of its own, without filler.
+        isolated: Run each test in a conversation of its own, without waits for tokens.
         seed: The seed of definitions and filler; by default the configuration's, else 0.
         repeat: The number of conversations, which run concurrently.
         max_prompt_size: The most tokens of the conversation in one prompt.
