@@ -27,7 +27,7 @@ from tunecheck.cli._running import is_embedded, load_named
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 from tunecheck.endpoints._base import SOME_COLUMNS, Completion
 from tunecheck.endpoints._target import read_messages, read_paths
-from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, value_reader
+from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, row_kind_reader, value_reader
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
 from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._doctor.examination import Examination
 
 _MOST_PLACES = 3
-_MAP = "map another column under column_mapping of the data set's YAML file: target.messages: "
+_MAP = "map another column under column_mapping of the data set's YAML file: "
+_NO_TOOLS = "the ground truth calls a function, but the row has no tools"
 _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
@@ -162,7 +163,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
 
     The result has the place of each row by problem and id, and a line for each problem. Rows of conversations have
     their own check. If no row has messages, or all rows lack a column and no evaluator was chosen, the line is only a
-    note: the rows may be for another target or for other evaluators.
+    note: the rows may be for another target or for other evaluators. Rows without tools get a note, too.
     """
     check = _RowCheck(dataset)
     places, row_count = defaultdict[str, dict[str, str]](dict), 0
@@ -172,12 +173,12 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
             places[problem][row.id] = place
     lines = []
     for problem, rows in [*places.items()]:
-        if len(rows) == row_count and (_MAP in problem or not dataset.defaults.evaluators):
-            where = f"note: all {plural(row_count, 'row')}"
+        more = f" and {len(rows) - _MOST_PLACES:,} more" if len(rows) > _MOST_PLACES else ""
+        where = f"{plural(len(rows), 'row')} ({', '.join(islice(rows.values(), _MOST_PLACES))}{more})"
+        everywhere = len(rows) == row_count
+        if problem.startswith(_NO_TOOLS) or (everywhere and (_MAP in problem or not dataset.defaults.evaluators)):
+            where = f"note: all {plural(row_count, 'row')}" if everywhere else f"note: {where}"
             del places[problem]
-        else:
-            more = f" and {len(rows) - _MOST_PLACES:,} more" if len(rows) > _MOST_PLACES else ""
-            where = f"{plural(len(rows), 'row')} ({', '.join(islice(rows.values(), _MOST_PLACES))}{more})"
         lines.append(clean(f"{where}: {problem}", 600))
     return places, lines
 
@@ -201,6 +202,7 @@ class _RowCheck:
         also = {} if "messages" in defaults.target_mapping else layers["default"]
         self._query = value_reader({"default": also}, "query")
         self._tools = value_reader(layers, *TOOL_COLUMNS)
+        self._kind = row_kind_reader(layers)
         self._evaluators: list[BoundEvaluator] = []
         for name in names:
             evaluator = find("evaluators", name)
@@ -218,7 +220,16 @@ class _RowCheck:
                 read_messages(cast("JSON", found), self._messages_column)
             except ValueError as error:
                 chats = (name for name in columns if not isinstance(find_value(columns, (name, 0, "role")), Missing))
-                yield f'{error}; correct the column, or {_MAP}"${{data.{next(chats, "COLUMN")}}}"'
+                yield f'{error}; correct the column, or {_MAP}target.messages: "${{data.{next(chats, "COLUMN")}}}"'
+            has_tools = "tools" in self._defaults.target_mapping or self._tools(columns, {}) is not None
+            if not has_tools and self._kind(columns, {}) == "call":
+                lists = (
+                    name for name in columns if not isinstance(find_value(columns, (name, 0, "function")), Missing)
+                )
+                yield (
+                    f"{_NO_TOOLS}; unless the messages contain them, {_MAP}tool_definitions: "
+                    f'"${{data.{next(lists, "COLUMN")}}}"'
+                )
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._answer)
