@@ -81,7 +81,7 @@ class Threads:
         self._lock = threading.Lock()
         self._count = 0
         self._idle = 0
-        """Number of threads without work; below 0, of calls without a thread."""
+        """Number of threads without work, minus the number of calls that wait for a thread."""
         self._closed = False
         self.left = 0
         """Number of abandoned calls that still run."""

@@ -83,7 +83,7 @@ class AzureEvaluator(Evaluator):
 
     def check_conversation(self, value: object) -> None:
         """Raise EvaluationException unless a value is an object with messages."""
-        self._fits("conversation", "the conversation", value)
+        self._check_schema("conversation", "the conversation", value)
         assert isinstance(value, dict)
         self.check_text_or_messages("the conversation's list of messages", value["messages"])
 
@@ -94,7 +94,7 @@ class AzureEvaluator(Evaluator):
         """
         if value is None or (isinstance(value, (str, list)) and not value):
             raise self._missing_input(f"{label} is missing or empty")
-        self._fits("said", label, value)
+        self._check_schema("said", label, value)
         for message in value if isinstance(value, list) else ():
             parts = message["content"] if message["role"] == "assistant" else ()
             for part in parts if isinstance(parts, list) else ():
@@ -109,7 +109,7 @@ class AzureEvaluator(Evaluator):
 
         It must have at least one message of a user and one of an assistant.
         """
-        self._fits("messages", "messages", value)
+        self._check_schema("messages", "messages", value)
 
     def check_definitions(self, value: object, *, required: bool = False) -> None:
         """Check that a value holds tool definitions: a text, or definitions in Azure's format.
@@ -120,7 +120,7 @@ class AzureEvaluator(Evaluator):
         if not value and required:
             raise self._missing_input("tool_definitions are missing")
         if value and not isinstance(value, str):
-            self._fits("definitions", "tool_definitions", value)
+            self._check_schema("definitions", "tool_definitions", value)
 
     def check_calls(self, value: object) -> None:
         """Check that a value holds tool calls: a text, or calls in Azure's format.
@@ -131,9 +131,9 @@ class AzureEvaluator(Evaluator):
         if not value:
             raise self._missing_input("there are no tool calls, neither in the response nor in tool_calls")
         if not isinstance(value, str):
-            self._fits("calls", "tool_calls", value)
+            self._check_schema("calls", "tool_calls", value)
 
-    def _fits(self, kind: str, label: str, value: object) -> None:
+    def _check_schema(self, kind: str, label: str, value: object) -> None:
         """Raise EvaluationException unless a value fits the JSON Schema for its kind of input.
 
         `label` names it in the error.

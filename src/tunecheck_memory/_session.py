@@ -272,19 +272,19 @@ class Session:
         schedule = self.schedule()
         effect = next(schedule, None)
         for event in self.log.recorded:
-            self._change(event.changed)
+            self._resize_if_changed(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
                     f"event {self._number} was {_effect_text(event.effect)}, but would now be "
                     f"{_effect_text(effect)}: the definitions, the settings or the program have changed; "
                     "restore them, or start a new run with --fresh"
                 )
-            effect = await self._settle(schedule, event.effect, await self._record(event))
-        self._change(self.log.change)
+            effect = await self._settle(schedule, event.effect, await self._repeat(event))
+        self._resize_if_changed(self.log.change)
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._execute(effect))
 
-    def _change(self, changed: Mapping[str, JSON] | None) -> None:
+    def _resize_if_changed(self, changed: Mapping[str, JSON] | None) -> None:
         """Resize the agent's prompt if the prompt size is among the changed settings."""
         if changed is not None and PROMPT_SIZE in changed:
             self.agent.resize(whole_number(changed[PROMPT_SIZE]))
@@ -302,7 +302,7 @@ class Session:
         except StopIteration:
             return None
 
-    async def _record(self, event: Event) -> Outcome:
+    async def _repeat(self, event: Event) -> Outcome:
         """Repeat a logged event: return its outcome, count its cost, and let the agent observe it.
 
         A call that was in flight when the process died is made again with the same key.

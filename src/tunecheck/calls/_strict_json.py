@@ -248,7 +248,7 @@ def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
 
 
 def decode_calls(response: object) -> list[JSON] | None:
-    """Return OpenAI tool calls with arguments read leniently; None if the response has no call that needs it."""
+    """Return OpenAI tool calls with arguments read leniently; None if none has fenced or double-encoded arguments."""
     decoded: list[JSON] = []
     for call in response if isinstance(response, list) else ():
         function = jsontext.object_or_empty(call.get("function") if isinstance(call, dict) else None)

@@ -298,7 +298,8 @@ class _Evidence:
         """Each guard's metric and result by name: `shown` to hold, `refuted` or `open`."""
         results = {}
         for name, margin in self.pair.settings.guards.items():
-            metric = self.pair.measured(choose_metrics(self.pair.base, self.pair.new, [name])[0][0])
+            (guard, *_), _ = choose_metrics(self.pair.base, self.pair.new, [name])
+            metric = self.pair.measured(guard)
             result = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
             results[name] = metric, result
         return results

@@ -13,7 +13,7 @@ import functools
 import html
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import NoReturn
 
@@ -241,8 +241,8 @@ def _mask(text: str, forms: Collection[str]) -> str:
     return "".join([*pieces, text[copied:]]) if pieces else text
 
 
-def _find_spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each secret in a text, also if escapes or invisible characters hide the secret.
+def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each secret, or part of one, in a text, also behind escapes or invisible characters.
 
     `layers` is the number of layers of escapes that may still be removed.
     """

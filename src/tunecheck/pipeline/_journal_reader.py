@@ -114,7 +114,7 @@ class _ByContent:
 
 
 class _Record(msgspec.Struct):
-    """The keys of a record that the index needs."""
+    """The keys of a record that the index needs: `k` kind, `i` row index, `h` input hash, and others by name."""
 
     k: str
     i: Count | None = None

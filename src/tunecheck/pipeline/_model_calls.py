@@ -246,7 +246,7 @@ class RunCalls:
         """Journal an answer that the parent run or another task has paid for, without a cost; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
-        self._recorded[key] = self._journal.call(None, key, None, None, columns, ROW.get())
+        self._recorded[key] = self._journal.call(None, key, cost=None, currency=None, columns=columns, index=ROW.get())
         return completion
 
     async def _make_call(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:

@@ -364,7 +364,7 @@ def _count(value: JSON) -> int:
 
 
 def number_text(value: JSON) -> str:
-    """Return a number as text with few digits; `–` for anything else."""
+    """Return a number as text with few digits, a bool as `true` or `false`; `–` for anything else."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, (int, float)):

@@ -139,8 +139,8 @@ class Run:
         """Return the result rows of a finished run.
 
         Raises:
-            ConfigurationError: The run has not finished, or its file is missing, cannot be opened, or was written by
-                a later version.
+            ConfigurationError: The file is missing (as in a run that has not finished), cannot be opened, or was
+                written by a later version.
         """
         from tunecheck.pipeline._finished_rows import RowsView  # slow to import, and listing runs needs no rows
 

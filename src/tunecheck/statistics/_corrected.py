@@ -77,7 +77,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
 
     Args:
         passed: number of rows that the judge passes; for clustered rows the effective number, which may be fractional.
-        rows: number of rows that the judge judged.
+        rows: number of rows that the judge judged; effective, like `passed`, for clustered rows.
         labelled: counts of rows of the same kind that people have labelled, none of them among `rows`.
         confidence: level of the two-sided interval.
     """

@@ -40,7 +40,7 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
         higher_is_better: True if a lower value is worse.
 
     Raises:
-        ValueError: the margin is negative.
+        ValueError: the margin is negative or not finite.
     """
     own = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:

@@ -58,7 +58,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
 
 
 def _together(rows: Sequence[Line]) -> list[list[Line]]:
-    """Group rows that share a task, a path or a configuration, directly or through other rows."""
+    """Group rows that share a task, a path or a key of `apart`, directly or through other rows."""
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:

@@ -188,6 +188,7 @@ class QuestionLine(Written, frozen=True, kw_only=True):
 
     @property
     def apart(self) -> list[str]:
+        """Return the texts of the messages, which training and test rows must not share."""
         return [str(message.get("content")) for message in self.messages]
 
     @property

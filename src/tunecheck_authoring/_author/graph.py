@@ -94,7 +94,7 @@ class _Search:
     def _attempt(self, function: Function) -> None:
         """Try a function once, perhaps after calls that succeeded earlier.
 
-        A success is added to `found` and `results`.
+        A success is added to `found`; the values of a function's first success are kept in `results`.
         """
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)

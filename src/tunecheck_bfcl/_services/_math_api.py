@@ -64,7 +64,7 @@ class MathAPI(Simulator):
             a: The first number.
             b: The second number.
         """
-        return {"result": _try(lambda: a + b, _NOT_TWO_NUMBERS)}
+        return {"result": _refuse_type_error(lambda: a + b, _NOT_TWO_NUMBERS)}
 
     @tool
     def subtract(self, a: float, b: float) -> dict[str, float]:
@@ -74,7 +74,7 @@ class MathAPI(Simulator):
             a: The number to take from.
             b: The number to take away.
         """
-        return {"result": _try(lambda: a - b, _NOT_TWO_NUMBERS)}
+        return {"result": _refuse_type_error(lambda: a - b, _NOT_TWO_NUMBERS)}
 
     @tool
     def multiply(self, a: float, b: float) -> dict[str, float]:
@@ -96,7 +96,7 @@ class MathAPI(Simulator):
         """
         if b == 0:
             raise SimulatorError("nothing can be divided by 0")
-        return {"result": _try(lambda: a / b, _NOT_TWO_NUMBERS)}
+        return {"result": _refuse_type_error(lambda: a / b, _NOT_TWO_NUMBERS)}
 
     @tool
     def power(self, base: float, exponent: float) -> dict[str, float | complex]:
@@ -108,7 +108,7 @@ class MathAPI(Simulator):
         """
         if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
             raise SimulatorError("the result has too many digits")
-        return {"result": _try(lambda: base**exponent, _NOT_TWO_NUMBERS)}
+        return {"result": _refuse_type_error(lambda: base**exponent, _NOT_TWO_NUMBERS)}
 
     @tool
     def percentage(self, part: float, whole: float) -> dict[str, float]:
@@ -120,7 +120,7 @@ class MathAPI(Simulator):
         """
         if whole == 0:
             raise SimulatorError("there is no percentage of a whole of 0")
-        return {"result": _try(lambda: part / whole * 100, _NOT_TWO_NUMBERS)}
+        return {"result": _refuse_type_error(lambda: part / whole * 100, _NOT_TWO_NUMBERS)}
 
     @tool
     def absolute_value(self, number: float) -> dict[str, float]:
@@ -129,7 +129,7 @@ class MathAPI(Simulator):
         Args:
             number: The number.
         """
-        return {"result": _try(lambda: abs(number), "the argument must be a number")}
+        return {"result": _refuse_type_error(lambda: abs(number), "the argument must be a number")}
 
     @tool
     def round_number(self, number: float, decimal_places: int = 0) -> dict[str, float]:
@@ -142,7 +142,7 @@ class MathAPI(Simulator):
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
         refusal = "number must be a number, and decimal_places an integer"
-        return {"result": _try(lambda: round(number, decimal_places), refusal)}
+        return {"result": _refuse_type_error(lambda: round(number, decimal_places), refusal)}
 
     @tool
     def square_root(self, number: float, precision: int) -> dict[str, decimal.Decimal]:
@@ -259,7 +259,7 @@ def _number(value: float, refusal: str) -> float:
     return value
 
 
-def _try(work: Callable[[], _Result], refusal: str) -> _Result:
+def _refuse_type_error(work: Callable[[], _Result], refusal: str) -> _Result:
     """Return the result of `work`. A TypeError becomes a SimulatorError with the text `refusal`."""
     try:
         return work()
@@ -274,7 +274,7 @@ def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result],
     """
     if not numbers:
         raise SimulatorError(f"an empty list has no {what}")
-    return _try(lambda: work(numbers), "the list must contain only numbers")
+    return _refuse_type_error(lambda: work(numbers), "the list must contain only numbers")
 
 
 def _mean(numbers: list[float]) -> float:

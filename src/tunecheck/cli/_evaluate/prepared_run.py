@@ -311,7 +311,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         gate.check_names(list(prepared.evaluators), options.group_by or [])
         gate.check_scale(prepared.evaluators)
     if prepared.is_gated and prepared.simulated:
-        refuse_simulated(options)
+        require_allow_simulated(options)
     return prepared if options.against is None else _with_base(prepared, options, gates)
 
 
@@ -351,7 +351,7 @@ def _about_to_run(prepared: PreparedRun) -> AboutToRun | Run:
     return AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 
 
-def refuse_simulated(options: Options) -> None:
+def require_allow_simulated(options: Options) -> None:
     """Refuse gates on simulated answers unless `--allow-simulated` is given.
 
     Raises:

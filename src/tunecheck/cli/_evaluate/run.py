@@ -23,7 +23,7 @@ from tunecheck.cli._evaluate.prepared_run import (
     each_endpoint,
     endpoint_name,
     prepare,
-    refuse_simulated,
+    require_allow_simulated,
 )
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
@@ -230,7 +230,7 @@ def _gate_outcomes(
     if not prepared.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
-        refuse_simulated(prepared.options)
+        require_allow_simulated(prepared.options)
     outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in prepared.gates]
     compared, remarks = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
