@@ -9,7 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, NothingPairsError, compare, select
+from tunecheck import ConfigurationError, NothingPairsError, compare, evaluate, select
 
 Rows = Sequence[Sequence[Any]]
 
@@ -107,6 +107,24 @@ def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) 
     assert "match differs between the runs (threshold not set → 0.9)" in found.decision.objections[0].text
     runs = [f"`tunecheck score {run.name} --evaluators match --results-dir {tmp_path}`" for run in (base, new)]
     assert found.decision.next == f"score both runs alike with {' and '.join(runs)}, then compare the new runs"
+
+
+def test_runs_of_an_evaluator_that_only_a_script_has_are_scored_again_in_python(tmp_path: Path) -> None:
+    def exact(response: str, ground_truth: str) -> dict[str, bool]:
+        return {"passed": response == ground_truth}
+
+    def close(response: str, ground_truth: str) -> dict[str, bool]:
+        return {"passed": response.lower() == ground_truth}
+
+    rows = [{"id": f"r{number}", "response": "yes", "ground_truth": "yes"} for number in range(30)]
+    runs = [
+        evaluate(data=rows, evaluators={"exact": evaluator}, evaluation_name=name, results_dir=tmp_path).run_dir
+        for name, evaluator in (("old", exact), ("new", close))
+    ]
+    found = compare(*runs)
+    assert found.decision.next == (
+        "score both runs with the same 'exact' in Python (tunecheck.score), then compare the new runs"
+    )
 
 
 def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> None:

@@ -475,11 +475,15 @@ class _Evidence:
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _score_again(self, options: Sequence[str]) -> str:
-        """Return the commands that score both runs with the same evaluator."""
+        """Return the commands that score both runs with the same evaluator, or what to do if only a script has it."""
+        names = self._primary_evaluators()
+        if not {candidate.name for candidate in plugins.discover("evaluators")}.issuperset(names):
+            shown = ", ".join(repr(clean(name, 60)) for name in names)
+            return f"score both runs with the same {shown} in Python (tunecheck.score), then compare the new runs"
         base, new = self.pair.base.info, self.pair.new.info
         if base.calls is not None and new.calls is not None and base.calls.reading != new.calls.reading:
             options = [*options, "--calls", "strict"]
-        options = ["--evaluators", ",".join(self._primary_evaluators()), *options]
+        options = ["--evaluators", ",".join(names), *options]
         runs = [Run(Path(table.info.place)) for table in (self.pair.base, self.pair.new)]
         commands = [command_line(["tunecheck", "score", run.id, *options, *run.place]) for run in runs]
         return f"score both runs alike with `{commands[0]}` and `{commands[1]}`, then compare the new runs"
