@@ -244,7 +244,7 @@ async def test_a_scoring_script_that_raises_is_an_error_with_the_server_s_words_
 
 
 async def test_a_wrong_answer_path_is_told_with_what_the_reply_has(plain_scoring: str) -> None:
-    with pytest.raises(ReplyError, match=r"nothing at 'output'.*result"):
+    with pytest.raises(ReplyError, match=r"no value at 'output'.*result"):
         await answer_of(azure_ml(plain_scoring, response="output"), "prose")
 
 
