@@ -255,7 +255,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
         text = encoded.decode("utf-8")
         if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
             text = _without_controls(text)
-        if _CELL_INSIDE.search(text):
+        if ";" in text and _CELL_INSIDE.search(text):  # JSON has no tabs, and most has no semicolon
             text = text.replace(";", "\\u003b")
     elif value[:1].isalnum() and value.isprintable() and ";" not in value:  # the common case: no formula, no controls
         text = value
