@@ -236,6 +236,8 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
 
 def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
     """Return the object in arguments that are encoded several times or fenced, with the cause; None for others."""
+    if arguments.lstrip().startswith("{"):  # as nearly all: an object, or no JSON
+        return None
     value: JSON = arguments
     layers, fence = 0, None
     with suppress(UnreadableError):

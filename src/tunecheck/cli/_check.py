@@ -219,17 +219,11 @@ class _RowCheck:
                 found = self._messages(columns, {}) or self._query(columns, {})
                 read_messages(cast("JSON", found), self._messages_column)
             except ValueError as error:
-                chats = (name for name in columns if not isinstance(find_value(columns, (name, 0, "role")), Missing))
-                yield f'{error}; correct the column, or {_MAP}target.messages: "${{data.{next(chats, "COLUMN")}}}"'
+                yield f"{error}; correct the column, or {_MAP}target.messages: {_reference_to(columns, 'role')}"
             has_tools = "tools" in self._defaults.target_mapping or self._tools(columns, {}) is not None
             if not has_tools and self._kind(columns, {}) == "call":
-                lists = (
-                    name for name in columns if not isinstance(find_value(columns, (name, 0, "function")), Missing)
-                )
-                yield (
-                    f"{_NO_TOOLS}; unless the messages contain them, {_MAP}tool_definitions: "
-                    f'"${{data.{next(lists, "COLUMN")}}}"'
-                )
+                column = _reference_to(columns, "function")
+                yield f"{_NO_TOOLS}; unless the messages contain them, {_MAP}tool_definitions: {column}"
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._answer)
@@ -238,3 +232,9 @@ class _RowCheck:
         with suppress(ValueError):  # reported with the definitions
             tools = ToolDefinitions.read(self._tools(columns, {}))
             yield from (f"a tool definition has the unknown key {key}" for key in tools.misspelt_keys())
+
+
+def _reference_to(columns: Mapping[str, JSON], key: str) -> str:
+    """Return a reference to the first column with a list whose first object has this key; else to `COLUMN`."""
+    lists = (name for name in columns if not isinstance(find_value(columns, (name, 0, key)), Missing))
+    return f'"${{data.{next(lists, "COLUMN")}}}"'

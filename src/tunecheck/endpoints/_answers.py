@@ -147,8 +147,9 @@ def _token_count(counts: JSON, *names: str) -> int | None:
 
     `counts` that are not an object also give None.
     """
+    numbers = object_or_empty(counts)
     for name in names:
-        number = object_or_empty(counts).get(name)
+        number = numbers.get(name)
         if type(number) is int and 0 <= number < _MOST_TOKENS:  # not a bool; a loop takes a third of next()'s time
             return number
     return None

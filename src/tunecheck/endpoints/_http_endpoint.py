@@ -312,13 +312,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
         Azure names the model of a deployment, so the names differ. Only the first other model is kept: with new facts
         for each reply of a gateway with several models, other calls could not store what they learn.
         """
-        named, facts = object_or_empty(reply).get("model"), self.facts
-        is_settled = facts.model or "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
-        if self._model and isinstance(named, str) and not is_settled and is_other_model(self._model, named):
-            facts = msgspec.structs.replace(facts, model=self._redactor.line(named, 100))
-        if object_or_empty(reply).get(REPEATS) is True:
-            facts = msgspec.structs.replace(facts, repeats=True)
-        self.facts = self.facts if facts == self.facts else facts
+        about, changes = object_or_empty(reply), dict[str, object]()
+        named, model = about.get("model"), self._model
+        if model and isinstance(named, str) and named != model and not self.facts.model:
+            is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
+            if not is_azure and is_other_model(model, named):
+                changes["model"] = self._redactor.line(named, 100)
+        if about.get(REPEATS) is True and not self.facts.repeats:
+            changes["repeats"] = True
+        if changes:
+            self.facts = msgspec.structs.replace(self.facts, **changes)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the definition, without connections and without secrets."""
