@@ -177,7 +177,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
         where = f"{plural(len(rows), 'row')} ({', '.join(islice(rows.values(), _MOST_PLACES))}{more})"
         everywhere = len(rows) == row_count
         if problem.startswith(_NO_TOOLS) or (everywhere and (_MAP in problem or not dataset.defaults.evaluators)):
-            where = f"note: all {plural(row_count, 'row')}" if everywhere else f"note: {where}"
+            where = f"note: all {row_count:,} rows" if everywhere and row_count > 1 else f"note: {where}"
             del places[problem]
         lines.append(clean(f"{where}: {problem}", 600))
     return places, lines
