@@ -13,7 +13,10 @@ from tests.tables import cases
 from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH, FunctionCall, Reading, bind_positional, canonical_text
 from tunecheck.formats import read_calls, read_python_calls
 
-TOOLS = {"get_weather, stop and set_code": WEATHER_TOOLS}
+TOOLS = {
+    "get_weather, stop and set_code": WEATHER_TOOLS,
+    "no_function": [{"name": "no_function", "parameters": {"type": "object", "properties": {}}}],
+}
 """Definitions that many lines of the table name."""
 
 

@@ -70,6 +70,12 @@ def may_hold_marks(text: str) -> bool:
     return any(mark in text for mark in _SIGNS)
 
 
+_NO_CALLS: dict[str | None, frozenset[str]] = {
+    "command_r": frozenset({"directly-answer", "directly_answer", "Final Answer"}),
+    "granite_20b": frozenset({"no_function"}),
+}
+"""By format: the names that models write in the place of a function's when they answer with text."""
+
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
 
@@ -180,11 +186,14 @@ class CallCollector:
     def add(self, wire_format: str | None, name: object, arguments: object = None, call_id: object = None) -> None:
         """Add one call, or the calls in a wrapper of parallel calls.
 
-        Its arguments are an object or its JSON text; missing or empty ones are an empty object.
+        Its arguments are an object or its JSON text; missing or empty ones are an empty object. The name with which
+        models of this format say that they call nothing adds no call, unless a tool has it.
         """
         self.format = self.format or wire_format
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
+        if name in _NO_CALLS.get(wire_format, ()) and not self.definition(name):
+            return
         try:
             parsed = _parse_arguments(arguments)
         except UnreadableError as error:
@@ -268,7 +277,6 @@ _Object: TypeAlias = dict[Any, Any]  # any keys and values: from a user, or deco
 _Calls: TypeAlias = list[tuple[str, object]]
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
-ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer", "no_function"})
 _CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
 NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
 _ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
@@ -293,8 +301,6 @@ def take_named(value: object, collector: CallCollector) -> None:
         inner = item.get("function")
         call = inner if isinstance(inner, dict) and "name" not in item else item
         name = name_in(call)
-        if isinstance(name, str) and name in ANSWERING:
-            continue
         if "arguments" not in call and is_definition(call.get("parameters")):
             raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
         collector.add(collector.format, name, arguments_in(call), first_of(item, "id", "tool_call_id"))

@@ -14,7 +14,6 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, kind_of
 from tunecheck.formats._collector import (
-    ANSWERING,
     CallCollector,
     ReadText,
     failed_reading,
@@ -410,14 +409,12 @@ class CallShape:
         return all(key in inner for key in self.needs) and (self.condition is None or self.condition(item))
 
     def take(self, item: _Object, collector: CallCollector) -> None:
-        """Add the call to the collector. A call of Command's tool for answering directly is not counted."""
+        """Add the call to the collector."""
         inner, call_id = item, first_of(item, *_IDS)
         for key in self.inside:
             inner = inner[key]
             call_id = first_of(inner, *_IDS) or call_id
         name = inner.get(self.name)
-        if self.name == "tool_name" and isinstance(name, str) and name in ANSWERING:
-            return
         collector.ambiguous = collector.ambiguous or self.ambiguous
         if self.name == "recipient_name":
             collector.add_tool_use(self.format, inner)
