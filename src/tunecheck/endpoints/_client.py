@@ -133,7 +133,7 @@ class Client:
 
     def load(self) -> Load | None:
         """Return the limit, attempts and overloads of the busiest event loop, or None before the first call."""
-        state = max(self._states.all(), key=lambda each: each.attempts, default=None)
+        state = max(self._states.all(), key=lambda state: state.attempts, default=None)
         return Load(state.gate.limit, state.gate.most, state.attempts, dict(state.overloads)) if state else None
 
     def sign(self, user_agent: str) -> None:
@@ -154,9 +154,10 @@ class Client:
             return await self._send_with_retries(state, call)
 
     async def look(self, url: str, *, signed: bool) -> JSON:
-        """Get another address of the service, without retries and within 5 s. Return its JSON, or None.
+        """Send a GET request to another address of the service, without retries. Return the JSON of its reply.
 
-        Unless `signed`, neither the key nor the definition's headers are sent.
+        Return None if no JSON with status 200 arrives within 5 s. Only if `signed`, the request carries the key and the
+        definition's headers.
         """
         state = self._states.here(self._new_state)
         try:
@@ -168,13 +169,13 @@ class Client:
             return None
 
     async def close(self) -> None:
-        """Close the connections. A later call opens new ones and resets all counters."""
+        """Close the connections of this event loop. A later call opens new ones, with all counters at 0."""
         state = self._states.take()
         if state is not None:
             await state.transport.close()
 
     def _new_state(self) -> _LoopState:
-        """Return connections and counters for the current event loop; mask the proxy's credentials from now on."""
+        """Return new connections and counters for this event loop. Add the proxy's credentials to the redactor."""
         transport = HttpTransport(
             self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s, most_bytes=self.max_reply_bytes
         )
@@ -236,7 +237,7 @@ class Client:
         return error
 
     async def _attempt(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> _Outcome[A]:
-        """Send a call once, as soon as the rate limits admit it. Count the outcome for all limits and the budget.
+        """Send a call once, after waiting for the rate limits. Report the outcome to all limits and to the budget.
 
         Raises:
             StopRunError: the budget is spent.

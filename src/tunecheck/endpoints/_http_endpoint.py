@@ -220,9 +220,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return "" if self.sends_tools else f"endpoint {self.name!r} never receives the data's tools: {advice}"
 
     async def look(self, path: str) -> JSON:
-        """Get the JSON at a path of the service, or None. Redirects are not followed.
+        """Return the JSON at a path of the service, or None without a readable reply. Redirects are not followed.
 
-        `/models` is below the API's address and gets the key. Other paths are below the server's address, without key.
+        `/models` is below the API's address; its request carries the key, and only chat APIs have it. Other paths are
+        below the server's address, and their requests carry no key.
         """
         parts = urlsplit(self._url)
         api = re.sub(r"/(chat/completions|responses)/*\Z", "", parts.path) if self.is_chat else ""
@@ -240,7 +241,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self.offer_text([str(card.get("id")) for card in await self.models()])
 
     def offer_text(self, models: Sequence[str]) -> str:
-        """Return which models the service offers, with the nearest name; "" if it lists the definition's, or none."""
+        """Return a text with the models that the service offers and the one with the nearest name.
+
+        Return "" if the list is empty or contains the definition's model.
+        """
         if not models or self._model is None or self._model in models:
             return ""
         names = [self._redactor.line(name, 100) for name in models]
@@ -252,7 +256,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Answer a request. Repeat it without a refused parameter, or with a higher token limit if that is allowed."""
+        """Answer a request.
+
+        If the API refuses a parameter, repeat the request without it. If the token limit cut off the reasoning and
+        `may_raise_limit` is set, repeat the request with a higher limit.
+        """
         parameters = self._streaming({**self._parameters, **request.parameters})
         if self.config.system_role != "system":
             request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
@@ -285,7 +293,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def _post(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
-        """Post a body, with the client's retries. Return the answer with its tokens and times, and the whole reply."""
+        """Post a body, with the client's retries. Return the completion with its tokens and times, and the reply."""
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:
@@ -307,7 +315,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return completion, reply
 
     def _notice(self, reply: JSON) -> None:
-        """Learn from a reply whether it names another model, and whether its stream sent pieces again.
+        """Note in `facts` if a reply names another model, or if its stream repeated pieces.
 
         Azure names the model of a deployment, so the names differ. Only the first other model is kept: with new facts
         for each reply of a gateway with several models, other calls could not store what they learn.
@@ -447,7 +455,11 @@ def time_header(sent_at: datetime | None) -> dict[str, str]:
 
 
 def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> dict[str, str]:
-    """Return the fixed headers of all requests; the definition's override the defaults. Refuse two Authorizations."""
+    """Return the headers of all requests: the definition's headers, and defaults for headers that it does not set.
+
+    Raises:
+        ConfigurationError: a header is invalid, or both `headers` and `auth` set Authorization.
+    """
     written = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in written}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):

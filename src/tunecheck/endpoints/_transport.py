@@ -107,7 +107,9 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the proxy that the environment names for this address; None without a proxy, and for this machine.
+    """Return the proxy that the environment sets for this address. Return None if it sets none.
+
+    Calls to this machine never go through a proxy.
 
     Raises:
         ConfigurationError: the proxy's address is wrong.
@@ -184,7 +186,7 @@ class Reply:
         return "event-stream" in self.headers.get("content-type", "") or self.body.startswith((b"data: {", b"data:{"))
 
     def arrived_ms(self, size: int) -> float | None:
-        """Return the milliseconds from sending the request to the arrival of this many bytes."""
+        """Return the milliseconds from sending the request to the arrival of this many bytes; None if fewer arrived."""
         return next((seconds * 1000 for received, seconds in self.arrivals if received >= size), None)
 
 
@@ -253,7 +255,7 @@ class HttpTransport:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Return an error of aiohttp as AttemptFailed; return an error of another origin unchanged."""
+        """Convert an error of aiohttp or of the network to AttemptFailed. Return any other error unchanged."""
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"timed out while connecting to {self._url.host}:{self._url.port}"
@@ -290,7 +292,7 @@ class HttpTransport:
 
 
 async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
-    """Read a reply to its end, or a stream to its last event. Record when each chunk arrived.
+    """Read a reply to its end, or a stream to its last event (`[DONE]`). Record when each chunk arrived.
 
     Raises:
         AttemptFailed: the reply is larger than `most_bytes`.
@@ -450,7 +452,7 @@ def error_failure(
 
 
 def _error_message(reply: Reply, status: int, text: str, advice: str) -> str:
-    """Return the status of an error reply, the model's `status` if that differs, the service's text, and advice."""
+    """Return the message for an error reply: its status, the model's own `status` if that differs, text and advice."""
     message = _status_name(reply.status)
     if reply.status < 300:
         message += " with an error"
@@ -475,7 +477,10 @@ def _own_status(reply: Reply, body: JSON) -> int:
 
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
-    """Return the values of these keys in an error's body: first in its `error`, then at the top level."""
+    """Return the values of these keys in the body of an error reply, without empty ones.
+
+    Values inside `error` come before values at the top level.
+    """
     body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini wraps its errors in a list
     error = body.get("error") if isinstance(body, dict) else None
     holders = [holder for holder in (error, body) if isinstance(holder, dict)]
@@ -494,7 +499,7 @@ def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
 
 
 def _status_name(status: int) -> str:
-    """Return a status with its name, such as "404 Not Found"."""
+    """Return a status with its name, such as "404 Not Found"; an unknown status without a name."""
     with contextlib.suppress(ValueError):
         return f"{status} {HTTPStatus(status).phrase}"
     return str(status)
@@ -523,7 +528,7 @@ def is_page(reply: Reply) -> bool:
 
 
 def _filter_reason(body: JSON) -> str:
-    """Return the names of the content filters that stopped the answer, else the error's message."""
+    """Return the names of the content filters that stopped the answer, else the error's message or "content filter"."""
     inner = (error.get("content_filter_result") for error in _inner_errors(body))
     for result in (*inner, *_error_values(body, "content_filter_result")):
         filters = result.items() if isinstance(result, dict) else ()
