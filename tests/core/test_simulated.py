@@ -15,18 +15,18 @@ from tunecheck import ConfigurationError, ReplyError, Row, _yaml as yamltext
 from tunecheck.calls import FORMATS, FunctionCall, write_calls
 from tunecheck.calls.matching import match_calls
 from tunecheck.endpoints import ChatRequest, Completion, default_definition, load_endpoint
-from tunecheck.endpoints._mistakes import (
+from tunecheck.endpoints._simulated import (
     ANSWER_MISTAKES,
     CALL_MISTAKES,
     Mistake,
     SimulatedAnswer,
+    SimulatedEndpoint,
     Situation,
     converted_number,
     other_date_or_time,
     paraphrase,
     shifted_date_or_time,
 )
-from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.formats import read_calls
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -229,7 +229,7 @@ BOOKING_TOOLS: Any = [
     {"name": "cancel_table", "parameters": {"type": "object", "properties": {"id": {"type": "string"}}}},
 ]
 MESSAGES: Any = [{"role": "user", "content": "A table for four at Casa Mia in Lisbon"}]
-SITUATION = Situation.of(MESSAGES, BOOKING_TOOLS)
+SITUATION = Situation.of_request(ChatRequest(MESSAGES, BOOKING_TOOLS))
 CALL = FunctionCall("book_table", {"place": "Casa Mia", "day": "2026-03-05", "people": 4, "area": "inside"})
 RIGHT = SimulatedAnswer(calls=(CALL,))
 
@@ -432,7 +432,7 @@ drafts = st.lists(
 @given(drafts, tools, st.lists(st.dictionaries(st.sampled_from(["role", "content"]), JSON_VALUES)), st.integers())
 def test_every_mistake_changes_any_call_or_says_it_cannot(calls: Any, offered: Any, messages: Any, seed: int) -> None:
     draft = SimulatedAnswer(calls=tuple(calls))
-    situation = Situation.of(messages, offered)
+    situation = Situation.of_request(ChatRequest(messages, offered))
     for mistake in CALL_MISTAKES.values():
         outcome = mistake(draft, situation, Random(seed))
         assert outcome is None or outcome.calls != draft.calls
@@ -441,5 +441,5 @@ def test_every_mistake_changes_any_call_or_says_it_cannot(calls: Any, offered: A
 @given(st.text(min_size=1), tools, st.integers())
 def test_every_mistake_changes_any_text_or_says_it_cannot(text: str, offered: Any, seed: int) -> None:
     for mistake in ANSWER_MISTAKES.values():
-        outcome = mistake(SimulatedAnswer(text), Situation.of([], offered), Random(seed))
+        outcome = mistake(SimulatedAnswer(text), Situation.of_request(ChatRequest([], offered)), Random(seed))
         assert outcome is None or outcome != SimulatedAnswer(text)

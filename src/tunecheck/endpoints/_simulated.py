@@ -7,25 +7,31 @@ answer is marked as simulated.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
 from hashlib import blake2b
 from importlib.resources import files
 from random import Random
-from typing import Annotated, Any, cast
+from types import MappingProxyType
+from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._json import JSON, canonical, dumps, text_or_json
+from tunecheck._json import JSON, ValuePath, canonical, dumps, object_or_empty, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
-from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
+from tunecheck.endpoints._target import parameters_by_name
 from tunecheck.formats._reading import read_calls
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
@@ -70,7 +76,6 @@ class SimulatedEndpoint(Endpoint):
 
     def __init__(
         self,
-        *,
         name: str = "simulated",
         seed: int = 0,
         rates: Mapping[str, float] | None = None,
@@ -92,13 +97,7 @@ class SimulatedEndpoint(Endpoint):
         """Return the endpoint of a definition, in which all keys are optional; refuse wrong rates."""
         config = definition.read(SimulatedConfig)
         try:
-            return cls(
-                name=definition.name,
-                seed=config.seed,
-                rates=config.rates,
-                ground_truth=config.ground_truth,
-                latency_ms=config.latency_ms,
-            )
+            return cls(definition.name, config.seed, config.rates, config.ground_truth, config.latency_ms)
         except ConfigurationError as error:
             raise definition.at("rates").error(str(error)) from None
 
@@ -143,7 +142,10 @@ class SimulatedEndpoint(Endpoint):
         }
 
     def _answer(self, request: ChatRequest, rng: Random) -> SimulatedAnswer:
-        """Return the ground truth with at most one mistake, drawn by the rates; without a row, a fixed text."""
+        """Return the ground truth, or the ground truth with one mistake, drawn by the rates.
+
+        A request without a row gets a fixed text.
+        """
         if request.row is None:
             return SimulatedAnswer(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
@@ -152,7 +154,7 @@ class SimulatedEndpoint(Endpoint):
         for name, mistake in mistakes.items():
             total += self._rates.get(name, 0)
             if drawn < total:
-                return mistake(truth, Situation.of(request.messages, request.tools), rng) or truth
+                return mistake(truth, Situation.of_request(request), rng) or truth
         return truth
 
 
@@ -198,3 +200,376 @@ def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str
     """Return the calls as OpenAI tool calls, with ids made from `stem`."""
     numbered = [replace(call, id=f"call_{stem}_{index}") for index, call in enumerate(calls)]
     return tuple(cast("list[Mapping[str, JSON]]", write_calls(numbered, "openai")))
+
+
+# -- the mistakes: each turns a right answer into a wrong one, or returns None
+
+
+MAX_DEPTH = 20
+"""The maximum depth to which arguments and schemas are searched; real ones stay below ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedAnswer:
+    """A simulated answer: text, calls, or both."""
+
+    text: str | None = None
+    calls: tuple[FunctionCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The input of a mistake: the last message sent to the model, and each function's parameter schema."""
+
+    message: str = ""
+    functions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+
+    @classmethod
+    def of_request(cls, request: ChatRequest) -> Situation:
+        """Return the situation of a chat request. Only messages and functions in the usual form count."""
+        texts = [text for message in request.messages if isinstance(text := message.get("content"), str)]
+        return cls(texts[-1][-2000:] if texts else "", parameters_by_name(request.tools or ()))
+
+
+Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAnswer | None]
+"""Turns a right answer into a wrong one, or returns None if this mistake is impossible."""
+
+
+def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Turn a number among the arguments into text: 5 becomes "5"; None if no argument is a number."""
+    return _change_one(draft, rng, lambda _, value: as_number_text(value))
+
+
+def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Convert a number, such as 5 percent to 0.05 or 250000 to 250 (thousand); None if no argument allows it."""
+
+    def converted(path: ValuePath, value: JSON) -> JSON:
+        """Convert an argument's number; names in its path, such as `rate`, tell whether it is a rate."""
+        return converted_number(value, is_rate=any(isinstance(step, str) and _RATE.search(step) for step in path))
+
+    return _change_one(draft, rng, converted)
+
+
+def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Write a date or time in another format, such as 14:30 as 2:30 PM; None if no argument is a date or time."""
+    return _change_one(draft, rng, lambda _, value: other_date_or_time(value, rng))
+
+
+def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Replace a value by another of its type (enum value, close number, other words); None if no value can be."""
+    places = [
+        (index, path, value)
+        for index, path, value in _scalar_arguments(draft)
+        if value is not None and (not isinstance(value, str) or any(map(str.isalnum, value)))
+    ]
+    if not places:
+        return None
+    index, path, value = rng.choice(places)
+    schema = situation.functions.get(draft.calls[index].name, {})
+    for step in path:
+        inner = object_or_empty(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
+        schema = object_or_empty(inner)
+    other = _different_value(value, schema, situation.message, rng)
+    return None if other is None else _with_value(draft, index, path, other)
+
+
+def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Leave out an argument, a required one if there is one; None without arguments."""
+    places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
+    if not places:
+        return None
+    required_names = [_names(situation.functions.get(call.name, {}).get("required")) for call in draft.calls]
+    required = [(index, name) for index, name in places if name in required_names[index]]
+    index, omitted = rng.choice(required or places)
+    arguments = {name: value for name, value in draft.calls[index].arguments.items() if name != omitted}
+    return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
+
+
+def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Add a needless argument: an optional one of the schema, else one that the function does not have; never None."""
+    index = rng.randrange(len(draft.calls))
+    call = draft.calls[index]
+    properties = object_or_empty(situation.functions.get(call.name, {}).get("properties"))
+    free = [name for name, schema in properties.items() if name not in call.arguments and isinstance(schema, dict)]
+    if free:
+        name = rng.choice(free)
+        schema = object_or_empty(properties[name])
+        value = _random_value(schema, situation.message, rng)
+        if value == schema.get("default", ...):  # passing a default explicitly would not be a mistake
+            value = _different_value(value, schema, situation.message, rng)
+    else:
+        name, value = rng.choice([pair for pair in _UNASKED if pair[0] not in call.arguments] or [("note", "none")])
+    return _with_call(draft, index, replace(call, arguments={**call.arguments, name: value}))
+
+
+def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Call another offered function, or use a slightly wrong name if there is no other function; never None."""
+    index = rng.randrange(len(draft.calls))
+    call = draft.calls[index]
+    others = [other for other in situation.functions if other != call.name]
+    near = [other + call.name.removeprefix(verb) for verb, other in _VERBS if call.name.startswith(verb)]
+    return _with_call(draft, index, replace(call, name=rng.choice(others or near[:1] or [f"get_{call.name}"])))
+
+
+def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Answer with text instead of a call; never None."""
+    subject = re.sub(r"[_.\W]+", " ", draft.calls[0].name).strip() or "do that"
+    return SimulatedAnswer(text=rng.choice(_REFUSALS).format(subject=subject))
+
+
+def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Call one of the offered functions instead of answering with text; None if no function is offered."""
+    if not situation.functions:
+        return None
+    name = rng.choice(list(situation.functions))
+    arguments = _random_value({**situation.functions[name], "type": "object"}, situation.message, rng)
+    return SimulatedAnswer(calls=(FunctionCall(name, object_or_empty(arguments)),))
+
+
+def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+    """Paraphrase a text answer; None if it is empty."""
+    text = paraphrase(draft.text or "", rng)
+    return None if text is None else replace(draft, text=text)
+
+
+CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType({
+    "number_as_string": number_as_string, "number_conversion": number_conversion, "date_format": date_format,
+    "wrong_argument": wrong_argument, "missing_argument": missing_argument, "extra_argument": extra_argument,
+    "wrong_function": wrong_function, "answered_instead_of_called": answered_instead_of_called,
+})  # fmt: skip
+"""Mistakes for rows with calls in the ground truth, by the name of their rate."""
+
+ANSWER_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
+    {"called_instead_of_answered": called_instead_of_answered, "paraphrase": reword_answer}
+)
+"""Mistakes for rows with a text as ground truth, by the name of their rate."""
+
+_REFUSALS = (
+    "I'm sorry, but I can't {subject} at the moment. Is there anything else I can help you with?",
+    "Of course! Before I {subject}, could you give me a few more details?",
+    "I'm afraid I don't have the ability to {subject}. You could try a website or an app for that.",
+    "Sure, I have taken care of that for you.",
+)
+_UNASKED: tuple[tuple[str, JSON], ...] = (("language", "en"), ("limit", 10), ("verbose", False), ("format", "json"))
+_VERBS = (("get", "fetch"), ("search", "find"), ("calculate", "compute"), ("create", "make"), ("generate", "create"))
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][^\W\d_]{2,}")  # a capital within a sentence, not at its beginning
+_RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECASE)
+
+
+def _change_one(
+    draft: SimulatedAnswer, rng: Random, change: Callable[[ValuePath, JSON], JSON]
+) -> SimulatedAnswer | None:
+    """Change one random scalar argument. `change` returns its new value, or None if this argument cannot be changed.
+
+    Return None if no argument can be changed.
+    """
+    changes = [(index, path, change(path, value)) for index, path, value in _scalar_arguments(draft)]
+    possible = [(index, path, changed) for index, path, changed in changes if changed is not None]
+    return _with_value(draft, *rng.choice(possible)) if possible else None
+
+
+def _scalar_arguments(draft: SimulatedAnswer) -> Iterator[tuple[int, ValuePath, JSON]]:
+    """Yield the call's index, path and value of every scalar argument."""
+    for index, call in enumerate(draft.calls):
+        for path, value in _scalars(call.arguments):
+            yield index, path, value
+
+
+def _scalars(value: JSON, path: ValuePath = ()) -> Iterator[tuple[ValuePath, JSON]]:
+    """Yield the path and value of every scalar in nested arguments, as deep as MAX_DEPTH."""
+    if len(path) > MAX_DEPTH:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _scalars(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _scalars(item, (*path, index))
+    else:
+        yield path, value
+
+
+def _with_value(draft: SimulatedAnswer, index: int, path: ValuePath, value: JSON) -> SimulatedAnswer:
+    """Return the answer with another value at this path of a call's arguments."""
+    arguments = copy.deepcopy(draft.calls[index].arguments)
+    place: Any = arguments
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
+
+
+def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> SimulatedAnswer:
+    """Return the answer with another call at this index."""
+    return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
+
+
+def _different_value(value: JSON, schema: Mapping[str, JSON], message: str, rng: Random) -> JSON:
+    """Return another value of the same type: from the schema's enum, else one close to `value`; None for null."""
+    choices = schema.get("enum")
+    others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
+    if others:
+        return rng.choice(others)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + rng.choice((1, 2)) if abs(value) < 2**53 else 0
+    return _different_text(value, message, rng) if isinstance(value, str) else None
+
+
+def _different_text(text: str, message: str, rng: Random) -> str:
+    """Return another text: a later or earlier date, fewer words, a name from the message, or a doubled letter."""
+    if (shifted := shifted_date_or_time(text, rng)) is not None:
+        return shifted
+    words = text.split()
+    if len(words) > 2:
+        return " ".join(words[:-1] if rng.random() < 0.5 else words[1:])
+    known = {word.casefold() for word in words}
+    others: list[str] = [word for word in _NAME.findall(message) if word.casefold() not in known]
+    if others:
+        return rng.choice(others)
+    # Double one letter, so that the texts differ in more than case or spacing.
+    doubled = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
+    return text[: doubled + 1] + text[doubled:]
+
+
+def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
+    """Return a random value that fits the type, enum and required properties of a schema."""
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return rng.choice(choices)
+    match schema.get("type"):
+        case "integer" | "number":
+            return rng.randint(1, 10)
+        case "boolean":
+            return rng.random() < 0.5
+        case "array" if depth < MAX_DEPTH:
+            return [_random_value(object_or_empty(schema.get("items")), message, rng, depth + 1)]
+        case "object" if depth < MAX_DEPTH:
+            properties = object_or_empty(schema.get("properties"))
+            names = [name for name in _names(schema.get("required")) if name in properties]
+            return {name: _random_value(object_or_empty(properties[name]), message, rng, depth + 1) for name in names}
+    return str(rng.choice(_NAME.findall(message) or _WORD.findall(message) or ["example"]))
+
+
+def _names(value: JSON) -> list[str]:
+    """Return the texts in a list; empty for other values."""
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+_LARGEST_NUMBER = 10**15
+
+
+def as_number_text(value: JSON) -> str | None:
+    """Return a number as text, or None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST_NUMBER:
+        return None
+    return str(value)
+
+
+def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
+    """Convert a number from a fraction to percent, from percent to a fraction, or from units to thousands.
+
+    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250. Return None for other values, for 0, and for whole numbers below
+    ten (probably counts) unless they are rates.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
+        return None
+    exact = Decimal(repr(value))
+    if abs(exact) < 1:
+        changed = exact * 100
+    elif abs(exact) >= 1000:
+        changed = exact / 1000
+    elif abs(exact) >= 10 or isinstance(value, float) or is_rate:
+        changed = exact / 100
+    else:
+        return None
+    return int(changed) if changed == changed.to_integral_value() else float(changed)
+
+
+def other_date_or_time(text: JSON, rng: Random) -> str | None:
+    """Return a date, a time or both in another format (14:30 as 2:30 PM); None for other values."""
+    if not isinstance(text, str):
+        return None
+    date_and_time = _DATE_AND_TIME.fullmatch(text)
+    if date_and_time:
+        day, clock = other_date_or_time(date_and_time["date"], rng), other_date_or_time(date_and_time["time"], rng)
+        return f"{day} {clock}" if day and clock else None
+    recognised = _recognise_time(text)
+    if recognised is None:
+        return None
+    moment, own_format, family = recognised
+    others = [_format_time(moment, form) for form in dict.fromkeys(family.values()) if form != own_format]
+    return rng.choice([other for other in others if other != text] or [None])
+
+
+def shifted_date_or_time(text: str, rng: Random) -> str | None:
+    """Return the next or previous day of a date, or hour of a time, in the same format; None for other texts."""
+    date_and_time = _DATE_AND_TIME.fullmatch(text)
+    if date_and_time:
+        day = shifted_date_or_time(date_and_time["date"], rng)
+        return None if day is None else day + text[date_and_time.end("date") :]
+    recognised = _recognise_time(text)
+    if recognised is None:
+        return None
+    moment, form, family = recognised
+    step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
+    return _format_time(moment + step * rng.choice((-1, 1)), form)
+
+
+def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
+    """Return the date or time in a text, its format, and all formats of dates or of times; None for other texts."""
+    if not text.isascii() or len(text) < _SHORTEST_TIME:
+        return None
+    for family in (_DATES, _TIMES):
+        for read, written in family.items():
+            # ValueError: the format does not fit, or there is no such day or hour.
+            with contextlib.suppress(ValueError):
+                moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a clock time without zone
+                if 1000 <= moment.year <= 9990:
+                    return moment, written, family
+    return None
+
+
+def _format_time(moment: datetime, form: str) -> str:
+    """Return a moment in this format, in which `{day}` and `{hour}` (of 12) have no leading zero."""
+    return moment.strftime(form.replace("{day}", str(moment.day)).replace("{hour}", str((moment.hour - 1) % 12 + 1)))
+
+
+_SHORTEST_TIME = 4
+_DATES: Mapping[str, str] = {
+    "%Y-%m-%d": "%Y-%m-%d",
+    "%m/%d/%Y": "%m/%d/%Y",
+    "%d.%m.%Y": "%d.%m.%Y",
+    "%B %d, %Y": "%B {day}, %Y",
+    "%d %B %Y": "{day} %B %Y",
+}
+"""Formats for writing dates, by the format for reading. `{day}` and `{hour}` have no leading zero."""
+_TIMES: Mapping[str, str] = {
+    "%H:%M": "%H:%M",
+    "%H:%M:%S": "%H:%M",
+    "%I:%M %p": "{hour}:%M %p",
+    "%I:%M%p": "{hour}:%M %p",
+}
+_DATE_AND_TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
+
+_OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
+_KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
+_CLOSERS = (
+    " Let me know if you need anything else.",
+    " Is there anything else you would like to know?",
+    " I hope that helps.",
+    " Just ask if something is unclear.",
+)
+
+
+def paraphrase(text: str, rng: Random) -> str | None:
+    """Return the text with another opening or closing line; None if it is empty."""
+    if not text.strip():
+        return None
+    opener = _KNOWN_OPENER.match(text)
+    body = text[opener.end() :] if opener else ""
+    body = body[:1].upper() + body[1:] if body else text
+    paraphrases = [begin + body + end for begin in ("", *_OPENERS) for end in ("", *_CLOSERS)]
+    return rng.choice([changed for changed in paraphrases if changed != text])
