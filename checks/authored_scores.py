@@ -11,7 +11,7 @@ from tests.authoring_parts import calls_of, lines, passes
 from tests.serve_parts import serving
 
 from tunecheck import FunctionCall
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls._model import write_calls
 from tunecheck.cli._app import main
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._simulated import SimulatedEndpoint

@@ -25,8 +25,7 @@ from ._files import NewerFileError as NewerFileError
 from ._pytest_plugin import assert_no_regression as assert_no_regression
 from ._targets import CallContext as CallContext, Row as Row, Target as Target
 from ._version import __version__ as __version__
-from .calls._model import FunctionCall as FunctionCall, Reading as Reading
-from .calls._writing import write_calls as write_calls
+from .calls._model import FunctionCall as FunctionCall, Reading as Reading, write_calls as write_calls
 from .comparison._compare import compare as compare, select as select
 from .comparison._comparison import (
     Comparison as Comparison,

@@ -1,10 +1,8 @@
 """Function calls as data: the common shape, tool definitions, writing, and typed matching.
 
-    _model         a call, a reading
+    _model         calls and readings, exact JSON values, calls in wire formats
     _schemas       tool definitions, their schemas, validation
-    _strict_json   exact values of JSON
     _python_text   calls and literals in Python's syntax
-    _writing       calls in wire formats
     matching       compare calls
 
 `tunecheck.formats`, one layer up, reads calls.

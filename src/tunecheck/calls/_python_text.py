@@ -13,16 +13,21 @@ can have such a key. `bind_positional` replaces the positions by names if there 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar, NoReturn
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, CutOffError, UnreadableError, decode_at, exact, place, quoted
-
-# no white space and no ASCII punctuation but `_`; after the first character also digits, `-` and `.`
-NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
-"""A name of a function or of an argument in any script: `get_time`, `weather.get-now`, `天气`; not `2nd` or `-x`."""
+from tunecheck.calls._model import (
+    MAX_TEXT_DEPTH,
+    NAME,
+    CutOffError,
+    FunctionCall,
+    UnreadableError,
+    decode_at,
+    exact,
+    place,
+    quoted,
+)
 
 _NAME = re.compile(NAME)
 # white space and comments; matches the empty text, too
@@ -337,26 +342,3 @@ def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
             if _APOSTROPHE_FIRST.match(text, position):
                 raise python_error from None
             raise json_error from None
-
-
-def positional_count(arguments: dict[str, JSON]) -> int:
-    """Return the number of positional arguments: the keys "0", "1", … without a gap."""
-    count = 0
-    while str(count) in arguments:
-        count += 1
-    return count
-
-
-def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> FunctionCall:
-    """Return the call with its positional arguments ("0", "1", …) under the names of the parameters, in order.
-
-    A position beyond the last parameter keeps its number. The call is returned unchanged if a parameter is given by
-    position and by name, or is itself named "0". The matcher then reports arguments that no definition has.
-    """
-    count = min(positional_count(call.arguments), len(parameter_names))
-    names = {str(position): parameter_names[position] for position in range(count)}
-    given_twice = any(name in call.arguments for name in names.values())
-    if not count or given_twice or "0" in parameter_names:
-        return call
-    arguments = {names.get(key, key): value for key, value in call.arguments.items()}
-    return FunctionCall(call.name, arguments, call.id)

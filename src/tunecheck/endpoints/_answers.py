@@ -9,8 +9,7 @@ from itertools import islice
 from typing import cast
 
 from tunecheck._json import JSON, dumps, object_or_empty, text_or_none
-from tunecheck.calls._strict_json import decode, kind_of
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls._model import decode, kind_of, write_calls
 from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import (

@@ -28,8 +28,7 @@ from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, ValuePath, canonical, dumps, object_or_empty, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls._model import FunctionCall, write_calls
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
 from tunecheck.endpoints._target import parameters_by_name
 from tunecheck.formats._reading import read_calls

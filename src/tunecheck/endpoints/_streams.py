@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import cast
 
 from tunecheck._json import JSON, object_or_empty, text_or_json, value_of
-from tunecheck.calls._strict_json import MAX_CALLS
+from tunecheck.calls._model import MAX_CALLS
 from tunecheck.endpoints._answers import UnreadableReplyError, first_choice, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
 

@@ -19,8 +19,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, object_or_empty, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
-from tunecheck.calls._strict_json import decode_calls
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls._model import decode_calls, write_calls
 from tunecheck.endpoints._base import (
     BEGUN,
     COMPLETE,

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from tunecheck._faults import CUT_OFF, Fault, cut, shown_value, title
 from tunecheck._json import JSON, canonical, dumps
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import bind_positional
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls._model import FunctionCall, bind_positional, canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
 from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode

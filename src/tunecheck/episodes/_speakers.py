@@ -6,9 +6,7 @@ from typing import Protocol, TypeAlias
 
 from tunecheck._json import JSON, real_number, text_or_json, text_or_none, whole_number
 from tunecheck._targets import CallContext, Row
-from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.calls._python_text import bind_positional
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls._model import FunctionCall, bind_positional, tool_name, write_calls
 from tunecheck.datasets._judging import first_value, may_be_left_out
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._target import ask, parameters_by_name

@@ -7,8 +7,7 @@ these. `_texts.py` calls `take_bare` if the row's tools are known and no clearer
 import re
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import NAME
-from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
+from tunecheck.calls._model import NAME, UnreadableError, decode_at, skip_space
 from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector, ReadText, is_definition
 from tunecheck.formats._json_shapes import take_value

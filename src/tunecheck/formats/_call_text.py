@@ -4,10 +4,9 @@ import re
 from typing import ClassVar
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._model import NAME, FunctionCall, UnreadableError
+from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import Schema
-from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.formats._collector import CallCollector
 
 CALL = rf"(?P<wrapped>print\(\s*+)?(?:default_api\.)?(?P<called>{NAME})\s*+\("

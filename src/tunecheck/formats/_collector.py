@@ -10,12 +10,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
-from tunecheck.calls._schemas import FunctionDefinition, Schema, ToolDefinitions
-from tunecheck.calls._strict_json import (
+from tunecheck.calls._model import (
     MAX_CALLS,
     MAX_DEPTH,
+    PARALLEL,
     CutOffError,
+    FunctionCall,
+    Reading,
     ThoughtCallError,
     UnreadableError,
     check_size,
@@ -25,6 +26,7 @@ from tunecheck.calls._strict_json import (
     place,
     quoted,
 )
+from tunecheck.calls._schemas import FunctionDefinition, Schema, ToolDefinitions
 
 NAMESPACE = "functions."
 """The prefix of tool names in OpenAI's and similar models."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import FunctionCall, Reading, UnreadableError, kind_of
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import UnreadableError, kind_of
 from tunecheck.formats._collector import (
     CallCollector,
     ReadText,

@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 
-from tunecheck.calls._strict_json import CutOffError, UnreadableError
+from tunecheck.calls._model import CutOffError, UnreadableError
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._families import ANSWERS, all_thoughts, families_with_marks
 from tunecheck.formats._profiles import Profile, Thought

@@ -12,9 +12,8 @@ from typing import Protocol
 import msgspec
 
 from tunecheck._json import JSON, dumps, text_or_json
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import CutOffError, FunctionCall, UnreadableError, find_close, place
 from tunecheck.calls._schemas import type_of
-from tunecheck.calls._strict_json import CutOffError, UnreadableError, find_close, place
 from tunecheck.formats._collector import CallCollector
 
 # -- the profile of a family

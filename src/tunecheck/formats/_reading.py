@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, TypeVar
 from tunecheck import _json as jsontext
 from tunecheck._errors import PluginError
 from tunecheck._trust import Trust
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import FunctionCall, Reading, UnreadableError, check_size, exact
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import UnreadableError, check_size, exact
 from tunecheck.formats._collector import may_hold_calls, may_hold_marks
 from tunecheck.plugins import find
 

@@ -4,17 +4,8 @@ import re
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
+from tunecheck.calls._model import CutOffError, UnreadableError, decode, decode_at, kind_of, place, quoted, skip_space
 from tunecheck.calls._python_text import PythonScanner, literal_at
-from tunecheck.calls._strict_json import (
-    CutOffError,
-    UnreadableError,
-    decode,
-    decode_at,
-    kind_of,
-    place,
-    quoted,
-    skip_space,
-)
 from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector, no_call, take_named
 from tunecheck.formats._profiles import TextShape, past

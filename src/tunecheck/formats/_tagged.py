@@ -11,18 +11,9 @@ from html import unescape
 from typing import ClassVar
 
 from tunecheck._json import JSON
+from tunecheck.calls._model import MAX_DEPTH, CutOffError, UnreadableError, decode, decode_at, place, quoted, skip_space
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import Schema, type_of
-from tunecheck.calls._strict_json import (
-    MAX_DEPTH,
-    CutOffError,
-    UnreadableError,
-    decode,
-    decode_at,
-    place,
-    quoted,
-    skip_space,
-)
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import past
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tunecheck import _json as jsontext
-from tunecheck.calls._model import Reading
-from tunecheck.calls._python_text import NAME, literal_at
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import (
+from tunecheck.calls._model import (
     MAX_CHARACTERS,
+    NAME,
     CutOffError,
+    Reading,
     ThoughtCallError,
     UnreadableError,
     check_size,
@@ -24,6 +23,8 @@ from tunecheck.calls._strict_json import (
     place,
     quoted,
 )
+from tunecheck.calls._python_text import literal_at
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner
 from tunecheck.formats._collector import NAMES, CallCollector, failed_reading, may_hold_calls, without_end_marks

@@ -21,8 +21,8 @@ from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck._version import is_shipped
+from tunecheck.calls._model import decode_calls
 from tunecheck.calls._schemas import TOOL_COLUMNS
-from tunecheck.calls._strict_json import decode_calls
 from tunecheck.endpoints._base import COMPLETE, UNPARSED
 from tunecheck.formats._reading import UnreadText, read_calls, tools_of
 from tunecheck.pipeline._finished_rows import PASS_RATE

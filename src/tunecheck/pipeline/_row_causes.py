@@ -29,9 +29,8 @@ from tunecheck._faults import (
     repeats_itself,
 )
 from tunecheck._json import JSON, canonical, object_or_empty, text_or_json, value_of
-from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
+from tunecheck.calls._model import FunctionCall, Reading, arguments_problem, decode_calls, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.calls._strict_json import arguments_problem, decode_calls
 from tunecheck.endpoints._base import BEGUN, UNPARSED, content_parts
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState

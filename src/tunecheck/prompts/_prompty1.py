@@ -15,8 +15,8 @@ from types import MappingProxyType
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck.calls._model import UnreadableError
 from tunecheck.calls._python_text import literal_at
-from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, read_judge, refuse_secrets, request_parameters

@@ -12,8 +12,7 @@ from itertools import islice
 from typing import TypeGuard
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.episodes._episode import Episode
 from tunecheck.episodes._states import ABSENT, changes, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls

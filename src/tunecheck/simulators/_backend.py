@@ -19,9 +19,7 @@ from tunecheck._json import JSON
 from tunecheck._loops import Threads
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import positional_count
-from tunecheck.calls._strict_json import kind_of, quoted
+from tunecheck.calls._model import FunctionCall, kind_of, positional_count, quoted
 from tunecheck.plugins import Candidate, discover, find
 from tunecheck.simulators._base import ArgumentError, Operation, Simulator, SimulatorError
 

@@ -37,7 +37,7 @@ from typing import ClassVar, TypeVar
 from tunecheck._errors import PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._strict_json import quoted
+from tunecheck.calls._model import quoted
 
 TOOL_MARK = "__tunecheck_tool__"
 

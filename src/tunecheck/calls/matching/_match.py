@@ -14,8 +14,7 @@ from msgspec import UNSET
 
 from tunecheck._faults import MOST_VALUE, Fault, cut
 from tunecheck._json import JSON, canonical
-from tunecheck.calls._model import FunctionCall, as_value, tool_name
-from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._model import FunctionCall, as_value, bind_positional, tool_name
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
 from tunecheck.calls.matching._pairing import Positions, align, assign, pair_equal, transpose, unpaired

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 from tunecheck._json import JSON
-from tunecheck.calls._strict_json import MAX_DEPTH
+from tunecheck.calls._model import MAX_DEPTH
 
 Positions = list[tuple[int, int]]
 """Pairs (row, column): of an expected and an actual call or value."""

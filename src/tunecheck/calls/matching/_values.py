@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck.calls._model import MAX_DEPTH
 from tunecheck.calls._schemas import Schema
-from tunecheck.calls._strict_json import MAX_DEPTH
 from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
 from tunecheck.calls.matching._pairing import Positions, assign, pair_equal, unpaired
 

@@ -9,8 +9,7 @@ from tunecheck._errors import ContentFilterError, EndpointError, ReplyError, Sto
 from tunecheck._faults import CUT_OFF, cause_named
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import clean
-from tunecheck.calls._model import FunctionCall, Reading, plain_name
-from tunecheck.calls._strict_json import read_leniently
+from tunecheck.calls._model import FunctionCall, Reading, plain_name, read_leniently
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._doctor.serving import Serving

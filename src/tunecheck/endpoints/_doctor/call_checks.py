@@ -6,8 +6,7 @@ from tunecheck._errors import PluginError
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps, text_or_json
 from tunecheck._messages import clean, plural
-from tunecheck.calls._model import plain_name, tool_name
-from tunecheck.calls._strict_json import arguments_problem
+from tunecheck.calls._model import arguments_problem, plain_name, tool_name
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
 from tunecheck.endpoints._doctor.questions import RIGHT
 from tunecheck.formats._families import server_parsers

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, canonical, dumps, plain, text_or_json
 from tunecheck._messages import clean
+from tunecheck.calls._model import kind_of
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import check
-from tunecheck.calls._strict_json import kind_of
 from tunecheck.evaluators._judges.output import REASON_NAMES, SCORE_NAMES, YES_NO, ResolvedOutput
 from tunecheck.formats._reading import without_thoughts
 from tunecheck.prompts._front_matter import is_number

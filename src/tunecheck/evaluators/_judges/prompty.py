@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON, canonical, dumps, plain
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, canonical_text
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._writing import canonical_text
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import storable_settings as masked, trace
 from tunecheck.evaluators._base import Evaluator, Metric

@@ -8,9 +8,8 @@ from typing import ClassVar, Literal
 
 from tunecheck._faults import Fault, Verdict, sentence, to_json, verdict
 from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
+from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, schema_faults
 from tunecheck.evaluators._calls import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig

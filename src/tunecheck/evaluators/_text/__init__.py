@@ -22,8 +22,7 @@ from typing import ClassVar, NamedTuple
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
 from tunecheck.evaluators._text.tokens import tokens_of
