@@ -24,7 +24,7 @@ from tunecheck.evaluators._text import (
     RougeScoreEvaluator,
     RougeType,
 )
-from tunecheck.evaluators._text.tokens import split_sentences
+from tunecheck.evaluators._text.words import split_sentences
 from tunecheck.formats._reading import read_calls
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from tunecheck.evaluators._text.meteor import WordNet, wordnet
+from tunecheck.evaluators._text.words import WordNet, wordnet
 
 SCRIPT = ROOT / "scripts" / "build_text_data.py"
 SHIPPED = files("tunecheck.evaluators._text").joinpath("data")

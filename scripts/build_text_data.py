@@ -148,7 +148,7 @@ def index_entry(line: str) -> tuple[str, list[str]]:
 
 
 def wordnet_table(source: Source) -> bytes:
-    """The table that `tunecheck.evaluators._text.meteor` reads; its layout is described there."""
+    """The table that `tunecheck.evaluators._text.words` reads; its layout is described there."""
     words = read_wordnet(source)
     lemmas = list(words.senses)
     place = {lemma: number for number, lemma in enumerate(lemmas)}

@@ -11,7 +11,7 @@ from tests.matching_parts import call, matched, passes
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, assign, match_calls
-from tunecheck.calls.matching._pairing import align, frozen
+from tunecheck.calls.matching._values import align, frozen
 from tunecheck.plugins import JSON
 
 Calls = list[FunctionCall]

@@ -24,9 +24,17 @@ from tunecheck.evaluators import (
     RougeType,
     _text as rouge,
 )
-from tunecheck.evaluators._text import bleu, common_ngrams, gleu, rouge_l_f, token_f1
-from tunecheck.evaluators._text.meteor import Synset, meteor, stem, wordnet
-from tunecheck.evaluators._text.tokens import nist_tokens, sentence_tokens, split_sentences, tokens_of, treebank_tokens
+from tunecheck.evaluators._text import bleu, common_ngrams, gleu, meteor, rouge_l_f, token_f1
+from tunecheck.evaluators._text.words import (
+    Synset,
+    nist_tokens,
+    sentence_tokens,
+    split_sentences,
+    stem,
+    tokens_of,
+    treebank_tokens,
+    wordnet,
+)
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,

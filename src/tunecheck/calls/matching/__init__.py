@@ -1,7 +1,7 @@
 """Typed matching of calls: find the expected calls, and the arguments that differ, with place and kind.
 
-_match has `match_calls` and makes the faults. It compares arguments with _values (policies and differences), which
-classifies wrong values with _kinds. Both pair the items of two lists with _pairing.
+_match has `match_calls` and makes the faults. It compares arguments with _values (policies, differences, and pairs of
+the items of two lists), which classifies wrong values with _kinds.
 """
 
 from tunecheck._lazy import attach_stub

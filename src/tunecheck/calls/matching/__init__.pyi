@@ -11,5 +11,4 @@ from ._match import (
     named_arguments as named_arguments,
     schema_faults as schema_faults,
 )
-from ._pairing import assign as assign
-from ._values import Difference as Difference, MatchPolicy as MatchPolicy
+from ._values import Difference as Difference, MatchPolicy as MatchPolicy, assign as assign

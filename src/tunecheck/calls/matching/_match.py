@@ -17,8 +17,18 @@ from tunecheck._json import JSON, canonical
 from tunecheck.calls._model import FunctionCall, as_value, bind_positional, tool_name
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
-from tunecheck.calls.matching._pairing import Positions, align, assign, pair_equal, transpose, unpaired
-from tunecheck.calls.matching._values import Arguments, Difference, MatchPolicy, ValueComparison
+from tunecheck.calls.matching._values import (
+    Arguments,
+    Difference,
+    MatchPolicy,
+    Positions,
+    ValueComparison,
+    align,
+    assign,
+    pair_equal,
+    transpose,
+    unpaired,
+)
 
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million
 

@@ -12,11 +12,11 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum, StrEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import ClassVar, NamedTuple
 
 from tunecheck._errors import ConfigurationError
@@ -24,8 +24,7 @@ from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
-from tunecheck.evaluators._text.tokens import tokens_of
+from tunecheck.evaluators._text.words import Tokens, stem, synonyms, tokens_of
 from tunecheck.formats._reading import cached_reading
 
 
@@ -159,6 +158,87 @@ def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
         return len(shared)  # nothing is repeated in both
     counts, other_counts = Counter(first), Counter(second)
     return sum(min(counts[gram], other_counts[gram]) for gram in shared)
+
+
+# -- METEOR, with the alignment and the numbers of nltk's `meteor_score`. A. Lavie and A. Agarwal, "METEOR: an automatic
+# metric for MT evaluation with high levels of correlation with human judgments", WMT 2007. Words are matched in three
+# rounds: equal words, equal stems, and (as in nltk) stems that are synonyms in WordNet. Each round goes through the
+# candidate from its end and takes the last free matching word of the reference.
+
+_Positions = dict[str, list[int]]
+
+
+def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, gamma: float) -> float:
+    """Return METEOR of a candidate against one reference, from 0 to 1 for usual parameters; 0 without a matching word.
+
+    `alpha` weighs precision against recall; `beta` and `gamma` control the penalty for a different word order.
+    """
+    matches = align(reference, candidate)
+    if not matches:
+        return 0.0
+    precision = len(matches) / len(candidate)
+    recall = len(matches) / len(reference)
+    weight = alpha * precision + (1 - alpha) * recall
+    if not weight:
+        return 0.0
+    # Chunks are runs of words that are adjacent in both texts.
+    chunks = 1 + sum((position + 1, wanted + 1) != after for (position, wanted), after in pairwise(matches))
+    penalty: float = gamma * (chunks / len(matches)) ** beta
+    return (1 - penalty) * (precision * recall / weight)
+
+
+def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
+    """Match words of both texts: equal ones first, then equal stems, then synonyms.
+
+    Returns pairs of positions, in the candidate and in the reference, sorted by candidate position.
+    """
+    matches: list[tuple[int, int]] = []
+    wanted = [token.lower() for token in reference]
+    words = [token.lower() for token in candidate]
+    rest = _positions(enumerate(wanted))
+    words_left = _match_equal(reversed(list(enumerate(words))), rest, matches)
+    if words_left and rest:
+        rest = _positions(sorted((place, stem(wanted[place])) for places in rest.values() for place in places))
+        words_left = _match_equal([(place, stem(word)) for place, word in words_left], rest, matches)
+        if words_left and rest:
+            for place, word in words_left:
+                if fitting := rest.keys() & synonyms(word):
+                    matches.append((place, _pop_last(max(fitting, key=lambda name: rest[name][-1]), rest)))
+    matches.sort()
+    return matches
+
+
+def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
+    """Return the positions of each word, in the order of the pairs."""
+    places: _Positions = {}
+    for place, word in words:
+        places.setdefault(word, []).append(place)
+    return places
+
+
+def _match_equal(
+    words: Iterable[tuple[int, str]], rest: _Positions, matches: list[tuple[int, int]]
+) -> list[tuple[int, str]]:
+    """Match words with equal ones in `rest`, add the pairs to `matches`, and return the words without a match.
+
+    A matched position is removed from `rest`.
+    """
+    words_left: list[tuple[int, str]] = []
+    for place, word in words:
+        if word in rest:
+            matches.append((place, _pop_last(word, rest)))
+        else:
+            words_left.append((place, word))
+    return words_left
+
+
+def _pop_last(word: str, rest: _Positions) -> int:
+    """Remove the word's last free position from `rest` and return it."""
+    places = rest[word]
+    place = places.pop()
+    if not places:
+        del rest[word]
+    return place
 
 
 # -- ROUGE. C.-Y. Lin, "ROUGE: a package for automatic evaluation of summaries", 2004.
