@@ -42,7 +42,7 @@ PLUGIN = Plugin(
             "tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."
         ),
     },
-    converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, also TRL's.")},
+    converters={"openai": Extension("tunecheck.datasets._training:OPENAI", "Chat training files, also TRL's.")},
     targets={
         "conversation": Extension(
             "tunecheck.episodes._target:ConversationTarget", "Hold each row's conversation with an endpoint."

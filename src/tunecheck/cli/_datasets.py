@@ -12,7 +12,7 @@ from tunecheck.cli._options import CommandOptions, Invocation, argument, command
 
 if TYPE_CHECKING:
     from tunecheck.datasets._converting import ConversionReport
-    from tunecheck.datasets._training.forms import Form
+    from tunecheck.datasets._training import Form
 
 _MOST_SHOWN = 20
 
@@ -39,7 +39,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     """
     from tunecheck.datasets._converting import convert as convert_file
     from tunecheck.datasets._reading import file_source, locate, training_form
-    from tunecheck.datasets._training.forms import forms
+    from tunecheck.datasets._training import forms
 
     known = forms()
     if options.form is None:

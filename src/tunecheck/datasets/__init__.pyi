@@ -32,11 +32,13 @@ from ._sources import (
     sidecar_text as sidecar_text,
 )
 from ._tables import CsvSource as CsvSource
-from ._training.forms import CALL_EVALUATORS as CALL_EVALUATORS, Form as Form, forms as forms
-from ._training.turns import (
+from ._training import (
+    CALL_EVALUATORS as CALL_EVALUATORS,
     MAX_GROWTH as MAX_GROWTH,
     ConversationError as ConversationError,
+    Form as Form,
     Turns as Turns,
     as_object_list as as_object_list,
     as_tools as as_tools,
+    forms as forms,
 )

@@ -11,8 +11,7 @@ from tunecheck._errors import ConfigurationError, DataError, raise_as
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form
 from tunecheck.datasets._sources import JsonArraySource, json_source, kind, sidecar_path, sidecar_text
-from tunecheck.datasets._training.forms import Form, own_keys
-from tunecheck.datasets._training.turns import ConversationError
+from tunecheck.datasets._training import ConversationError, Form, own_keys
 
 
 @dataclass(frozen=True)

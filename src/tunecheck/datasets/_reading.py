@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
 
     from tunecheck.datasets._in_memory import StreamSource
-    from tunecheck.datasets._training.forms import Form
+    from tunecheck.datasets._training import Form
 
 
 Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
@@ -355,14 +355,14 @@ def training_form(source: Source) -> Form | None:
         return None
     if not first or _TRAINING.isdisjoint(first[0]):
         return None
-    from tunecheck.datasets._training.forms import form_of  # and what reads each form
+    from tunecheck.datasets._training import form_of  # and what reads each form
 
     return form_of(first[0])
 
 
 def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
     """Return a training file as a data set of its form; what its YAML file declares overrides the form's defaults."""
-    from tunecheck.datasets._training.forms import TrainingSource
+    from tunecheck.datasets._training import TrainingSource
 
     given = {key: value for key, value in vars(declared).items() if value}
     return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))

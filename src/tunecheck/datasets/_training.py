@@ -1,0 +1,441 @@
+"""Training files as rows: one for each turn of the assistant that the model is trained on.
+
+The core reads the chat files of OpenAI, Azure OpenAI and TRL: messages with tools, and preferences between answers.
+
+    {"messages": [...], "tools": [...], "parallel_tool_calls": false}                 also "functions", as it was once
+    {"input": {"messages": [...], "tools": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
+    {"prompt": [...], "completion": [...]}, {"prompt": [...], "chosen": [...], "rejected": [...]}, or without a prompt
+
+A turn with `"weight": 0` is not trained on, so it becomes no row. Prompts and answers may be plain texts. A row:
+
+    {"id": "openai-17-3", "conversation_id": "openai-17", "query": [messages so far],
+     "answer": text or {"tool_uses": [...]}, "tools": [...]}
+
+Here, 17 is the conversation's number in its file and 3 the number of the assistant's turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import command_line, did_you_mean
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.datasets._sources import ROLES, DatasetDefaults, Digest, FileSource, Record, Source
+from tunecheck.datasets._tables import ParquetSource, without_nulls
+from tunecheck.formats._reading import read_calls
+from tunecheck.plugins import discover, find
+
+# -- a conversation turn by turn: messages that any chat server accepts, and one row for each turn of the assistant
+
+MAX_GROWTH = 1 << 26
+"""Size limit of one conversation's rows in bytes; each row repeats all earlier messages."""
+
+COLUMNS = ("id", "conversation_id", "query", "answer", "tools")
+"""The columns of a row; further columns come from the conversation."""
+
+
+class ConversationError(ValueError):
+    """A conversation cannot be converted; the text is the reason."""
+
+
+class Turns:
+    """The messages so far and the rows made from them.
+
+    Earlier calls become `tool_calls` with their own ids or `call_1`, `call_2`, …; results of functions become messages
+    with the role `tool`. The text of a message with calls is kept as the key `content` next to `tool_uses`.
+
+    Args:
+        name: the conversation's name, such as `openai-17`.
+        tools: OpenAI tools.
+        columns: further columns of each row.
+    """
+
+    def __init__(self, name: str, tools: list[JSON], columns: Mapping[str, JSON] | None = None) -> None:
+        """Begin an empty conversation.
+
+        Raises:
+            ConversationError: the tools are no tool definitions.
+        """
+        self._name, self._tools = name, tools
+        self._columns = {key: value for key, value in (columns or {}).items() if key not in COLUMNS}
+        try:
+            self._definitions = ToolDefinitions.read(tools)
+        except ValueError as error:
+            raise ConversationError(str(error)) from None
+        self._messages: list[JSON] = []
+        self._rows: list[Record] = []
+        self._waiting: dict[str, str] = {}
+        self._asked = False
+        self._turn = self._calls = self._growth = 0
+        self._size = len(dumps(tools))
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of calls without a result."""
+        return len(self._waiting)
+
+    def rows(self) -> list[Record]:
+        """Return the rows of all turns so far; empty if no turn is trained on.
+
+        Raises:
+            ConversationError: the assistant never answers a user.
+        """
+        if not self._turn:
+            raise ConversationError("the conversation has no assistant message after a user message")
+        return self._rows
+
+    def say(self, message: Record) -> None:
+        """Add a message of the user, the system or a developer; raise ConversationError if a call still waits for its
+        result.
+        """
+        self._no_call_waits()
+        self._asked |= message.get("role") == "user"
+        self._add(message)
+
+    def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
+        """Add a function's result to the waiting call with this id; without an id, to the first waiting call (with this
+        name).
+
+        Raises:
+            ConversationError: no such call waits for a result.
+        """
+        if call_id is not None:
+            found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
+        else:
+            found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
+        if found is None:
+            raise self.error("this function's result has no call before it")
+        del self._waiting[found]
+        text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
+        self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
+
+    def answer(
+        self, text: str, calls: Sequence[FunctionCall], message: Record | None = None, *, trained: bool = True
+    ) -> None:
+        """Add an assistant's turn; it becomes a row if it is `trained` and a user's message precedes it.
+
+        `message` holds further keys of the message. Without `calls`, calls in the text are read.
+
+        Raises:
+            ConversationError: the turn is empty, or a call still waits for its result.
+        """
+        self._no_call_waits()
+        if not calls and text:
+            reading = read_calls(text, tools=self._definitions or None)
+            calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
+        if not calls and not text:
+            raise self.error("the assistant's message has neither text nor calls")
+        self._turn += self._asked
+        if trained and self._asked:
+            self._add_row(_expected_answer(text, calls))
+        said: Record = {"role": "assistant", "content": text or None, **(message or {})}
+        self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
+
+    def no_call(self) -> None:
+        """Add an assistant turn without calls and with unknown text."""
+        self._turn += 1
+        self._add_row({"tool_uses": []})
+
+    def error(self, reason: str) -> ConversationError:
+        """Return an error for the next message, with its number from 1."""
+        return ConversationError(f"message {len(self._messages) + 1}: {reason}")
+
+    def _add_row(self, answer: JSON) -> None:
+        """Add a row with all messages so far as its query; raise ConversationError if the rows become too large."""
+        self._growth += self._size
+        if self._growth > MAX_GROWTH:
+            raise ConversationError(f"the conversation is too long: its rows need over {MAX_GROWTH >> 20} MiB")
+        ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
+        self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
+
+    def _add(self, message: Record) -> None:
+        self._size += len(dumps(message))
+        self._messages.append(message)
+
+    def _call(self, call: FunctionCall) -> JSON:
+        """Return a call as an OpenAI tool call that waits for its result; it gets a new id if it has none or the id is
+        taken.
+        """
+        name = call.id
+        while name is None or name in self._waiting:
+            self._calls += 1
+            name = f"call_{self._calls}"
+        self._waiting[name] = call.name
+        function: JSON = {"name": call.name, "arguments": dumps(call.arguments).decode()}
+        return {"id": name, "type": "function", "function": function}
+
+    def _no_call_waits(self) -> None:
+        """Raise ConversationError if a call has no result yet, because only results may follow it."""
+        if self._waiting:
+            name = next(iter(self._waiting.values()))
+            raise self.error(f"the call of {name[:100]!r} before this message has no result")
+
+
+def _expected_answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
+    """Return the expected answer for a row: the text, or the calls as `tool_uses` with the text next to them."""
+    if not calls:
+        return text
+    uses: list[JSON] = [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]
+    return {"tool_uses": uses, "content": text} if text else {"tool_uses": uses}
+
+
+def _are_parts(content: JSON) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+
+
+def as_tools(value: JSON, what: str) -> list[JSON]:
+    """Return tool definitions (objects, JSON text or bare function schemas) as OpenAI tools.
+
+    Raises:
+        ConversationError: the definitions cannot be read; the text names them by `what`.
+    """
+    return [_tool(item, what) for item in as_object_list(value, what)]
+
+
+def as_object_list(value: JSON, what: str) -> list[JSON]:
+    """Return the value as a list of objects: it is a list, a single object, the JSON text of either, or None.
+
+    Raises:
+        ConversationError: the value has another form.
+    """
+    if isinstance(value, str):
+        try:
+            value = loads(value) if value.strip() else []
+        except ValueError as error:
+            raise ConversationError(f"{what} are not JSON: {error}") from None
+    items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(item, dict) for item in items):
+        raise ConversationError(f"{what} must be a list of objects")
+    return items
+
+
+def _tool(value: JSON, what: str) -> JSON:
+    """Return a function's definition as an OpenAI tool; without parameters, it takes none.
+
+    Raises:
+        ConversationError: the definition has no name, or its parameters are not an object.
+    """
+    if isinstance(value, dict) and value.get("type") == "function" and isinstance(value.get("function"), dict):
+        value = value["function"]
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise ConversationError(f"a function in {what} has no name")
+    parameters = value.get("parameters") or {"type": "object", "properties": {}}
+    if not isinstance(parameters, dict):
+        raise ConversationError(f"the parameters of the function {value['name']!r} are not an object")
+    return {"type": "function", "function": {**value, "parameters": parameters}}
+
+
+# -- chat files
+
+_ANSWERS = ("preferred_output", "completion", "chosen")
+_CONVERSATION = frozenset((
+    "messages", "tools", "functions", "function_call", "input", "prompt", *_ANSWERS, "non_preferred_output", "rejected",
+))  # fmt: skip
+_OF_ROWS = frozenset(("query", "answer", "ground_truth", "response", "turns"))
+"""Columns that show that a file already consists of rows."""
+
+_CALL_KEYS = ("tool_calls", "function_call")
+_READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
+
+
+def is_chat(record: Record) -> bool:
+    """Return True for a record of a chat training file: it ends with the assistant or has a preferred answer.
+
+    A record with columns of evaluation rows is not one.
+    """
+    if _OF_ROWS & record.keys():
+        return False
+    ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
+    last = ends[0][-1] if ends and isinstance(ends[0], list) and ends[0] else None
+    return isinstance(last, dict) and last.get("role") == "assistant"
+
+
+def chat_rows(record: Record, number: int) -> list[Record]:
+    """Return the rows of one conversation, one for each of the assistant's turns that the model is trained on.
+
+    Raises:
+        ConversationError: the record is not a conversation, or one of its messages cannot be read.
+    """
+    asked = record["input"] if isinstance(record.get("input"), dict) else record
+    assert isinstance(asked, dict)
+    given = asked.get("tools") or asked.get("functions")
+    columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}
+    turns = Turns(f"openai-{number}", as_tools(given, "'tools'"), columns)
+    before, after = _messages(record, asked)
+    for at, message in enumerate([*before, *after]):
+        _add_message(turns, message, trained=at >= len(before))
+    return turns.rows()
+
+
+def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
+    """Return the messages before the trained part, and those of the trained part.
+
+    Without a prompt, the beginning that the chosen and the rejected answer share counts as the prompt.
+
+    Raises:
+        ConversationError: messages are missing or of another form.
+    """
+    answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
+    if answer is None:
+        return [], _object_list(asked, "messages", "user")
+    after = _object_list(record, answer, "assistant")
+    if asked.get("messages") is not None:
+        return _object_list(asked, "messages", "user"), after
+    if record.get("prompt") is not None:
+        return _object_list(record, "prompt", "user"), after
+    rejected = _object_list(record, "rejected", "assistant")
+    pairs = zip(after, rejected, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(after), len(rejected)))
+    return after[:same], after[same:]
+
+
+def _object_list(record: Record, key: str, role: str) -> list[JSON]:
+    """Return the messages under this key; a text becomes one message of this role.
+
+    Raises:
+        ConversationError: the key is missing or has another type.
+    """
+    value = record.get(key)
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    if isinstance(value, list):
+        return value
+    problem = "is missing" if value is None else "is neither a list of messages nor a text"
+    raise ConversationError(f"{key!r} {problem}")
+
+
+def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
+    """Add one message to the conversation; an assistant's message becomes a row if `trained` and its weight is not 0.
+
+    Raises:
+        ConversationError: the message has no known role, or its content is neither a text nor a list of parts.
+    """
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(role, str):
+        raise turns.error("must be an object with a role")
+    content = message.get("content")
+    if role not in ROLES:
+        raise turns.error(f"the role {role[:60]!r} is unknown{did_you_mean(role[:60], ROLES)}")
+    if role in ("tool", "function"):
+        turns.result(content, message.get("tool_call_id"), message.get("name"))
+    elif role == "assistant":
+        _add_answer(turns, message, trained=trained and message.get("weight") != 0)
+    elif isinstance(content, (str, list)):
+        turns.say({key: value for key, value in message.items() if key != "weight" and value is not None})
+    else:
+        raise turns.error(f"the content of the {role}'s message is neither text nor a list of parts")
+
+
+def _add_answer(turns: Turns, message: Record, *, trained: bool) -> None:
+    """Add an assistant's message with its calls and its text or refusal; with `trained`, it also becomes a row.
+
+    Raises:
+        ConversationError: its calls cannot be read.
+    """
+    text = _text(message.get("content")) or _text(message.get("refusal"))
+    called = {key: value for key in _CALL_KEYS if (value := message.get(key))}
+    reading = read_calls({"role": "assistant", **called}) if called else Reading()
+    if reading.problem is not None:
+        raise turns.error(reading.problem)
+    kept: Record = {key: value for key, value in message.items() if key not in _READ and value is not None}
+    turns.answer(text, reading.calls, kept, trained=trained)
+
+
+def _text(content: JSON) -> str:
+    """Return a message's text, joined from its parts if there are several; empty without text."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part.get("text", part.get("refusal")) for part in parts]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+# -- the forms of training files: how each is recognised, its evaluators, and its conversion to rows
+
+CALL_EVALUATORS = ("function_call_match", "argument_match")
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form. `fits` returns True for a record of this form; `rows` makes the rows of the record with a number.
+
+    `with_graders` returns the form with the graders of a file; its `files` are then texts of evaluator files by path.
+    `own_defaults` replace the defaults for function calls.
+    """
+
+    name: str
+    words: str
+    fits: Callable[[Record], bool]
+    rows: Callable[[Record, int], list[Record]]
+    evaluators: tuple[str, ...] = (*CALL_EVALUATORS, "match")
+    unit: str = "conversation"
+    own_defaults: DatasetDefaults | None = None
+    with_graders: Callable[[Path], Form] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def defaults(self) -> DatasetDefaults:
+        """The defaults for data sets of this form: columns, evaluators and group."""
+        if self.own_defaults is not None:
+            return replace(self.own_defaults, evaluators=[*self.evaluators])
+        return DatasetDefaults(
+            column_mapping={
+                "ground_truth": "${data.answer}",
+                "tool_definitions": "${data.tools}",
+                "response": "${target.response}",
+            },
+            evaluators=[*self.evaluators],
+            group_key="conversation_id",
+        )
+
+
+OPENAI = Form("openai", "a chat training file", is_chat, chat_rows)
+
+
+def forms() -> dict[str, Form]:
+    """Return the forms of training files by name, from all installed plug-ins, the core's first."""
+    found = (find("converters", each.name) for each in discover("converters"))
+    return {form.name: form for form in found if isinstance(form, Form)}
+
+
+def form_of(record: Record) -> Form | None:
+    """Return the form that recognises this record as the first of its file; None if no form does."""
+    return next((form for form in forms().values() if form.fits(record)), None)
+
+
+def own_keys(file: FileSource, record: Record) -> Record:
+    """Return the record without the null keys that Parquet adds, because those would become arguments of calls."""
+    plain = without_nulls(record) if isinstance(file, ParquetSource) else record
+    assert isinstance(plain, dict)
+    return plain
+
+
+class TrainingSource(Source):
+    """A training file as rows, converted on demand; a row has the number of its conversation."""
+
+    def __init__(self, file: FileSource, form: Form) -> None:
+        self.name, self.label, self.unit, self.path = file.name, file.label, file.unit, file.path
+        self.note = f"{file.path.name} is {form.words}: each turn of the assistant is a row"
+        self._file, self._form = file, form
+
+    def state(self) -> object:
+        return self._file.state()
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield the rows of all conversations in order, each with its conversation's number.
+
+        Raises:
+            DataError: the file cannot be read, or a conversation cannot be converted.
+        """
+        for number, record in self._file.records(digest):
+            try:
+                rows = self._form.rows(own_keys(self._file, record), number)
+            except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
+                command = command_line(["tunecheck", "datasets", "convert", str(self.path), "--from", self._form.name])
+                self.refuse(f"{error}; to leave such conversations out, run {command}", number)
+            for row in rows:
+                yield number, row

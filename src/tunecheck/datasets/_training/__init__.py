@@ -1,1 +1,0 @@
-"""Files that models are trained with, as rows: one for each turn of the assistant that it was trained on."""
