@@ -1,15 +1,15 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._calls import FAULTS as FAULTS, CallEvaluator as CallEvaluator
-from ._judges.answer import AnswerForm as AnswerForm, shorten_reply as shorten_reply
+from ._judges.answer import AnswerForm as AnswerForm, ResolvedOutput as ResolvedOutput, shorten_reply as shorten_reply
 from ._judges.asking import (
     JudgeClient as JudgeClient,
     JudgeLoop as JudgeLoop,
     Judgement as Judgement,
+    ModelConfig as ModelConfig,
+    judge_endpoint as judge_endpoint,
     tokens_of as tokens_of,
 )
-from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_endpoint
-from ._judges.output import ResolvedOutput as ResolvedOutput
 from ._judges.prompty import data_mark as data_mark, input_text as input_text, none_if_nan as none_if_nan
 from ._judges.shipped import KINDS as KINDS
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode

@@ -18,10 +18,17 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import storable_settings as masked, trace
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError
-from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combine_judgements, tokens_of
-from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
-from tunecheck.evaluators._judges.output import judge_settings, place_of, resolve_output
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError, judge_settings, place_of, resolve_output
+from tunecheck.evaluators._judges.asking import (
+    JudgeClient,
+    JudgeLoop,
+    Judgement,
+    ModelConfig,
+    combine_judgements,
+    judge_endpoint,
+    model_name,
+    tokens_of,
+)
 from tunecheck.formats._reading import cached_reading, read_calls, tools_of
 from tunecheck.prompts._front_matter import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt

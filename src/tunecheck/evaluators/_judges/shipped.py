@@ -12,7 +12,7 @@ from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, schema_faults
 from tunecheck.evaluators._calls import CallComparison, compare_calls
-from tunecheck.evaluators._judges.model import ModelConfig
+from tunecheck.evaluators._judges.asking import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel, defined_tools, input_text
 from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
