@@ -89,7 +89,7 @@ def statuses(found: Mapping[str, Diagnosis], status: str) -> set[str]:
     return {check for check, verdict in found.items() if verdict.status == status}
 
 
-OF_CALLS = {check.name for check in CHECKS if check.of == "calls"}
+OF_CALLS = {check.name for check in CHECKS if check.about == "calls"}
 
 
 async def test_a_model_that_never_calls_passes_no_check_of_calls(tmp_path: Path, started: Starter) -> None:
@@ -146,7 +146,7 @@ async def test_what_a_template_has_no_place_for_is_not_looked_at(tmp_path: Path,
     definition: dict[str, JSON] = {"kind": "azure_ml", "url": url, "response": "result"}
     found = {each.check: each.verdict for each in (await examine(load_endpoint(definition), definition)).findings}
     assert len(found) == len(CHECKS)
-    assert statuses(found, "skip") == {check.name for check in CHECKS if check.of != "answers"}
+    assert statuses(found, "skip") == {check.name for check in CHECKS if check.about != "answers"}
     assert found["calls are parsed"].evidence == "requests contain no tools"
     assert found["tools are shown to the model"].status == "warn"
     assert found["system prompt is obeyed"].status == "pass"

@@ -1,26 +1,43 @@
 """A Python function as an endpoint: `function: module:name` or `function: file.py:name`.
 
 The function runs with the user's rights. So only a definition that the user passes can name it, never data or a
-model's answer.
+model's answer. Runs call it in a separate process, which is started on the first call and replaced when it dies. Then
+each call in flight is repeated alone in a new process, so that only the call that kills a process fails.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
+import importlib
 import inspect
+import os
+import pickle
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import msgspec
 
-from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
+from tunecheck._errors import (
+    ContentFilterError,
+    EndpointError,
+    PluginError,
+    ReplyError,
+    TimedOutError,
+    TunecheckError,
+    WorkerDied,
+)
 from tunecheck._json import JSON, plain
-from tunecheck._loops import LateError, PerLoop, Threads, UserLoop
+from tunecheck._loops import LateError, LoopThread, PerLoop, Threads, UserLoop
+from tunecheck._worker_process import Pipes, ProcessEndedError, WorkerProcess
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import (
     ChatRequest,
@@ -32,11 +49,11 @@ from tunecheck.endpoints._base import (
     Text,
     mask_answer,
 )
-from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.plugins import load_file
 
-_OFFERED = ("messages", "tools", "parameters")
+_ARGUMENTS = ("messages", "tools", "parameters")
 
 
 class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
@@ -67,7 +84,7 @@ class PythonEndpoint(Endpoint):
         self._reference = config.function
         self._place = _function_place(self._reference, definition)
         self._function, self._source = _load_function(self._place, definition)
-        self._offered = _accepted_parameters(self._function)
+        self._accepted = _accepted_parameters(self._function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
@@ -133,7 +150,7 @@ class PythonEndpoint(Endpoint):
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
             "parameters": {**self._parameters, **request.parameters},
         }
-        arguments = {name: values[name] for name in self._offered}
+        arguments = {name: values[name] for name in self._accepted}
         if self._isolated:
             return await state.process.call(arguments, self._timeout_s)
         call = functools.partial(self._function, **arguments)
@@ -213,14 +230,188 @@ def _load_function(place: FunctionPlace, definition: Definition) -> tuple[Callab
 
 
 def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:
-    """Return the names in `_OFFERED` that the function accepts as arguments.
+    """Return the names in `_ARGUMENTS` that the function accepts as arguments.
 
     Return all names if the function takes `**kwargs` or has no readable signature.
     """
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return _OFFERED
+        return _ARGUMENTS
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return _OFFERED
-    return tuple(name for name in _OFFERED if name in parameters)
+        return _ARGUMENTS
+    return tuple(name for name in _ARGUMENTS if name in parameters)
+
+
+# -- the function in a separate process
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPlace:
+    """The place of a function: a module or a file, the function's name, and Python's search path."""
+
+    module: str
+    file: Path | None
+    name: str
+    search_path: list[str]
+
+    def load(self) -> Callable[..., object]:
+        """Set the search path and return the function. Called once in a new process."""
+        sys.path[:] = self.search_path
+        function: Callable[..., object] = getattr(self.load_module(), self.name)
+        return function
+
+    def load_module(self) -> ModuleType:
+        """Import the module or the file that contains the function; FileNotFoundError if there is no such file."""
+        if self.file is None:
+            return importlib.import_module(self.module)
+        if not self.file.is_file():
+            raise FileNotFoundError(f"no such file: {self.file}")
+        return load_file(self.file, self.module)
+
+
+_PATIENCE_S = 3.0
+"""After a timeout, the process is killed unless it answers a ping within this time."""
+
+
+class FunctionProcess:
+    """Calls a function in another process, with many concurrent calls."""
+
+    def __init__(self, reference: str, place: FunctionPlace) -> None:
+        """Start nothing yet. `reference` names the function in errors, `place` is where a process imports it from."""
+        self._reference = reference
+        self._place = place
+        self._shared: WorkerProcess | None = None
+        self._starting, self._alone = asyncio.Lock(), asyncio.Lock()
+
+    async def call(self, arguments: Mapping[str, object], limit_s: float) -> object:
+        """Call the function in the shared process, which is started if there is none, and return the result.
+
+        Raises:
+            WorkerDied: the call ended its process.
+            LateError: the call took longer than `limit_s` seconds.
+            TunecheckError, FunctionError: the error of the function; FunctionError holds the type and text of other
+            errors.
+        """
+        body = pickle.dumps(dict(arguments), protocol=pickle.HIGHEST_PROTOCOL)
+        async with self._starting:
+            if self._shared is None or self._shared.ended:
+                self._shared = await self._start()
+        try:
+            return _value(await _ask(self._shared, body, limit_s))
+        except ProcessEndedError:  # this call or another one ended the process
+            return await self._call_alone(body, limit_s)
+
+    async def _call_alone(self, body: bytes, limit_s: float) -> object:
+        """Repeat a call in a process of its own, so that only the call that ends its process fails.
+
+        Raises:
+            WorkerDied, LateError: the call ended this process, too, or took too long.
+        """
+        async with self._alone:
+            process = await self._start()
+            begun = time.monotonic()
+            try:
+                return _value(await _ask(process, body, limit_s))
+            except ProcessEndedError:
+                if time.monotonic() - begun >= limit_s:
+                    raise LateError(f"took longer than {limit_s:g} s") from None
+                raise WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
+            finally:
+                process.kill()
+                await process.close()
+
+    async def _start(self) -> WorkerProcess:
+        """Start a process and load the function in it.
+
+        Raises:
+            WorkerDied: the function cannot be loaded; any error of loading ends the process.
+        """
+        process = await WorkerProcess.start("tunecheck.endpoints._python")
+        try:
+            await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts
+        except ProcessEndedError:
+            raise WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
+        return process
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._shared is not None:
+            self._shared.kill()
+            await self._shared.close()
+            self._shared = None
+
+
+async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
+    """Send a call to the process and return its reply. Kill the process if the call blocks its interpreter.
+
+    Raises:
+        LateError: only this call took too long.
+        ProcessEndedError: the process ended or was killed.
+    """
+    with contextlib.suppress(TimeoutError):
+        return await asyncio.wait_for(process.ask(body), limit_s)
+    try:
+        await asyncio.wait_for(process.ask(pickle.dumps(None)), _PATIENCE_S)
+    except TimeoutError:
+        process.kill()
+        raise ProcessEndedError from None
+    raise LateError(f"took longer than {limit_s:g} s")
+
+
+def _value(reply: object) -> object:
+    """Raise a reply that is an exception, and return any other."""
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+class FunctionError(Exception):
+    """The type and text of an error that a function raised in its process."""
+
+
+# -- the process of an endpoint of kind `python`: `python -m tunecheck.endpoints._python`
+
+
+def main() -> None:
+    """Load the function that the first request names, then call it for each further one, in a thread."""
+    pipes = Pipes()
+    caller = None
+    for number, body in pipes.requests():
+        if caller is None:
+            place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
+            caller = _Caller(place.load(), pipes)
+            pipes.reply(number, None)
+        else:
+            threading.Thread(target=caller.call, args=(number, body), daemon=True).start()
+    os._exit(0)
+
+
+class _Caller:
+    """Calls the function in the caller's thread and awaits coroutines in one event loop."""
+
+    def __init__(self, function: Callable[..., object], pipes: Pipes) -> None:
+        self._function = function
+        self._pipes = pipes
+        self._loop = LoopThread("tunecheck-function")
+
+    def call(self, number: int, body: bytes) -> None:
+        """Call the function with a request's arguments and reply with its result or error; to a ping, reply None."""
+        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
+        try:
+            value: object = None if arguments is None else self._function(**arguments)
+            if inspect.isawaitable(value):
+                value = self._loop.submit(_await_value(value)).result()
+            reply: object = value if isinstance(value, Completion) else plain(value)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            own = isinstance(error, TunecheckError)
+            reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
+        self._pipes.reply(number, reply)
+
+
+async def _await_value(value: Awaitable[object]) -> object:
+    return await value
+
+
+if __name__ == "__main__":  # so that pickles name the classes of this module, not of `__main__`
+    importlib.import_module("tunecheck.endpoints._python").main()

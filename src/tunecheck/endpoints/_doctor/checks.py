@@ -2,18 +2,224 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from tunecheck._errors import PluginError
 from tunecheck._faults import cause_named, repeats_itself
-from tunecheck._json import JSON, object_or_empty
-from tunecheck._messages import clean
+from tunecheck._json import JSON, dumps, object_or_empty, text_or_json
+from tunecheck._messages import clean, plural
+from tunecheck.calls._model import arguments_problem, plain_name, tool_name
 from tunecheck.endpoints._api_facts import REPEATING, remedy_for
 from tunecheck.endpoints._base import output_limit
-from tunecheck.endpoints._doctor import call_checks
-from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, advice_on
-from tunecheck.endpoints._doctor.call_checks import calls_as
-from tunecheck.endpoints._doctor.questions import RIGHT
+from tunecheck.endpoints._doctor.evidence import RIGHT, Answers, Diagnosis, DoctorAnswer, Status, advice_on
+from tunecheck.formats._families import server_parsers
+from tunecheck.formats._reading import AUTO, choose_profile
+
+# -- tools and calls: tools reach the model, and calls come back unchanged
+
+_FEWEST_TOKENS_OF_A_TOOL = 20
+_COMMON_FAMILY = "hermes"
+"""The format suggested for models of an unknown family, because most models have seen it."""
+
+
+def _tools_are_shown(answers: Answers) -> Diagnosis:
+    """Check by the number of prompt tokens that the model sees the tools; suggest tools as text otherwise."""
+    if not answers.sends_tools:
+        return Diagnosis(
+            "warn",
+            "the request template has no ${tools}: the model sees only functions that a row's messages describe",
+            "put ${tools} into request:, or set tools: text and format: to the model's family",
+        )
+    if answers["call"].error is not None:
+        advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
+        return _suggest_tools_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
+    tokens = answers.prompt_tokens
+    if tokens is None:
+        return Diagnosis("warn", "the service reports no prompt tokens, so this check cannot decide")
+    evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
+    if _tools_lengthen_prompt(answers):
+        return Diagnosis("pass", evidence)
+    if any(answer.completion.tool_calls for answer in answers.with_calls):
+        return Diagnosis("warn", f"{evidence}, but the model calls tools: the service leaves tools out of the count")
+    advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
+    return _suggest_tools_in_text(answers, evidence, advice)
+
+
+def _tools_lengthen_prompt(answers: Answers) -> bool:
+    """Return whether a tool makes the prompt longer; True if the service reports no tokens."""
+    with_tool, without = answers.prompt_tokens or (_FEWEST_TOKENS_OF_A_TOOL, 0)
+    return with_tool - without >= _FEWEST_TOKENS_OF_A_TOOL
+
+
+def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
+    """Return a failure that suggests describing tools in the prompt (`tools: text`), unless the definition does."""
+    if answers.definition.get("tools") == "text":
+        return Diagnosis("fail", evidence)
+    families = [str(answers.definition.get("format", AUTO))]
+    families += [str(answer.text_reading.format) for answer in answers.left_in_text]
+    known = next((family for family in families if family != AUTO), None)
+    family = known or _COMMON_FAMILY
+    profile = choose_profile(family)
+    change: dict[str, JSON] = {"tools": "text", "format": family} if profile and profile.prompt else {}
+    guess = "" if known else f" ({family} is a guess: no answer shows the family)"
+    return Diagnosis("fail", evidence, f"{advice}; or set tools: text and format: to the model's family{guess}", change)
+
+
+def _calls_are_parsed(answers: Answers) -> Diagnosis:
+    """Check that some question was answered with a call that the API returned as one, not in text or reasoning."""
+    in_text = answers.left_in_text
+    if in_text and not answers.as_text:
+        return _left_in_text(answers, in_text[0])
+    if answers.with_calls:
+        first = answers.with_calls[0]
+        read = " (read from the text)" if first.is_read_from_text or first in in_text else ""
+        return Diagnosis("pass", f"{first.shown()}{read}")
+    with_tools = [answer for answer in answers.answered if answer.request.tools]
+    lost = next((answer for answer in with_tools if answer.cause_of_lost_call), None)
+    if lost is not None:
+        cause = cause_named(str(lost.cause_of_lost_call))
+        excerpt = clean(lost.completion.reasoning or lost.raw_text, 120)
+        return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
+    broken = next((answer for answer in with_tools if answer.text_reading.problem and not answer.ended_by_length), None)
+    if broken is not None:
+        return Diagnosis("fail", f"a call cannot be read: {broken.text_reading.problem}: {clean(broken.text, 120)}")
+    evidence = f"no call in {plural(len(with_tools), 'answer')} to questions with tools: {answers['call'].shown()}"
+    if not _tools_lengthen_prompt(answers):
+        return Diagnosis("skip", evidence)
+    return Diagnosis("fail", evidence, "check the chat template, and that the model was trained to call functions")
+
+
+def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
+    """Return the failure for a call that the server left in the text, with the parser or format that reads it."""
+    family, change = str(answer.text_reading.format), dict[str, JSON]()
+    with suppress(PluginError):  # not every format has the profile of a model family
+        change = {"format": family} if choose_profile(family) else {}
+    evidence = f"the call is left in the text, in the format {family}: {clean(answer.text, 120)}"
+    return Diagnosis("fail", evidence, answers.serving.advice("calls", server_parsers(family, answer.raw_text)), change)
+
+
+def _arguments_are_json(answers: Answers) -> Diagnosis:
+    """Check that the arguments of calls are JSON objects as text, encoded once."""
+    complete = (answer for answer in answers.answered if not (answer.ended_by_length or answer.is_read_from_text))
+    calls = [call for answer in complete for call in answer.written_calls]
+    for name, arguments in calls:
+        found = _encoding_problem(arguments)
+        if found is not None:
+            status, problem, advice = found
+            shown = clean(text_or_json(arguments), 100)
+            return Diagnosis(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
+    return Diagnosis("pass", "JSON objects as text") if calls else Diagnosis("skip", "no complete call to check")
+
+
+def _encoding_problem(arguments: JSON) -> tuple[Status, str, str] | None:
+    """Return status, problem and advice for arguments in a wrong encoding; None if they are a JSON object as text."""
+    if isinstance(arguments, dict):
+        return "warn", "are an object, not JSON text", "Tunecheck reads objects, too; other clients may not"
+    found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
+    if found is None:
+        return None
+    problems = {"double_encoded": "are encoded twice or more often", "trailing_tag": "are followed by a tag"}
+    return "fail", problems.get(found[0], "are not a JSON object"), cause_named(found[0]).advice
+
+
+def _names_are_kept(answers: Answers) -> Diagnosis:
+    """Check that calls use the names of offered functions unchanged, and that names with dots are accepted."""
+    for answer in answers.with_calls:
+        offered = [str(object_or_empty(tool.get("function")).get("name")) for tool in answer.request.tools or ()]
+        for call in answer.calls:
+            if call.name in offered:
+                continue
+            called = plain_name(call.name)
+            meant = next((name for name in offered if called.endswith(plain_name(name))), None)
+            evidence = f"{meant or ' and '.join(offered[:3])} was offered, but {clean(call.name, 60)} was called"
+            if meant is not None and call.name == tool_name(meant):
+                advice = "this API allows no dots in names; with names=auto, the call counts for the dotted function"
+                return Diagnosis("warn", evidence, advice)
+            return Diagnosis("fail", evidence, "use the tool parser of the model's family: it removes prefixes")
+    dotted = answers["dotted"]
+    if dotted.error:
+        advice = "rename functions with dots in your data; BFCL's functions are sent with underscores"
+        return Diagnosis("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
+    dots = "also with a dot" if dotted.calls else "the function with a dot was not called"
+    return Diagnosis("pass", f"functions are called by their offered names; {dots}")
+
+
+_MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong, else the chat template or the model"
+
+
+def _right_call_for(question: str) -> Callable[[Answers], Diagnosis]:
+    """Return a check that the answer to a question has the right call."""
+    name, expected = RIGHT[question].function, RIGHT[question].arguments
+
+    def check(answers: Answers) -> Diagnosis:
+        """Check that the right function was called with the right arguments (others may be added)."""
+        answer = answers[question]
+        arguments = answer.arguments_of(name)
+        if arguments is None:
+            return Diagnosis("fail", f"{name} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
+        wrong = [key for key, value in expected.items() if not _equal_in_json(arguments.get(key), value)]
+        if wrong:
+            pairs = ", ".join(
+                f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(expected[key]).decode()}"
+                for key in wrong
+            )
+            return Diagnosis("fail", pairs, _MODEL_OR_PARSER)
+        return Diagnosis("pass", answer.shown())
+
+    return check
+
+
+def _equal_in_json(value: JSON, expected: JSON) -> bool:
+    """Return whether two values are equal in JSON: 20.0 equals 20, but 1 does not equal true."""
+    return value == expected and isinstance(value, bool) == isinstance(expected, bool)
+
+
+def _enum_is_obeyed(answers: Answers) -> Diagnosis:
+    """Check that an argument with an enum has the value that was asked for; a warning if it is missing."""
+    arguments = answers["call"].arguments_of("get_weather")
+    if arguments is None:
+        return Diagnosis("fail", f"get_weather was not called; the answer: {answers['call'].shown()}", _MODEL_OR_PARSER)
+    unit = arguments.get("unit")
+    if unit == "celsius":
+        return Diagnosis("pass", 'unit is "celsius", one of the two allowed values')
+    shown = clean(dumps(unit).decode(), 60)
+    status: Status = "warn" if unit is None else "fail"
+    return Diagnosis(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
+
+
+def _calls_in_parallel(answers: Answers) -> Diagnosis:
+    """Check that a question about two cities was answered with a call for each."""
+    answer = answers["parallel"]
+    cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
+    if all(any(expected in city for city in cities) for expected in ("lisbon", "oslo")):
+        return Diagnosis("pass", answer.shown())
+    evidence = f"the question needs two calls; the answer has {len(answer.calls)}: {answer.shown()}"
+    return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
+
+
+def _results_are_understood(answers: Answers) -> Diagnosis:
+    """Check that the answer after a tool result repeats the result and does not call again."""
+    answer = answers["result"]
+    if RIGHT["result"].text in answer.text:
+        return Diagnosis("pass", answer.shown())
+    if answer.calls:
+        advice = "the chat template leaves out messages with the role tool: the model does not see results"
+        return Diagnosis("fail", f"the model calls again instead of using the result: {answer.shown()}", advice)
+    return Diagnosis("fail", f"the result ({RIGHT['result'].text}) is not in the answer: {answer.shown()}")
+
+
+def _no_needless_call(answers: Answers) -> Diagnosis:
+    """Check that a greeting was answered without a call."""
+    answer = answers["greeting"]
+    if answer.calls:
+        advice = 'check that tool_choice is not "required": rows that expect no call could never pass'
+        return Diagnosis("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
+    return Diagnosis("pass", answer.shown())
+
+
+# -- answers, reasoning, limits and the API
 
 
 def _system_is_obeyed(answers: Answers) -> Diagnosis:
@@ -218,63 +424,65 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A check by name, with the questions that it needs answered.
+    """A check by name, with the names of the questions that it needs answered.
 
-    `of`: the check is about any answers, answers to questions with tools, or calls. `whole`: skip it if an answer was
-    cut off. `of_chat`: it only applies to chat completions. `refused`: advice if its questions are refused.
+    `about`: the check examines any answers, answers to questions with tools, or calls. `needs_whole`: it is skipped if
+    one of its answers was cut off. `only_chat`: it only applies to chat completions. `if_refused`: advice if the
+    endpoint refuses one of its questions.
     """
 
     name: str
-    needs: tuple[str, ...]
-    judge: Callable[[Answers], Diagnosis]
-    of: Literal["answers", "tools", "calls"] = "calls"
-    whole: bool = False
-    of_chat: bool = False
-    refused: str = ""
+    questions: tuple[str, ...]
+    examine: Callable[[Answers], Diagnosis]
+    about: Literal["answers", "tools", "calls"] = "calls"
+    needs_whole: bool = False
+    only_chat: bool = False
+    if_refused: str = ""
 
     def verdict(self, answers: Answers) -> Diagnosis:
         """Run the check. It fails if a question ended in an error, and is skipped if there is nothing to check."""
-        without_tools = None if self.of == "answers" else answers.without_tools
+        without_tools = None if self.about == "answers" else answers.without_tools
         if without_tools:
             return Diagnosis("skip", without_tools)
-        if self.of_chat and answers.as_text:
+        if self.only_chat and answers.as_text:
             return Diagnosis("skip", "only chat completions can be streamed")
-        error = next((answers[name].error for name in self.needs if answers[name].error), None)
+        error = next((answers[name].error for name in self.questions if answers[name].error), None)
         if error is not None:
-            return Diagnosis("fail", clean(str(error), 200), self.refused or advice_on(error), remedy_for(error))
-        if self.of == "calls" and not answers.with_calls:
+            return Diagnosis("fail", clean(str(error), 200), self.if_refused or advice_on(error), remedy_for(error))
+        if self.about == "calls" and not answers.with_calls:
             return Diagnosis("skip", "no question was answered with a call")
-        verdict = self.judge(answers)
-        if verdict.status != "pass" and self.whole and any(answers[name].ended_by_length for name in self.needs):
-            return Diagnosis("skip", f"the answer was cut off: {answers[self.needs[0]].shown()}")
+        verdict = self.examine(answers)
+        cut_off = self.needs_whole and any(answers[name].ended_by_length for name in self.questions)
+        if cut_off and verdict.status != "pass":
+            return Diagnosis("skip", f"the answer was cut off: {answers[self.questions[0]].shown()}")
         return verdict
 
 
 _NO_RESULTS = "the chat template does not support the role tool: run conversations with --mode text"
 
 CHECKS = (
-    DoctorCheck("tools are shown to the model", (), call_checks.tools_are_shown, "answers"),
-    DoctorCheck("calls are parsed", ("call",), call_checks.calls_are_parsed, "tools"),
-    DoctorCheck("arguments are JSON", ("call",), call_checks.arguments_are_json),
-    DoctorCheck("names are kept", ("call",), call_checks.names_are_kept),
-    DoctorCheck("enums are obeyed", ("call",), call_checks.enum_is_obeyed, whole=True),
-    DoctorCheck("types are kept", ("typed",), calls_as("typed"), whole=True),
-    DoctorCheck("nested arguments", ("nested",), calls_as("nested"), whole=True),
-    DoctorCheck("quotes and scripts", ("quoted",), calls_as("quoted"), whole=True),
-    DoctorCheck("long lists of tools", ("long",), calls_as("long"), whole=True),
-    DoctorCheck("parallel calls", ("parallel",), call_checks.calls_in_parallel, whole=True),
+    DoctorCheck("tools are shown to the model", (), _tools_are_shown, "answers"),
+    DoctorCheck("calls are parsed", ("call",), _calls_are_parsed, "tools"),
+    DoctorCheck("arguments are JSON", ("call",), _arguments_are_json),
+    DoctorCheck("names are kept", ("call",), _names_are_kept),
+    DoctorCheck("enums are obeyed", ("call",), _enum_is_obeyed, needs_whole=True),
+    DoctorCheck("types are kept", ("typed",), _right_call_for("typed"), needs_whole=True),
+    DoctorCheck("nested arguments", ("nested",), _right_call_for("nested"), needs_whole=True),
+    DoctorCheck("quotes and scripts", ("quoted",), _right_call_for("quoted"), needs_whole=True),
+    DoctorCheck("long lists of tools", ("long",), _right_call_for("long"), needs_whole=True),
+    DoctorCheck("parallel calls", ("parallel",), _calls_in_parallel, needs_whole=True),
     DoctorCheck(
         "tool results are understood",
         ("result",),
-        call_checks.results_are_understood,
+        _results_are_understood,
         "tools",
-        whole=True,
-        refused=_NO_RESULTS,
+        needs_whole=True,
+        if_refused=_NO_RESULTS,
     ),
-    DoctorCheck("no needless calls", ("greeting",), call_checks.no_needless_call),
-    DoctorCheck("finish reasons are correct", ("greeting",), _finish_reasons_are_correct, "tools", whole=True),
-    DoctorCheck("streamed calls match", ("call",), _streamed_calls_match, "tools", whole=True, of_chat=True),
-    DoctorCheck("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", whole=True),
+    DoctorCheck("no needless calls", ("greeting",), _no_needless_call),
+    DoctorCheck("finish reasons are correct", ("greeting",), _finish_reasons_are_correct, "tools", needs_whole=True),
+    DoctorCheck("streamed calls match", ("call",), _streamed_calls_match, "tools", needs_whole=True, only_chat=True),
+    DoctorCheck("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", needs_whole=True),
     DoctorCheck("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, "answers"),
     DoctorCheck("nothing is cut off", ("count",), _nothing_is_cut_off, "answers"),
     DoctorCheck("stop tokens are removed", ("untooled",), _stop_tokens_are_removed, "answers"),

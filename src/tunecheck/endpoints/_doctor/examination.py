@@ -11,10 +11,17 @@ from tunecheck._messages import clean
 from tunecheck.endpoints._answers import path_of_text
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, advice_on
 from tunecheck.endpoints._doctor.checks import CHECKS
-from tunecheck.endpoints._doctor.questions import QUESTIONS
-from tunecheck.endpoints._doctor.serving import Serving, find_serving
+from tunecheck.endpoints._doctor.evidence import (
+    QUESTIONS,
+    Answers,
+    Diagnosis,
+    DoctorAnswer,
+    Serving,
+    Status,
+    advice_on,
+    find_serving,
+)
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._target import ask
 

@@ -1,9 +1,17 @@
-"""The answers to the doctor's questions with their calls, and the findings of checks."""
+"""What the doctor's checks examine: its questions with their right answers, the server, and the endpoint's answers."""
 
+from __future__ import annotations
+
+import asyncio
+import functools
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, ReplyError, StopRunError
 from tunecheck._faults import CUT_OFF, cause_named
@@ -12,8 +20,126 @@ from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, read_leniently
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._doctor.serving import Serving
+from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
+from tunecheck.formats._families import ServerParsers
 from tunecheck.formats._reading import read_calls
+
+# -- the questions of `questions.json`; each has one right answer, which any model with function calling finds
+
+
+class RightAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The right answer to a question: a part of its text, or a call of this function with these arguments."""
+
+    text: str = ""
+    function: str = ""
+    arguments: dict[str, Any] = {}
+
+
+class _DoctorQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    messages: list[dict[str, Any]]
+    tools: list[str] = []
+    parameters: dict[str, Any] = {}
+    right: RightAnswer | None = None
+
+
+class _QuestionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of questions.json; questions name their functions."""
+
+    functions: list[dict[str, Any]]
+    questions: dict[str, _DoctorQuestion]
+
+
+_QUESTION_FILE = msgspec.json.decode(files(__package__).joinpath("questions.json").read_bytes(), type=_QuestionFile)
+_TOOLS: Mapping[str, Mapping[str, JSON]] = {
+    function["name"]: {"type": "function", "function": function} for function in _QUESTION_FILE.functions
+}
+
+QUESTIONS: Mapping[str, ChatRequest] = {
+    name: ChatRequest(question.messages, [_TOOLS[tool] for tool in question.tools] or None, question.parameters)
+    for name, question in _QUESTION_FILE.questions.items()
+}
+
+RIGHT: Mapping[str, RightAnswer] = {name: row.right for name, row in _QUESTION_FILE.questions.items() if row.right}
+
+
+# -- the program that serves the model, by its list of models, reply headers and characteristic addresses
+
+Subject: TypeAlias = Literal["calls", "tools", "reasoning", "length", "stop"]
+
+_UNKNOWN = ("vLLM", "SGLang", "llama.cpp")
+"""The programs named in advice if the program is unknown."""
+
+
+class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of servers.toml."""
+
+    owners: dict[str, str]
+    pages: dict[str, list[str]]
+    settings: dict[str, dict[Subject, str]]
+
+
+@functools.cache
+def _servers() -> _ServerFile:
+    return msgspec.convert(tomllib.loads(files(__package__).joinpath("servers.toml").read_text("utf-8")), _ServerFile)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The program that serves a model ("" if unknown), how it was recognised, context length and models on offer."""
+
+    program: str = ""
+    told_by: str = ""
+    guess: bool = False
+    on_azure_ml: bool = False
+    context: int | None = None
+    models: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = " on ".join(filter(None, (self.program, "Azure ML" * self.on_azure_ml)))
+        return f"{name} ({'guessed' if self.guess else 'known'} from {self.told_by})" if self.told_by else name
+
+    def advice(self, subject: Subject, parsers: ServerParsers | None = None) -> str:
+        """Return the program's settings for a subject, or those of common programs if the program is unknown."""
+        names = (self.program,) if self.program else _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
+        known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
+        said = []
+        for name in names:
+            parser, setting = known.get(name, "of the model's family"), _servers().settings[name][subject]
+            said.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
+        text = "in the deployment's environment, for " * self.on_azure_ml + "; ".join(said)
+        text += f" (assuming that the server is {names[0]})" * (self.guess or (self.on_azure_ml and not self.program))
+        return text + " (the parser is a guess: families share this format)" * (parsers is not None and parsers.guess)
+
+
+async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
+    """Find the program that serves an endpoint. Call it after an answer, whose headers are the first evidence."""
+    if endpoint.kind == "azure_openai":
+        return Serving()
+    headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
+    server = headers.get("x-ms-server-version", "")
+    azure = "azmlinfsrv" in server or any(name.startswith("azureml-") for name in headers)
+    cards = await endpoint.models()
+    lengths = [length for card in cards if isinstance(length := card.get("max_model_len"), int) and length > 0]
+    names = tuple(str(card.get("id")) for card in cards)
+    found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
+    for owner in (str(card.get("owned_by")) for card in cards):
+        if owner in _servers().owners:
+            return found(_servers().owners[owner], f"owned_by: {owner} in its list of models")
+    if "llama.cpp" in headers.get("server", ""):
+        return found("llama.cpp", "its header server")
+    if "x-compute-type" in headers:
+        return found("TGI", "its header x-compute-type")
+    pages = [*_servers().pages.items(), ("/version", ["vLLM", "version"])]
+    replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
+    for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
+        is_version = path == "/version"  # a weak sign, so no other keys may be there
+        if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
+            return found(name, f"its address {path}", is_version)
+    is_port = ":11434/" in str(endpoint.settings()["url"])
+    return found("Ollama", "its port 11434", guess=True) if is_port else found()
+
+
+# -- the answers
 
 Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
 """`skip`: there was nothing to check."""
@@ -72,17 +198,17 @@ class DoctorAnswer:
         return self.completion.finish_reason in CUT_OFF
 
     @cached_property
-    def in_text(self) -> Reading:
+    def text_reading(self) -> Reading:
         """The calls in the text."""
         return read_calls(self.text, tools=list(self.request.tools or ()))
 
     @property
-    def kept_back(self) -> str | None:
+    def cause_of_lost_call(self) -> str | None:
         """The cause of a lost call (it is in the reasoning, or only the finish reason shows it), or None."""
-        if self.completion.tool_calls or self.in_text.calls:
+        if self.completion.tool_calls or self.text_reading.calls:
             return None
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
-        if self.in_text.cause == "call_in_reasoning" or (thought.complete_calls and not self.text.strip()):
+        if self.text_reading.cause == "call_in_reasoning" or (thought.complete_calls and not self.text.strip()):
             return "call_in_reasoning"
         return "call_lost_by_parser" if self.completion.finish_reason == "tool_calls" else None
 
@@ -95,11 +221,11 @@ class DoctorAnswer:
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
         """All calls, with arguments decoded (even if they were encoded several times or not at all)."""
-        called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written]
-        return tuple(called) or self.in_text.calls
+        called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written_calls]
+        return tuple(called) or self.text_reading.calls
 
     @property
-    def written(self) -> Iterator[tuple[str, JSON]]:
+    def written_calls(self) -> Iterator[tuple[str, JSON]]:
         """The names and undecoded arguments of the `tool_calls`."""
         for call in self.completion.tool_calls:
             function = call.get("function")
@@ -111,7 +237,7 @@ class DoctorAnswer:
         calls = "; ".join(f"{call.name} {dumps(call.arguments).decode()}" for call in self.calls)
         return clean(calls or self.text, 160) or "nothing"
 
-    def call(self, name: str) -> Mapping[str, JSON] | None:
+    def arguments_of(self, name: str) -> Mapping[str, JSON] | None:
         """Return the arguments of the first call of a function, even under a changed name; None without a call."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
