@@ -24,10 +24,10 @@ PLUGIN = Plugin(
         "evaluate": Extension(
             "tunecheck.cli._evaluate.command:evaluate", "Send a data set's rows to an endpoint and judge its answers."
         ),
-        "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row and decide which to ship."),
+        "compare": Extension("tunecheck.cli._runs:compare", "Compare runs row by row and decide which to ship."),
         "report": Extension("tunecheck.cli._runs:report", "Write a run's report: one self-contained HTML file."),
         "view": Extension("tunecheck.cli._runs:view", "Show the reports of all runs in a browser."),
-        "select": Extension("tunecheck.cli._compare:select", "Choose which of several runs to ship."),
+        "select": Extension("tunecheck.cli._runs:select", "Choose which of several runs to ship."),
         "score": Extension(
             "tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."
         ),
@@ -36,7 +36,7 @@ PLUGIN = Plugin(
         "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or other people's runs name."),
         "endpoints list": Extension("tunecheck.cli._workspace:list_endpoints", "List the workspace's endpoints."),
         "datasets convert": Extension(
-            "tunecheck.cli._datasets:convert", "Convert training files and evals to a data set."
+            "tunecheck.cli._workspace:convert", "Convert training files and evals to a data set."
         ),
         "judge calibrate": Extension(
             "tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."

@@ -15,6 +15,7 @@ from tunecheck._messages import json_without_log_commands, printable
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
+    from tunecheck.views import View
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
@@ -54,6 +55,17 @@ def print_path(path: str | os.PathLike[str]) -> None:
 
 def print_json(value: JSON) -> None:
     sys.stdout.write(json_without_log_commands(dumps_line(value).decode("utf-8")))
+
+
+def print_result(shown: JSON | View) -> None:
+    """Print a page, or any other value as JSON; if the reader closes the pipe, only the output ends."""
+    from tunecheck.views import View, console, print_view
+
+    with until_pipe_closes():
+        if isinstance(shown, View):
+            print_view(shown, console(sys.stdout))
+        else:
+            print_json(shown)
 
 
 def skill_text(idle: int, calling: int, rows: int) -> str:

@@ -1,24 +1,32 @@
-"""`tunecheck runs`: list, show, verify or remove runs; `report`: a run as one HTML file; `view`: all in a browser."""
+"""Commands on runs: `runs`, `compare` and `select`, `report` (one run as an HTML file), `view` (all in a browser)."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
-from tunecheck.cli._console import check_output, print_json, print_path
-from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, Invocation, argument, command, flag, option
-from tunecheck.cli._shared_options import ComparingOptions, JsonOptions, ResultsOptions
+from tunecheck.cli._console import check_output, print_path, print_result, write_output
+from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, SHOWING, Invocation, argument, command, flag, option
+from tunecheck.cli._shared_options import (
+    EXIT_CODES,
+    STATISTICS,
+    ComparingOptions,
+    DecisionOptions,
+    JsonOptions,
+    ResultsOptions,
+)
 from tunecheck.results import RunLine, describe_run, first_screen, open_run
 from tunecheck.runs._manifest import Verified, verify
 from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
-from tunecheck.views import Part, Table, Text, View, Words, console, print_view
+from tunecheck.views import Part, Table, Text, View, Words
+
+_ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +64,11 @@ def _list(runs: list[Run], options: RunsOptions) -> int:
     mirror = mirror_at(options.folder) if killed else None
     for run_id in mirror.running(killed) if mirror is not None else ():
         killed[run_id].status = "running"
-    if options.json:
-        print_json([_as_json(line) for line in listed])
-    elif not listed:
-        print(f"there are no runs in {options.folder}")
+    if listed or options.json:
+        view = View("runs", [Text([words for line in listed for words in _line_words(line)])])
+        print_result([_as_json(line) for line in listed] if options.json else view)
     else:
-        print_view(View("runs", [Text([words for line in listed for words in _line_words(line)])]), console(sys.stdout))
+        print(f"there are no runs in {options.folder}")
     return DONE
 
 
@@ -76,7 +83,7 @@ def _show(named: list[Run], options: RunsOptions) -> int:
         elif not line.problem and line.status != "running":
             reason = clean(run.manifest().reason or line.status, 1_000)
             parts.append(Text([f"{reason}. Next, finish the run:  {run.resuming(options.place)}"]))
-        print_view(View(line.id, parts), console(sys.stdout))
+        print_result(View(line.id, parts))
     return DONE
 
 
@@ -136,10 +143,7 @@ def _line_words(line: RunLine) -> Iterator[Words]:
 def _verify(named: list[Run], options: RunsOptions) -> int:
     """Check the files of these runs and print what is damaged; return the exit code."""
     checked = [verify(run) for run in named]
-    if options.json:
-        print_json([_verified_json(result) for result in checked])
-    else:
-        print_view(_verified_view(checked), console(sys.stdout))
+    print_result([_verified_json(result) for result in checked] if options.json else _verified_view(checked))
     return DONE if all(result.whole for result in checked) else FAILED
 
 
@@ -163,6 +167,85 @@ def _verified_view(checked: list[Verified]) -> View:
     lines = [f"{clean(result.run.id)}: {clean(line, 2_000)}" for result in checked for line in result.damage]
     lines += [f"{clean(result.run.id)}: not checked: {clean(line)}" for result in checked for line in result.unchecked]
     return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
+    base: str = argument(
+        "Baseline: a run's name, id, beginning of an id, folder, or last; Azure's "
+        "evaluation_results.json; BFCL's score files.",
+        "BASE",
+    )
+    new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the best.", "NEW [MORE…]")
+    metric: list[str] | None = option(
+        "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main metric.",
+        "M",
+        STATISTICS,
+    )
+    gate: bool = flag(
+        "Set the exit code by the decision: 0 ship the new run, 3 keep the base, 4 undecided, 2 invalid.", STATISTICS
+    )
+    rows: int | None = option("With --details: rows to show per list; default 3.", "N", SHOWING, least=0)
+    out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
+    markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
+    junit: str | None = option("Write each decision as JUnit XML.", "FILE", SHOWING)
+
+
+@command(CompareOptions)
+def compare(options: CompareOptions, invocation: Invocation) -> int:
+    """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
+    from tunecheck.comparison._compare import compare_runs
+    from tunecheck.comparison._measuring import ComparisonSettings
+    from tunecheck.comparison._view import comparison_view
+    from tunecheck.views import junit, markdown
+
+    check_output("--out", options.out)
+    check_output("--markdown", options.markdown)
+    check_output("--junit", options.junit)
+    shown = _ROWS_SHOWN if options.rows is None else options.rows
+    settings = ComparisonSettings(
+        metrics=options.metric,
+        rows=max(_ROWS_KEPT, shown),
+        lists_of_all=options.json or options.out is not None,
+        **options.comparing,
+    )
+    comparison = compare_runs([options.base, *options.new], options.folder, settings).comparison
+    if options.out is not None:
+        write_output(options.out, dumps_line(comparison.to_json()))
+    view = comparison_view(comparison, shown, details=options.details)
+    if options.markdown is not None:
+        write_output(options.markdown, markdown(view))
+    if options.junit is not None:
+        write_output(options.junit, junit(view, 0.0))
+    print_result(comparison.to_json() if options.json else view)
+    return EXIT_CODES[comparison.decision.decision] if options.gate else DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
+    runs: list[str] = argument("Runs to choose from, oldest first, named as for `compare`.", "RUN RUN [MORE…]")
+    metric: str | None = option(
+        "Metric that decides, by its name in metrics.json. Default: the data set's primary metric, else match (rows "
+        "with calls), else the first evaluator's metric.",
+        "M",
+        STATISTICS,
+    )
+    base: str | None = option("The run that the others have to beat; default: the first.", "RUN", STATISTICS)
+    rows: int = option("With --details: rows to show per outcome (flaky, broken …).", "N", SHOWING, default=3, least=0)
+
+
+@command(SelectOptions)
+def select(options: SelectOptions, invocation: Invocation) -> int:
+    """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
+    from tunecheck.comparison._compare import select as select_run
+    from tunecheck.comparison._view import selection_view
+
+    selection = select_run(
+        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
+    )
+    view = selection_view(selection, options.rows, details=options.details)
+    print_result(selection.to_json() if options.json else view)
+    return EXIT_CODES[selection.decision.decision]
 
 
 @dataclass(frozen=True, kw_only=True)

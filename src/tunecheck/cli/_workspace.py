@@ -1,24 +1,29 @@
-"""`tunecheck init`, `plugins`, `endpoints list` and `trust`: make a workspace, list its content, approve files."""
+"""Commands on a workspace's files: `init`, `plugins`, `endpoints list`, `trust` and `datasets convert`."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import clean
+from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck._trust import remember
-from tunecheck.cli._console import print_json
-from tunecheck.cli._options import DONE, CommandOptions, Invocation, argument, command
+from tunecheck.cli._console import print_result
+from tunecheck.cli._options import DONE, CommandOptions, Invocation, argument, command, flag, option
 from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plugins, kinds
-from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
+from tunecheck.views import Cell, Table, Text, View, Words
 
+if TYPE_CHECKING:
+    from tunecheck.datasets._converting import ConversionReport
+    from tunecheck.datasets._training import Form
+
+_MOST_SHOWN = 20
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
 _COPIED = (
@@ -56,7 +61,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
         raise ConfigurationError(f"{error.filename or folder}: cannot be made: {error.strerror or error}") from None
     where = "" if folder == Path() else f"cd {folder} && "
     print(f"try it:  {where}tunecheck evaluate --dataset val.jsonl")
-    return 0
+    return DONE
 
 
 def _content(name: str) -> bytes:
@@ -80,12 +85,12 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
         missing: list[JSON] = [
             {"name": plugin.name, "package": plugin.package, "problem": plugin.problem} for plugin in absent
         ]
-        print_json({"plugins": listed, "missing": missing})
-        return 0
+        print_result({"plugins": listed, "missing": missing})
+        return DONE
     tables = [_table(name, by_kind) for name, by_kind in origins.items()]
     lines = [f"missing: {clean(plugin.name)} ({clean(plugin.problem)})" for plugin in absent]
-    print_view(View("plug-ins", [*tables, *([Text(lines)] if lines else [])]), console(sys.stdout))
-    return 0
+    print_result(View("plug-ins", [*tables, *([Text(lines)] if lines else [])]))
+    return DONE
 
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
@@ -133,11 +138,9 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
             listed.append({"name": path.stem, "problem": str(error)})
     if is_embedded(SIMULATED):
         listed.append({"name": SIMULATED, "kind": SIMULATED, "model": None, "url": None})
-    if options.json:
-        print_json([*listed])
-        return DONE
     rows = [[Words(clean(value or "", 200), foreign=True) for value in facts.values()] for facts in listed]
-    print_view(View("endpoints", [Table(["name", "kind", "model", "url"], rows, "l")]), console(sys.stdout))
+    table = Table(["name", "kind", "model", "url"], rows, "l")
+    print_result([*listed] if options.json else View("endpoints", [table]))
     return DONE
 
 
@@ -154,4 +157,63 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
     """
     for file, mark in remember(options.path):
         print(f"trusted  {clean(file)}  ({clean(mark)})")
-    return 0
+    return DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(CommandOptions):
+    source: Path = argument("File of conversations: a JSON array, JSON Lines or Parquet.", "FILE")
+    form: str | None = option(
+        "Form of the conversations: openai (also TRL's), sharegpt, xlam, glaive (raw) or openai-evals. Default: "
+        "detected from the first record.",
+        "FORM",
+        flags=("--from",),
+    )
+    graders: Path | None = option("With openai-evals: the eval's JSON, whose graders become evaluators.", "FILE")
+    out: Path | None = option("Data set to write; default: datasets/NAME.jsonl, with FILE's name.", "FILE")
+    overwrite: bool = flag("Replace an existing data set.")
+
+
+@command(ConvertOptions)
+def convert(options: ConvertOptions, invocation: Invocation) -> int:
+    """Convert conversations to rows, one for each turn of the assistant, and write the rows' defaults beside them.
+
+    Conversations that cannot be read are reported by number and left out.
+    """
+    from tunecheck.datasets._converting import convert as convert_file
+    from tunecheck.datasets._reading import file_source, locate, training_form
+    from tunecheck.datasets._training import forms
+
+    known = forms()
+    if options.form is None:
+        form = training_form(file_source(locate(str(options.source), [])))
+        if form is None:
+            names = ", ".join(known)
+            raise ConfigurationError(
+                f"{options.source}: the form of the first record is unknown: name the form with --from ({names}). "
+                "If the records are rows already, use the file as it is"
+            )
+    elif (form := known.get(options.form)) is None:
+        raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
+    if options.graders is not None:
+        if form.with_graders is None:
+            raise ConfigurationError(f"--graders: {form.words} has no graders: leave --graders out")
+        form = form.with_graders(options.graders)
+    out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
+    _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite), form)
+    return DONE
+
+
+def _print_conversion(report: ConversionReport, form: Form) -> None:
+    """Print how many conversations and rows were converted, what was left out, and the files written."""
+    left_out = len(report.unreadable)
+    read = f"{report.conversations - left_out:,} of {plural(report.conversations, form.unit)}"
+    calls = f", {report.call_rows:,} with {plural(report.calls, 'function call')}" if report.calls else ""
+    print(f"{read}: {plural(report.rows, 'row')}{calls}")
+    for unreadable in report.unreadable[:_MOST_SHOWN]:
+        print(f"  left out number {unreadable.number}: {clean(unreadable.reason)}")
+    if left_out > _MOST_SHOWN:
+        print(f"  and {left_out - _MOST_SHOWN:,} more")
+    print(f"written {report.out}")
+    kept = "not replaced: its content differs" if report.sidecar_kept else "its defaults"
+    print(f"        {report.sidecar} ({kept})", *(f"        {name}" for name in form.files), sep="\n")
