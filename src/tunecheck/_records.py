@@ -19,23 +19,9 @@ from zlib import crc32
 
 from msgspec.structs import astuple
 
+from tunecheck import _files as files
 from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regular
 from tunecheck._errors import RunError
-from tunecheck._files import (
-    FIRST_COLUMNS,
-    MOST_COUNTED,
-    Accepted,
-    Answer,
-    Error,
-    Failure,
-    Header,
-    ModelCall,
-    RowVerdicts,
-    Step,
-    Stopped,
-    Verdicts,
-    check_first_record,
-)
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import plural
 from tunecheck._targets import Row
@@ -60,7 +46,7 @@ class RecordFile:
             ConfigurationError: a later version of Tunecheck wrote the file, which stays unchanged.
             RunError: another process holds the file, or it cannot be written.
         """
-        check_first_record(path)
+        files.check_first_record(path)
         self.path = path
         with contextlib.ExitStack() as opened:
             held = f"another process is writing {holding}; wait until that process ends"
@@ -174,7 +160,7 @@ def _number_of(line: bytes) -> int | None:
     body, _, seal = line.rpartition(_SEAL)
     try:
         number, checksum = map(int, seal.removesuffix(b"]}\n").split(b","))
-        return number if number < MOST_COUNTED and crc32(body, number) == checksum else None
+        return number if number < files.MOST_COUNTED and crc32(body, number) == checksum else None
     except (ValueError, OverflowError):
         return None
 
@@ -314,7 +300,7 @@ class Journal:
             RunError: another process holds the journal, or it cannot be written.
         """
         self.path = path
-        self._records = RecordFile(path, f"the run {path.parent.name}", header=Header(), at_least=at_least)
+        self._records = RecordFile(path, f"the run {path.parent.name}", header=files.Header(), at_least=at_least)
 
     def sync(self) -> int:
         """Sync all records to the disk; return their number."""
@@ -326,27 +312,27 @@ class Journal:
 
     def accept(self, lost: int) -> None:
         """Record that the user continues the run although this many records are damaged or missing."""
-        self._append(Accepted(lost))
+        self._append(files.Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row."""
         out = dict(columns)
-        others = FIRST_COLUMNS[1:] if [*out][:3] == FIRST_COLUMNS else []
+        others = files.FIRST_COLUMNS[1:] if [*out][:3] == files.FIRST_COLUMNS else []
         same = next((name for name in others if out[name] is not None and out[name] == out["response"]), None)
         if same is not None:
             del out[same]
-        self._append(Answer(index, row_id, input_hash, out, same), index)
+        self._append(files.Answer(index, row_id, input_hash, out, same), index)
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
         """Record a finished part of the answer to a row."""
-        self._append(Step(index, row_id, input_hash, part, value), index)
+        self._append(files.Step(index, row_id, input_hash, part, value), index)
 
-    def verdicts(self, rows: Sequence[tuple[int, RowVerdicts]]) -> None:
+    def verdicts(self, rows: Sequence[tuple[int, files.RowVerdicts]]) -> None:
         """Record the verdicts on several rows, in several records if one would be too long; skip rows without any."""
         rows = [row for row in rows if row[1]]
         try:
             if rows:
-                self._append(Verdicts(rows), *(index for index, _ in rows))
+                self._append(files.Verdicts(rows), *(index for index, _ in rows))
         except RunError:  # the records may be too long together
             if len(rows) == 1:
                 raise
@@ -368,11 +354,11 @@ class Journal:
         `evaluator` is None if another run has paid for the answer. `index` is the row's index.
         """
         rows = () if index is None else (index,)
-        return self._append(ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
+        return self._append(files.ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
 
-    def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
+    def error(self, index: int, row_id: str, stage: str, failure: files.Failure) -> None:
         """Record the failure of a stage (`target`, or an evaluator's name) on a row."""
-        self._append(Error(index, row_id, stage, *astuple(failure)), index)
+        self._append(files.Error(index, row_id, stage, *astuple(failure)), index)
 
     def read(self, offset: int) -> dict[str, JSON]:
         """Return the record at this offset; an empty one if it is damaged."""
@@ -382,7 +368,7 @@ class Journal:
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""
-        self._append(Stopped(list(settled), list(not_asked)))
+        self._append(files.Stopped(list(settled), list(not_asked)))
 
     def close(self) -> None:
         """Sync and release the journal."""

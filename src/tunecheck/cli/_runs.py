@@ -11,16 +11,9 @@ from typing import ClassVar
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
+from tunecheck.cli import _shared_options as shared
 from tunecheck.cli._console import check_output, print_path, print_result, write_output
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, SHOWING, Invocation, argument, command, flag, option
-from tunecheck.cli._shared_options import (
-    EXIT_CODES,
-    STATISTICS,
-    ComparingOptions,
-    DecisionOptions,
-    JsonOptions,
-    ResultsOptions,
-)
 from tunecheck.results import RunLine, describe_run, first_screen, open_run
 from tunecheck.runs._manifest import Verified, verify
 from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
@@ -30,7 +23,7 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunsOptions(JsonOptions, ResultsOptions):
+class RunsOptions(shared.JsonOptions, shared.ResultsOptions):
     runs: list[str] | None = argument(
         "Runs to show: names, ids, beginnings of ids, folders, or last.", "[RUN…]", default=None
     )
@@ -170,7 +163,7 @@ def _verified_view(checked: list[Verified]) -> View:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
+class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
     base: str = argument(
         "Baseline: a run's name, id, beginning of an id, folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",
@@ -180,10 +173,11 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     metric: list[str] | None = option(
         "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main metric.",
         "M",
-        STATISTICS,
+        shared.STATISTICS,
     )
     gate: bool = flag(
-        "Set the exit code by the decision: 0 ship the new run, 3 keep the base, 4 undecided, 2 invalid.", STATISTICS
+        "Set the exit code by the decision: 0 ship the new run, 3 keep the base, 4 undecided, 2 invalid.",
+        shared.STATISTICS,
     )
     rows: int | None = option("With --details: rows to show per list; default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
@@ -218,19 +212,19 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     if options.junit is not None:
         write_output(options.junit, junit(view, 0.0))
     print_result(comparison.to_json() if options.json else view)
-    return EXIT_CODES[comparison.decision.decision] if options.gate else DONE
+    return shared.EXIT_CODES[comparison.decision.decision] if options.gate else DONE
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
+class SelectOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
     runs: list[str] = argument("Runs to choose from, oldest first, named as for `compare`.", "RUN RUN [MORE…]")
     metric: str | None = option(
         "Metric that decides, by its name in metrics.json. Default: the data set's primary metric, else match (rows "
         "with calls), else the first evaluator's metric.",
         "M",
-        STATISTICS,
+        shared.STATISTICS,
     )
-    base: str | None = option("The run that the others have to beat; default: the first.", "RUN", STATISTICS)
+    base: str | None = option("The run that the others have to beat; default: the first.", "RUN", shared.STATISTICS)
     rows: int = option("With --details: rows to show per outcome (flaky, broken …).", "N", SHOWING, default=3, least=0)
 
 
@@ -245,11 +239,11 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     )
     view = selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)
-    return EXIT_CODES[selection.decision.decision]
+    return shared.EXIT_CODES[selection.decision.decision]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ComparingOptions, ResultsOptions):
+class ReportOptions(shared.ComparingOptions, shared.ResultsOptions):
     run: str = argument(
         "A run: name, id, beginning of an id, folder, or last; Azure's evaluation_results.json; BFCL's score files.",
         "RUN",
@@ -282,7 +276,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewOptions(ResultsOptions):
+class ViewOptions(shared.ResultsOptions):
     whole_storage: ClassVar[bool] = True
 
     port: int = option("Port to listen on; 0 takes any free port.", "PORT", default=8088, least=0, most=65_535)

@@ -29,24 +29,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from tunecheck._errors import MissingExtraError, PluginError
 from tunecheck._messages import did_you_mean
 from tunecheck._version import is_shipped
-from tunecheck.plugins._interface import CORE_KINDS, Plugin
+from tunecheck.plugins import _interface as interface
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
     from tunecheck._trust import Trust
-    from tunecheck.plugins._interface import (
-        ClusterRule,
-        Code,
-        Figures,
-        MakeUploader,
-        ObjectionRule,
-        OpenMirror,
-        PairTable,
-        Panel,
-        RunnerLike,
-        RunSource,
-    )
 
 GROUP = "tunecheck.plugins"
 CORE = "core"
@@ -66,7 +54,7 @@ class AbsentPlugin:
 class InstalledPlugin:
     """A plug-in and the name of its distribution."""
 
-    plugin: Plugin
+    plugin: interface.Plugin
     distribution: str
 
 
@@ -90,7 +78,7 @@ def absent_plugins() -> tuple[AbsentPlugin, ...]:
 def kinds() -> tuple[str, ...]:
     """Return the kinds of extensions: those of the core, then those of plug-ins."""
     of_plugins = [kind for installed in installed_plugins() for kind in installed.plugin.own_kinds]
-    return (*CORE_KINDS, *dict.fromkeys(of_plugins))
+    return (*interface.CORE_KINDS, *dict.fromkeys(of_plugins))
 
 
 def command_groups() -> Mapping[str, str]:
@@ -121,7 +109,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     for point in {(point.name, point.value): point for point in select(group=GROUP)}.values():
         try:
             plugin = point.load()
-            if not isinstance(plugin, Plugin):
+            if not isinstance(plugin, interface.Plugin):
                 raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
             plugins.append(InstalledPlugin(plugin, distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
@@ -157,7 +145,7 @@ class Candidate:
     load: Callable[[], object]
     file: Path | None = None
     help: str = ""
-    plugin: Plugin | None = None
+    plugin: interface.Plugin | None = None
     distribution: str = ""
 
 
@@ -314,54 +302,54 @@ def added_options() -> list[type[Any]]:
     return _all("options")
 
 
-def codes() -> Mapping[str, Code]:
+def codes() -> Mapping[str, interface.Code]:
     """Return the codes of faults and causes that plug-ins add."""
     return {name: code for installed in installed_plugins() for name, code in installed.plugin.codes.items()}
 
 
-def figures() -> list[Figures]:
+def figures() -> list[interface.Figures]:
     """Return the extensions that provide figures of runs."""
     return _all("figures")
 
 
-def tables() -> Mapping[str, PairTable]:
+def tables() -> Mapping[str, interface.PairTable]:
     """Return the tables of two runs by name."""
-    return {candidate.name: cast("PairTable", load(candidate)) for candidate in discover("tables")}
+    return {candidate.name: cast("interface.PairTable", load(candidate)) for candidate in discover("tables")}
 
 
-def panels() -> Mapping[str, Panel]:
+def panels() -> Mapping[str, interface.Panel]:
     """Return the panels of the report by name."""
-    return {candidate.name: cast("Panel", load(candidate)) for candidate in discover("panels")}
+    return {candidate.name: cast("interface.Panel", load(candidate)) for candidate in discover("panels")}
 
 
-def sources() -> list[RunSource]:
+def sources() -> list[interface.RunSource]:
     """Return the extensions that open other programs' files as runs."""
     return _all("sources")
 
 
-def cluster_rules() -> list[ClusterRule]:
+def cluster_rules() -> list[interface.ClusterRule]:
     """Return the extensions that group dependent rows."""
     return _all("cluster_rules")
 
 
-def objection_rules() -> list[ObjectionRule]:
+def objection_rules() -> list[interface.ObjectionRule]:
     """Return the extensions that yield objections against comparing two runs."""
     return _all("objections")
 
 
-def uploader(name: str) -> MakeUploader:
+def uploader(name: str) -> interface.MakeUploader:
     """Return the factory of uploaders for a destination, such as `foundry`; raises the errors of `find`."""
-    return cast("MakeUploader", find("uploaders", name))
+    return cast("interface.MakeUploader", find("uploaders", name))
 
 
-def runner(name: str) -> RunnerLike:
+def runner(name: str) -> interface.RunnerLike:
     """Return the runner of `--on NAME`; raises the errors of `find`."""
-    return cast("RunnerLike", find("runners", name))
+    return cast("interface.RunnerLike", find("runners", name))
 
 
-def mirror(scheme: str) -> OpenMirror:
+def mirror(scheme: str) -> interface.OpenMirror:
     """Return the function that opens mirrors for a URL scheme, such as `az`; raises the errors of `find`."""
-    return cast("OpenMirror", find("mirrors", scheme))
+    return cast("interface.OpenMirror", find("mirrors", scheme))
 
 
 # -- files of the workspace as modules, and the extension that each of them offers

@@ -18,21 +18,8 @@ from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, check_utf8, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, is_trial, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
+from tunecheck.results import _table as tables
 from tunecheck.results._columns import Cell, Cells, Columns, EvaluatorPart, choose_main_metric, key_splitter, number_of
-from tunecheck.results._table import (
-    NONE,
-    Clusters,
-    Items,
-    Labels,
-    MetricColumn,
-    OpenedRun,
-    ResultsFile,
-    RunInfo,
-    RunTable,
-    State,
-    clusters_of,
-    may_cluster,
-)
 
 _BLOCK_ROWS = 256
 _MOST_INPUTS = 1_000
@@ -58,11 +45,11 @@ class TableBuilder:
     """
 
     def __init__(
-        self, opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
+        self, opened: tables.OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
     ) -> None:
         """Prepare an empty table for an opened run; `read` fills it."""
         self._opened, self._answers, self._known_contents = opened, answers, known_contents
-        self._cluster = NONE if cluster is None and opened.cluster == NONE else cluster
+        self._cluster = tables.NONE if cluster is None and opened.cluster == tables.NONE else cluster
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
         self._declared = opened.declared or {}
@@ -85,7 +72,7 @@ class TableBuilder:
         self._sources: list[str | None] = []
         """The id of the row that each row is a trial of; None if it is no trial."""
         self._contents: list[str] = []
-        self._columns: dict[str, MetricColumn] = {}
+        self._columns: dict[str, tables.MetricColumn] = {}
         self._input_names: dict[str, None] = {}
         self._rows = self._errors = self._simulated = 0
         self._latencies_ms: list[float] = []
@@ -94,7 +81,7 @@ class TableBuilder:
         for name in self._declared:
             self._evaluator_part(name)
 
-    def read(self) -> RunTable:
+    def read(self) -> tables.RunTable:
         """Read all rows of the run and return its table; call this once."""
         for columns, count in self._blocks():
             self._add_block(columns, count)
@@ -110,7 +97,7 @@ class TableBuilder:
         }
         labels, slices = _item_labels(labels_of_rows, first_rows), _item_labels(self._slices, first_rows)
         opened = self._opened
-        return RunTable(
+        return tables.RunTable(
             info=self._info(items),
             opened=opened,
             items=items,
@@ -127,7 +114,7 @@ class TableBuilder:
             answers=self._answers,
         )
 
-    def _info(self, items: Items) -> RunInfo:
+    def _info(self, items: tables.Items) -> tables.RunInfo:
         """Return the run's description with its counts of rows, errors and trials, and notes on metrics left out."""
         info = self._opened.info
         notes = [
@@ -144,18 +131,18 @@ class TableBuilder:
             notes=(*info.notes, *notes),
         )
 
-    def _clusters(self, items: Items, labels: Mapping[str, Labels]) -> Clusters | None:
+    def _clusters(self, items: tables.Items, labels: Mapping[str, tables.Labels]) -> tables.Clusters | None:
         """Return the clusters of dependent items: by a plug-in's rule or a column; None if all are independent."""
         ids = [*items.ids]
         for rule in plugins.cluster_rules() if self._cluster is None else ():
             if (found := rule(self._opened, ids)) is not None:
                 return found
-        return None if self._cluster == NONE else clusters_of(self._cluster, self._opened.cluster, labels)
+        return None if self._cluster == tables.NONE else tables.clusters_of(self._cluster, self._opened.cluster, labels)
 
     def _blocks(self) -> Iterator[tuple[Columns, int]]:
         """Yield the rows in blocks: each block's columns and its number of rows."""
         source = self._opened.rows
-        if isinstance(source, ResultsFile):
+        if isinstance(source, tables.ResultsFile):
             for first, block in source.blocks():
                 columns = self._decode(block)
                 if columns is None:
@@ -206,7 +193,7 @@ class TableBuilder:
                 self._error_keys.append(key)
             elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
-                if self._cluster is None and may_cluster(name):
+                if self._cluster is None and tables.may_cluster(name):
                     self._labels.setdefault(name, [None] * self._rows)
                 elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
                     self._slices[name] = [None] * self._rows
@@ -239,8 +226,8 @@ class TableBuilder:
         failed = {place for key in self._error_keys for place, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
             states = part.add_block(columns, count, self._rows)
-            if State.ERROR in states:
-                failed.update(place for place, state in enumerate(states) if state == State.ERROR)
+            if tables.State.ERROR in states:
+                failed.update(place for place, state in enumerate(states) if state == tables.State.ERROR)
         for name, labels in self._labels.items():
             label_key = next((key for key in _possible_keys(name) if key in columns), None)
             labels.extend([None] * count if label_key is None else self._labels_of(columns[label_key]))
@@ -377,14 +364,14 @@ class TableBuilder:
             return [f"row-{number}" for number in range(1, self._rows + 1)], False
         return row_ids, not all(_BY_POSITION.fullmatch(row_id) for row_id in row_ids)
 
-    def _items(self, row_ids: Sequence[str]) -> tuple[Items, Sequence[int] | None]:
+    def _items(self, row_ids: Sequence[str]) -> tuple[tables.Items, Sequence[int] | None]:
         """Return the items that comparisons pair, and the index of each item's first row; None if each row is an item.
 
         The trials of a row form one item.
         """
         sources = self._sources
         if not self._rows or None in sources or len(set(sources)) == self._rows:
-            return Items(row_ids, self._contents), None
+            return tables.Items(row_ids, self._contents), None
         items: dict[str, int] = {}
         first_rows: list[int] = []
         of_row = array("q")
@@ -393,10 +380,10 @@ class TableBuilder:
             if item == len(first_rows):
                 first_rows.append(row)
             of_row.append(item)
-        return Items(list(items), [self._contents[row] for row in first_rows], of_row), first_rows
+        return tables.Items(list(items), [self._contents[row] for row in first_rows], of_row), first_rows
 
 
-def _item_labels(labels: Mapping[str, Labels], first_rows: Sequence[int] | None) -> Mapping[str, Labels]:
+def _item_labels(labels: Mapping[str, tables.Labels], first_rows: Sequence[int] | None) -> Mapping[str, tables.Labels]:
     """Return each column's labels by item: those of the item's first row; unchanged without `first_rows`."""
     if first_rows is None:
         return labels

@@ -17,20 +17,10 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from tunecheck import plugins
+from tunecheck import _files as files, plugins
 from tunecheck._describe import read_as, read_fitting
 from tunecheck._disk import cache_folder, is_held, odd_file, write_file
 from tunecheck._errors import ConfigurationError, RunError, raise_as
-from tunecheck._files import (
-    EarlyStop,
-    EvaluatorEntry,
-    JudgeCalibration,
-    NewerFileError,
-    RunFile,
-    check_first_record,
-    check_if_readable,
-    read_object,
-)
 from tunecheck._json import JSON, content_hash, dumps, loads, plain, text_or_none
 from tunecheck._messages import command_line, did_you_mean, plural
 from tunecheck._trust import is_signed, signature
@@ -100,13 +90,13 @@ class Run:
         """The description of the run, and how it ended."""
         return self.folder / "run.json"
 
-    def manifest(self) -> RunFile:
+    def manifest(self) -> files.RunFile:
         """Return the content of `run.json`, without parts of a wrong type.
 
         Raises:
             ConfigurationError: The file is missing or damaged, or a later version wrote it.
         """
-        return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
+        return read_fitting(self.manifest_data(), files.RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
         """Return the content of `run.json` with unchecked types; refuse a folder that is unsafe or too new to read.
@@ -120,10 +110,10 @@ class Run:
         problem = odd_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
             raise ConfigurationError(f"run {self.id} cannot be used: {problem}; put a regular file in its place")
-        manifest = read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
-        check_first_record(self.journal)
+        manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
+        files.check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
-            check_if_readable(path)
+            files.check_if_readable(path)
         return manifest
 
     def metrics(self) -> dict[str, JSON]:
@@ -133,7 +123,7 @@ class Run:
             ConfigurationError: The run has not finished, or a later version wrote the file.
         """
         missing = f"run {self.id} has no metrics.json; if it has not finished, resume it"
-        return read_object(self.metrics_file, missing)
+        return files.read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
         """Return the result rows of a finished run.
@@ -146,7 +136,7 @@ class Run:
 
         try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
             is_finished = self.status() == "finished"
-        except NewerFileError:
+        except files.NewerFileError:
             raise
         except ConfigurationError:
             is_finished = False
@@ -158,7 +148,7 @@ class Run:
         with raise_as(ConfigurationError, self.results):
             return RowsView(self.results)
 
-    def write(self, description: RunFile) -> None:
+    def write(self, description: files.RunFile) -> None:
         """Replace `run.json`, and add a digest of its values."""
         values = cast("dict[str, JSON]", loads(dumps(description)))
         write_file(self.manifest_file, dumps_readably({**values, "digest": digest_of(values)}))
@@ -351,7 +341,7 @@ def command_of(recorded: JSON) -> str | None:
     return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
 
 
-def endpoint_of(manifest: RunFile) -> str | None:
+def endpoint_of(manifest: files.RunFile) -> str | None:
     """Return the name of the endpoint that answered a run, for `tunecheck check`; None if it was a Python function."""
     target = manifest.target or {}
     return None if target.get("kind", "function") == "function" else text_or_none(target.get("name"))
@@ -363,7 +353,7 @@ def recorded_values(command: dict[str, JSON]) -> JSON:
     return command if key is None else command[key]
 
 
-def stopped_text(decision: EarlyStop | None) -> str:
+def stopped_text(decision: files.EarlyStop | None) -> str:
     """Return the notice for a run that stopped early; an empty text for a run with all its rows.
 
     For example `STOPPED EARLY: worse than base-…, 123 of 1,240 rows`.
@@ -373,7 +363,7 @@ def stopped_text(decision: EarlyStop | None) -> str:
     return f"STOPPED EARLY: {_outcome_text(decision)}, {decision.rows:,} of {plural(decision.of, 'row')}"
 
 
-def _outcome_text(decision: EarlyStop) -> str:
+def _outcome_text(decision: files.EarlyStop) -> str:
     """Return the decision in words: `worse than base-…`, `at most 2 points worse than base-…`.
 
     The margin is in points for pass rates, else in the metric's unit.
@@ -396,12 +386,12 @@ def _outcome_text(decision: EarlyStop) -> str:
 # -- signatures: whether this user began a run
 
 
-def sign_manifest(manifest: RunFile) -> RunFile:
+def sign_manifest(manifest: files.RunFile) -> files.RunFile:
     """Return the manifest with this user's signature; without a signature if no key can be stored."""
     return replace(manifest, signature=signature(_signed_content(manifest)))
 
 
-def began_here(manifest: RunFile) -> bool:
+def began_here(manifest: files.RunFile) -> bool:
     """Return True if this user began the run in the current working folder, to which the run's paths are relative."""
     return is_signed(_signed_content(manifest), manifest.signature)
 
@@ -415,7 +405,7 @@ def holds_own_run(results_dir: Path) -> bool:
     return False
 
 
-def _signed_content(manifest: RunFile) -> JSON:
+def _signed_content(manifest: files.RunFile) -> JSON:
     """Return the values that the signature covers: the current working folder, and the `_SIGNED` keys of `run.json`."""
     return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]
 
@@ -459,7 +449,7 @@ def mirror_at(folder: Path) -> MirrorLike | None:
     if folder.parent != _mirrors_folder():
         return None
     try:
-        address = read_object(folder / MIRROR_STATE).get("address")
+        address = files.read_object(folder / MIRROR_STATE).get("address")
     except ConfigurationError:
         return None
     return open_mirror(address) if isinstance(address, str) else None
@@ -480,12 +470,12 @@ def calibration_file(results_dir: Path, judge: str) -> Path:
     return results_dir / "judges" / f"{judge}.json"
 
 
-def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
+def is_uncalibrated(results_dir: Path, evaluator: files.EvaluatorEntry) -> bool:
     """Return True if the evaluator is a model judge without a calibration in this results folder."""
     return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
 
 
-def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
+def save_calibration(results_dir: Path, calibration: files.JudgeCalibration) -> Path:
     """Write a calibration and return the file's path; an earlier calibration of the same judge is replaced.
 
     Raises:
@@ -500,7 +490,7 @@ def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
     return path
 
 
-def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
+def find_calibration(results_dir: Path, judge: str | None) -> files.JudgeCalibration | None:
     """Return the calibration of the judge with this hash; None if the hash is invalid or there is no calibration.
 
     Raises:
@@ -511,4 +501,4 @@ def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration |
     path = calibration_file(results_dir, judge)
     if not path.is_file():
         return None
-    return read_as(read_object(path), JudgeCalibration, str(path))
+    return read_as(files.read_object(path), files.JudgeCalibration, str(path))

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
+from tunecheck.cli import _shared_options as shared
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
-from tunecheck.cli._shared_options import (
-    ClusterOptions,
-    ConversationOptions,
-    EvaluatorOptions,
-    GateOptions,
-    NamesOptions,
-    ResumableOptions,
-    RunOptions,
-)
 from tunecheck.plugins import added_options
 
 if TYPE_CHECKING:
@@ -29,7 +21,9 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, RunOptions):
+class ScoreOptions(
+    shared.EvaluatorOptions, shared.NamesOptions, shared.GateOptions, shared.ClusterOptions, shared.RunOptions
+):
     """The options of `score`; `evaluate` has all of them except `run`."""
 
     command: ClassVar[str] = "evaluate"  # `evaluate --resume` resumes its runs
@@ -64,7 +58,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ScoreOptions, ResumableOptions, ConversationOptions):
+class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions):
     """The options of `evaluate`, or those of a `score` if `run` is set."""
 
     run: str | None = option(hidden=True)

@@ -16,28 +16,12 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
+from tunecheck.cli import _running as running
 from tunecheck.cli._console import check_output
-from tunecheck.cli._evaluate.evaluator_choice import (
-    DEFAULT_EVALUATORS,
-    asks_models,
-    give_prices,
-    make_evaluators,
-    mapping_layers,
-    settings_by_evaluator,
-)
+from tunecheck.cli._evaluate import evaluator_choice
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates import Gate, parse_gate
 from tunecheck.cli._options import Invocation, parse_names
-from tunecheck.cli._running import (
-    SIMULATED,
-    WORKSPACE_SIMULATED,
-    is_embedded,
-    load_named,
-    merge_resumed_options,
-    options_of_file,
-    options_of_run,
-    run_arguments,
-)
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
 from tunecheck.datasets._sources import DatasetDefaults
@@ -142,7 +126,7 @@ class PreparedRun:
             remarks.append("the data has a column 'response': to score its answers, add --response-column response")
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
             remarks.append(f"--seed has no effect here: {self.label} is not simulated")
-        if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
+        if self.options.judge is not None and not any(map(evaluator_choice.asks_models, self.evaluators.values())):
             remarks.append("--judge has no effect here: no evaluator calls a model")
         return remarks
 
@@ -186,7 +170,7 @@ class PreparedRun:
             primary=options.primary,
             calls=options.calls,
             trust=self.trust,
-            **run_arguments(options, title, max_cost=options.max_cost),
+            **running.run_arguments(options, title, max_cost=options.max_cost),
         )
 
     def _until_decided(self) -> dict[str, Any]:
@@ -211,7 +195,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     Raises:
         ConfigurationError: there is no data, or options contradict each other.
     """
-    options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
+    options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
             f"{given.config}: results_dir must be a local folder; name storage in the command: --results-dir az://…"
@@ -221,8 +205,8 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
         begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
-        recorded = Options() if begun_in_python else options_of_run(options, run, trust, invocation)
-        options = merge_resumed_options(options, recorded, run)
+        recorded = Options() if begun_in_python else running.options_of_run(options, run, trust, invocation)
+        options = running.merge_resumed_options(options, recorded, run)
     elif options.reuse is not None:
         options = _reuse_options(options, options.reuse, trust, invocation)
     if options.all:
@@ -246,7 +230,7 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
     """
     run = find_run(name, options.folder)
     command = run.manifest().command
-    recorded = options_of_run(options, run, trust, invocation) if command else Options()
+    recorded = running.options_of_run(options, run, trust, invocation) if command else Options()
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
     if command:
@@ -367,7 +351,7 @@ def require_allow_simulated(options: Options) -> None:
 def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     """Prepare a run that sends a data set's rows to the chosen source of answers."""
     source = choose_source(options, dataset, trust)
-    names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
+    names = options.evaluators or source.dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
@@ -410,9 +394,11 @@ def chosen_evaluators(
 
     `naming` is the trust in the source of the names.
     """
-    judge = None if options.judge is None else load_named(options.judge, trust)
-    evaluators = make_evaluators(names, settings_by_evaluator(settings, names), judge, naming)
-    give_prices(evaluators, _prices(options))
+    judge = None if options.judge is None else running.load_named(options.judge, trust)
+    evaluators = evaluator_choice.make_evaluators(
+        names, evaluator_choice.settings_by_evaluator(settings, names), judge, naming
+    )
+    evaluator_choice.give_prices(evaluators, _prices(options))
     return evaluators
 
 
@@ -431,13 +417,15 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
         how = "was not started from the command line" if command is None else f"was started by `tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
         raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
-    recorded = options_of_run(options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices"))
+    recorded = running.options_of_run(
+        options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices")
+    )
     return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
     """Return the evaluator configuration of `--mapping`; `default` is a mapping for all evaluators below it."""
-    layers = mapping_layers(options.mapping or {}, names)
+    layers = evaluator_choice.mapping_layers(options.mapping or {}, names)
     merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
     return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
 
@@ -493,9 +481,9 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
     if options.endpoint is None:
-        trust = trust.of(*(dataset.files[::-1] if named else [WORKSPACE_SIMULATED]))
-    endpoint = load_named(named or SIMULATED, trust, options.seed)
-    embedded = named is None and is_embedded(SIMULATED)
+        trust = trust.of(*(dataset.files[::-1] if named else [running.WORKSPACE_SIMULATED]))
+    endpoint = running.load_named(named or running.SIMULATED, trust, options.seed)
+    embedded = named is None and running.is_embedded(running.SIMULATED)
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
     defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
     dataset = dataset.with_defaults(defaults)

@@ -16,15 +16,8 @@ from msgspec import to_builtins
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
+from tunecheck.cli._evaluate import prepared_run
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
-from tunecheck.cli._evaluate.prepared_run import (
-    PreparedRun,
-    complete_options,
-    each_endpoint,
-    endpoint_name,
-    prepare,
-    require_allow_simulated,
-)
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
@@ -48,7 +41,7 @@ _MOST_NAMED = 10
 class _EndedRun:
     """A finished run, with the data for its output and exit code."""
 
-    prepared: PreparedRun
+    prepared: prepared_run.PreparedRun
     page: RunPage
     result: EvaluationResult
     additions: Sequence[Addition]
@@ -73,10 +66,12 @@ def run_command(given: Options, invocation: Invocation) -> int:
     With several, the worst code counts. With `--dry-run`, only estimates are printed.
     """
     trust = trust_of(given)
-    options = complete_options(given, trust, invocation)
+    options = prepared_run.complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    prepared_runs = [prepare(run_options, trust, invocation) for run_options in each_endpoint(options)]
+    prepared_runs = [
+        prepared_run.prepare(run_options, trust, invocation) for run_options in prepared_run.each_endpoint(options)
+    ]
     if options.dry_run:
         for prepared in prepared_runs:
             _show_estimate(prepared)
@@ -94,7 +89,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
-def _run_prepared(prepared: PreparedRun, invocation: Invocation) -> _EndedRun:
+def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) -> _EndedRun:
     """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
     options = prepared.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
@@ -118,7 +113,7 @@ def _run_prepared(prepared: PreparedRun, invocation: Invocation) -> _EndedRun:
     return _EndedRun(prepared, page, result, [finish(Run(result.run_dir)) for finish in after])
 
 
-def _in_flight_notes(prepared: PreparedRun) -> list[str]:
+def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
     """Return a note on the rows in flight when the resumed run's process died: one of them may have crashed it.
 
     The list is empty if the process did not die, or no row was in flight.
@@ -141,7 +136,7 @@ def _in_flight_notes(prepared: PreparedRun) -> list[str]:
     return [f"note: when this run's process died, these rows were in progress; one may be the cause: {names}{more}"]
 
 
-def _show_estimate(prepared: PreparedRun) -> None:
+def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
     """Print what the run would do: its source, evaluators, calls, cost, and the power of its gate."""
     from tunecheck.cli._evaluate.dry_run import RunEstimate, estimate
 
@@ -158,13 +153,13 @@ def _show_estimate(prepared: PreparedRun) -> None:
     print_view(View("estimate", [Text(lines)]), console(sys.stdout))
 
 
-def _power_lines(prepared: PreparedRun) -> list[str]:
+def _power_lines(prepared: prepared_run.PreparedRun) -> list[str]:
     """Return a line for each pass rate: the power of the gate against a run; empty without such a gate."""
     base = prepared.base
     return [] if base is None else [f"{base.flag}: {clean(str(power), 400)}" for power in base.power]
 
 
-def _run_page(prepared: PreparedRun, result: EvaluationResult) -> RunPage:
+def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> RunPage:
     """Return the content of a finished run's page, with the outcomes of its gates."""
     run = Run(result.run_dir)
     manifest = run.manifest()
@@ -220,7 +215,7 @@ def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
 
 
 def _gate_outcomes(
-    prepared: PreparedRun,
+    prepared: prepared_run.PreparedRun,
     result: EvaluationResult,
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
@@ -230,7 +225,7 @@ def _gate_outcomes(
     if not prepared.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
-        require_allow_simulated(prepared.options)
+        prepared_run.require_allow_simulated(prepared.options)
     outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in prepared.gates]
     compared, remarks = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
@@ -260,7 +255,7 @@ def _show_all(runs: Sequence[_EndedRun]) -> None:
         for run in runs:
             _show(run)
     else:
-        columns = [(endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
+        columns = [(prepared_run.endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
         print_view(side_by_side(columns), console(sys.stdout))
 
 
