@@ -21,7 +21,7 @@ from tunecheck.report._calls import SERVING_FAULT
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun
 from tunecheck.results import PASS_RATE, State
-from tunecheck.results._columns import number_of
+from tunecheck.results._building import number_of
 
 MOST_ROWS = 100_000
 """The most rows that a page lists; its summary and charts cover all rows."""

@@ -14,7 +14,7 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
 from tunecheck.pipeline._finished_rows import RecordedVerdict, ResultRow, VerdictReader, order_evaluators
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
-from tunecheck.results._run_lines import answered_by, data_of
+from tunecheck.results._overviews import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
 

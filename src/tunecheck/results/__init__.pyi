@@ -1,14 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ..pipeline._finished_rows import PASS_RATE as PASS_RATE
-from ._first_screen import (
-    FirstScreen as FirstScreen,
-    MainFigure as MainFigure,
-    first_screen as first_screen,
-    main_figure_of as main_figure_of,
-    number_text as number_text,
-    unit_of as unit_of,
-)
 from ._opening import (
     AboutToRun as AboutToRun,
     RunLike as RunLike,
@@ -16,7 +8,17 @@ from ._opening import (
     read_run as read_run,
     read_runs as read_runs,
 )
-from ._run_lines import RunLine as RunLine, describe_run as describe_run, with_interval as with_interval
+from ._overviews import (
+    FirstScreen as FirstScreen,
+    MainFigure as MainFigure,
+    RunLine as RunLine,
+    describe_run as describe_run,
+    first_screen as first_screen,
+    main_figure_of as main_figure_of,
+    number_text as number_text,
+    unit_of as unit_of,
+    with_interval as with_interval,
+)
 from ._table import (
     NONE as NONE,
     OWN_SOURCES as OWN_SOURCES,

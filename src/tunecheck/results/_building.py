@@ -1,25 +1,26 @@
-"""Build a run's table from its result rows: ids, contents and metrics."""
+"""Build a run's table from its result rows: ids, contents, and each evaluator's verdicts, numbers and main metric."""
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tunecheck import plugins
-from tunecheck._files import EvaluatorEntry
+from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON, check_utf8, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, is_trial, usable_id
-from tunecheck.pipeline._finished_rows import ResultRow, read_row
+from tunecheck.pipeline._finished_rows import PASS_RATE, ResultRow, counted_metric, read_row
 from tunecheck.results import _table as tables
-from tunecheck.results._columns import Cell, Cells, Columns, EvaluatorPart, choose_main_metric, key_splitter, number_of
 
 _BLOCK_ROWS = 256
 _MOST_INPUTS = 1_000
@@ -34,6 +35,27 @@ _encode_cells = msgspec.json.Encoder(enc_hook=lambda _: msgspec.Raw(b"~")).encod
 """Return cells as JSON text, with `~` for an UNSET cell, because no JSON value is written so."""
 KnownContents: TypeAlias = dict[tuple[str, ...], dict[int, str]]
 _NEEDED = ("row_id", "row_fingerprint", "cause", "inputs.id", _SOURCE_KEY, _TRIAL_KEY, _LATENCY, "outputs.simulated")
+
+
+_MOST_COLUMNS = 300
+"""The most metrics read per evaluator."""
+
+_LEFT_OUT = ("_result", "_reason", "_status", "_properties", "_threshold", "_model", "_finish_reason")
+_SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_tokens", "_total_tokens")
+
+_NOT_APPLICABLE, _NO_VERDICT = 2, 3
+_CODES = {"fail": 0, "pass": 1, "not_applicable": _NOT_APPLICABLE, "not applicable": _NOT_APPLICABLE}
+_NUMBER_OF_CODE = (0.0, 1.0, math.nan, math.nan)
+_STATE_OF_CODE = (tables.State.SCORED, tables.State.SCORED, tables.State.NOT_APPLICABLE, tables.State.SCORED)
+_KINDS: Mapping[str, tables.Kind] = {"binary": "binary", "score": "score", "count": "count"}
+
+Cell: TypeAlias = "JSON | UnsetType"
+Cells: TypeAlias = Sequence[Cell]
+Columns: TypeAlias = Mapping[str, Cells]
+"""Rows as columns. A cell is UNSET if its row lacks the column; cells that the table does not need may be JSON text."""
+
+MetricColumns: TypeAlias = dict[str, tables.MetricColumn]
+"""The columns of a table's metrics, by the metric's full name."""
 
 
 class TableBuilder:
@@ -53,7 +75,7 @@ class TableBuilder:
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
         self._declared = opened.declared or {}
-        self._split = key_splitter(opened.declared)
+        self._evaluator_names = sorted(self._declared, key=len, reverse=True)
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
         self._keys: dict[str, None] = {}
@@ -86,14 +108,14 @@ class TableBuilder:
         for columns, count in self._blocks():
             self._add_block(columns, count)
         for part in self._parts.values():
-            for each in part.evaluator.columns:
-                self._columns[each].fill(self._rows)
-            choose_main_metric(part.evaluator, self._columns, part.declared)
+            for column in part.evaluator.columns:
+                self._columns[column].fill(self._rows)
+            part.choose_main_metric(self._columns)
         row_ids, named = self._row_ids()
         items, first_rows = self._items(row_ids)
         known = self._keys.keys()  # a column that no row has gives no labels
         labels_of_rows = {
-            name: each for name, each in self._labels.items() if not known.isdisjoint(_possible_keys(name))
+            name: labels for name, labels in self._labels.items() if not known.isdisjoint(_possible_keys(name))
         }
         labels, slices = _item_labels(labels_of_rows, first_rows), _item_labels(self._slices, first_rows)
         opened = self._opened
@@ -178,8 +200,10 @@ class TableBuilder:
     def _evaluator_part(self, name: str) -> EvaluatorPart:
         """Return the part of the table for an evaluator; make an empty one for a new evaluator."""
         if name not in self._parts:
-            declared = self._declared.get(name, EvaluatorEntry())
-            self._parts[name] = EvaluatorPart.of(name, declared, nulls_are_errors=self._may_be_azure)
+            entry = self._declared.get(name, EvaluatorEntry())
+            about = (bool(entry.metrics), entry.arguments or {}, entry.fingerprint, entry.judge)
+            columns = tables.EvaluatorColumns(name, [], None, bytearray(), *about)
+            self._parts[name] = EvaluatorPart(columns, entry, nulls_are_errors=self._may_be_azure)
         return self._parts[name]
 
     # -- columns
@@ -202,6 +226,17 @@ class TableBuilder:
                 output_keys.setdefault(evaluator, []).append(output_key)
         for evaluator, own_keys in output_keys.items():
             self._evaluator_part(evaluator).add_keys(own_keys, self._columns)
+
+    def _split(self, name: str) -> tuple[str, str] | None:
+        """Return the evaluator and the key in the name `<evaluator>.<key>` of an output; None without an evaluator.
+
+        Evaluators' names may contain dots. If the run declares no evaluators, the first dot is the separator.
+        """
+        if self._opened.declared is None:
+            evaluator, _, key = name.partition(".")
+            return (evaluator, key) if evaluator and key else None
+        declared = next((known for known in self._evaluator_names if name.startswith(f"{known}.")), None)
+        return None if declared is None else (declared, name[len(declared) + 1 :])
 
     def _needed_keys(self) -> set[str]:
         """Return the keys of values that the table needs; the decoder may leave other values as JSON text."""
@@ -311,12 +346,11 @@ class TableBuilder:
         """
         if self._causes is None:
             return None
-        sets = {cause: frozenset([cause]) for cause in {*self._causes.values()}}  # shared, which saves memory
-        if of_row is None:
-            return {row: sets[cause] for row, cause in self._causes.items()}
+        single = {cause: frozenset([cause]) for cause in {*self._causes.values()}}  # shared, which saves memory
         causes: dict[int, frozenset[str]] = {}
         for row, cause in self._causes.items():
-            causes[of_row[row]] = causes.get(of_row[row], frozenset()) | sets[cause]
+            item = row if of_row is None else of_row[row]
+            causes[item] = causes[item] | {cause} if item in causes else single[cause]
         return causes
 
     def _trial_source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
@@ -417,3 +451,181 @@ def _possible_keys(name: str) -> tuple[str, str, str]:
 def _is_nested(name: str, names: Collection[str]) -> bool:
     """Return True if a name is `a.b` and `a` is among the names."""
     return any(letter == "." and name[:place] in names for place, letter in enumerate(name))
+
+
+# -- one evaluator's columns
+
+
+@dataclass(slots=True)
+class EvaluatorPart:
+    """One evaluator's keys in a run's rows, and the columns that they fill.
+
+    `numbers` has pairs of a key and its column. `verdicts` has a result's key, its reason's key and the column. If
+    `nulls_are_errors`, the evaluator failed on a row with nulls under all its keys.
+    """
+
+    evaluator: tables.EvaluatorColumns
+    declared: EvaluatorEntry
+    nulls_are_errors: bool
+    keys: list[str] = field(default_factory=list)
+    numbers: list[tuple[str, tables.MetricColumn]] = field(default_factory=list)
+    verdicts: list[tuple[str, str, tables.MetricColumn]] = field(default_factory=list)
+
+    def add_keys(self, added: Sequence[str], columns: MetricColumns) -> None:
+        """Add new keys of the evaluator's outputs; make a column for each key with verdicts or numbers."""
+        prefix = f"outputs.{self.evaluator.name}."
+        self.keys += [prefix + key for key in added]
+        known = {key.removeprefix(prefix) for key in self.keys}
+        for key in added:
+            metric = key.removesuffix("_result")
+            if metric and metric != key:
+                column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), columns)
+                if column is not None:
+                    column.passes = column.name
+                    self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
+            elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
+                entry = self.declared.metric(key) or MetricEntry(key, "binary")
+                column = self._column(key, key, entry, columns)
+                if column is not None:
+                    self.numbers.append((prefix + key, column))
+
+    def _column(self, key: str, metric: str, entry: MetricEntry, columns: MetricColumns) -> tables.MetricColumn | None:
+        """Return the column of a key; add it to `columns` if it is new.
+
+        Return None, and count the key as left out, if the evaluator already has 300 columns.
+        """
+        evaluator = self.evaluator
+        name = f"{evaluator.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
+        if name not in columns and len(evaluator.columns) >= _MOST_COLUMNS:
+            evaluator.left_out += 1
+            return None
+        if name not in columns:
+            about = (_KINDS.get(entry.kind, "score"), entry.higher_is_better, entry.bounds)
+            columns[name] = tables.MetricColumn(name, evaluator.name, metric, *about)
+            evaluator.columns.append(name)
+        return columns[name]
+
+    def add_block(self, columns: Columns, count: int, start: int) -> bytearray:
+        """Append the values of a block of `count` rows to the evaluator's columns; return the state of each row.
+
+        `start` is the number of rows before the block.
+        """
+        absent: Cells = [UNSET] * count
+        failed = [cell is not UNSET for cell in columns.get(f"error.{self.evaluator.name}", absent)]
+        all_worked = not any(failed)
+
+        def cells(key: str) -> Cells:
+            """Return the block's cells under a key, UNSET for rows on which the evaluator failed."""
+            found = columns.get(key, absent)
+            return found if all_worked else [UNSET if bad else cell for bad, cell in zip(failed, found, strict=True)]
+
+        codes = [_append_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
+        numbers = [_append_numbers(cells(key), start, column) for key, column in self.numbers]
+        no_verdicts = [_NO_VERDICT] * count
+        lowest = [*map(min, no_verdicts, *codes)] if codes else no_verdicts
+        states = bytearray(map(_STATE_OF_CODE.__getitem__, lowest))
+        if not all_worked or _NO_VERDICT in lowest:
+            for place, code in enumerate(lowest):
+                if failed[place]:
+                    states[place] = tables.State.ERROR
+                elif code == _NO_VERDICT and all(math.isnan(values[place]) for values in numbers):
+                    states[place] = self._state_without_value(columns, place)
+        self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
+        return states
+
+    def _state_without_value(self, columns: Columns, place: int) -> int:
+        """Return the state of the row at this place in the block, which has neither a verdict nor a number."""
+        own = [columns[key][place] for key in self.keys if columns[key][place] is not UNSET]
+        if not own:
+            target_failed = "error.target" in columns and columns["error.target"][place] is not UNSET
+            return tables.State.ERROR if target_failed else tables.State.ABSENT
+        all_null = all(value is None for value in own)
+        return tables.State.ERROR if self.nulls_are_errors and all_null else tables.State.NOT_APPLICABLE
+
+    def choose_main_metric(self, columns: MetricColumns) -> None:
+        """Drop the evaluator's columns without numbers, name its pass rate, and choose its main metric.
+
+        The main metric is the pass rate of its primary metric if rows passed or failed, else the number that it
+        declares as its primary, else the number with the evaluator's name, else the first number.
+        """
+        evaluator = self.evaluator
+        with_result = [columns[own].metric for own in evaluator.columns if columns[own].has_results]
+        counted = counted_metric(with_result, evaluator.name, self.declared.primary)
+        for own in list(evaluator.columns):
+            if all(value != value for value in columns[own].values):
+                del columns[own]
+                evaluator.columns.remove(own)
+        verdicts = [columns[own] for own in evaluator.columns if columns[own].passes]
+        names = [f"{evaluator.name}.{name}" for name in (self.declared.primary, evaluator.name)]
+        main = next((name for name in names if name in columns), next(iter(evaluator.columns), None))
+        pass_rate = next((column for column in verdicts if column.metric == counted), None)
+        if pass_rate is not None:
+            del columns[pass_rate.name]
+            main = f"{evaluator.name}.{PASS_RATE}"
+            evaluator.columns[evaluator.columns.index(pass_rate.name)] = main
+            pass_rate.name = pass_rate.passes = main
+            columns[main] = pass_rate
+        evaluator.main = main
+        for verdict in verdicts:
+            self._link_score_to_verdict(verdict, columns)
+
+    def _link_score_to_verdict(self, verdict: tables.MetricColumn, columns: MetricColumns) -> None:
+        """Link a metric's score column, if any, to its column of verdicts; record whether it only repeats them."""
+        name = f"{self.evaluator.name}.{verdict.metric}"
+        score = columns.get(name) or columns.get(f"{name}_score")
+        if score is None or score is verdict:
+            return
+        entry = self.declared.metric(verdict.metric)
+        has_same_values = score.values.tobytes() == verdict.values.tobytes()
+        score.repeats = has_same_values if entry is None else entry.kind == "binary"
+        score.passes, score.metric = verdict.name, verdict.metric
+
+
+def _append_verdicts(results: Cells, reasons: Cells, start: int, column: tables.MetricColumn) -> Sequence[int]:
+    """Append verdicts as 1, 0 or NaN to a column; return for each row a code: 0 fail, 1 pass, 2 not applicable, 3 none.
+
+    Append the hash of a failed row's reason, else 0. `start` is the number of rows before the block.
+    """
+    try:
+        codes = [_CODES.get(cell, _NO_VERDICT) for cell in results]  # type: ignore[arg-type]
+    except TypeError:  # a value is a list or an object, which cannot be hashed
+        codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]
+    column.has_results = column.has_results or min(codes) != _NO_VERDICT
+    column.fill(start)
+    column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))
+    column.reasons.extend([0 if code else _reason_hash(reason) for code, reason in zip(codes, reasons, strict=True)])
+    return codes
+
+
+def _append_numbers(cells: Cells, start: int, column: tables.MetricColumn) -> Sequence[float]:
+    """Append each cell's number to a column, NaN for a cell without one; return the numbers.
+
+    A binary column becomes a score at the first number other than 0 and 1. `start` is the number of rows before the
+    block.
+    """
+    values = [cell if type(cell) is float else number_of(cell) for cell in cells]
+    column.fill(start)
+    column.values.extend(values)
+    if column.kind == "binary" and not all(value in (0.0, 1.0) or value != value for value in values):
+        column.kind = "score"
+    return values
+
+
+def number_of(value: Cell) -> float:
+    """Return a value as a float; NaN if it is not a number or too large for a float."""
+    try:
+        return float(value) if isinstance(value, (int, float)) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _reason_hash(reason: Cell) -> int:
+    """Return a hash by which reasons are compared; never 0, which means no reason."""
+    return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
+
+
+def _repeats_another(key: str, known: set[str]) -> bool:
+    """Return True if a key repeats a known one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
+    if key.endswith("_score"):
+        return key.removesuffix("_score") in known
+    return key.endswith("_passed") and f"{key.removesuffix('_passed')}_result" in known
