@@ -84,7 +84,7 @@ class _CommandGroup(click.Group):
                     f"the plug-in's command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
                 )
             return command.click_command(cmd_name)
-        if any(each.startswith(f"{name} ") for each in commands):
+        if any(command.startswith(f"{name} ") for command in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))
         return None
 
@@ -111,7 +111,7 @@ class _CommandGroup(click.Group):
 
 def _commands() -> dict[str, str]:
     """Return the one-line help of each command."""
-    return {each.name: each.help for each in discover("commands")}
+    return {candidate.name: candidate.help for candidate in discover("commands")}
 
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
@@ -121,8 +121,9 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     """
     code = _outcome(invocation, command, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
-    others = (each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon)
-    if arguments is None and any(others):
+    main_thread = threading.main_thread()
+    others = [thread for thread in threading.enumerate() if thread is not main_thread and not thread.daemon]
+    if arguments is None and others:
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True
         timer.start()
@@ -167,10 +168,10 @@ def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequen
         stop_writing()
         return DONE
     except KeyboardInterrupt:
-        _leave(_interruption_message(invocation), invocation.interrupted)
+        _leave(_interruption_message(invocation))
     except RunInterruptedError as error:
         run = error.folder.name if error.folder else "last"
-        _leave(f"interrupted; go on with:  {invocation.resuming(run)}", invocation.interrupted)
+        _leave(f"interrupted; go on with:  {invocation.resuming(run)}")
     except Exception as error:  # noqa: BLE001 - the last place to report any error in one line
         return _report_failure(error, invocation)
 
@@ -218,9 +219,10 @@ def _usage_problem(error: click.ClickException) -> str:
         message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"
     elif message.startswith("Got unexpected extra argument"):
         extra = message.partition(" (")[2].removesuffix(")")
-        arguments = (each for each in context.command.params if isinstance(each, click.Argument))
-        takes = " and ".join([*(each.metavar or "" for each in arguments), "options"])
-        is_data = PurePath(extra).suffix and any("--dataset" in each.opts for each in context.command.params)
+        parameters = context.command.params
+        arguments = [parameter.metavar or "" for parameter in parameters if isinstance(parameter, click.Argument)]
+        takes = " and ".join([*arguments, "options"])
+        is_data = PurePath(extra).suffix and any("--dataset" in parameter.opts for parameter in parameters)
         hint = f", such as --dataset {extra}" if is_data else ""
         message = f"{path} does not take {extra!r}: expected {takes} only{hint}"
     return f"{message} (see {path} --help)"
@@ -229,12 +231,12 @@ def _usage_problem(error: click.ClickException) -> str:
 def _commands_with(option: str) -> list[str]:
     """Return the names of the commands that have an option."""
     found = []
-    for each in discover("commands"):
-        name, command = each.name, None
+    for candidate in discover("commands"):
         with contextlib.suppress(TunecheckError):  # the command's optional package is missing
-            command = load(each)
-        if isinstance(command, Command) and any(option in each.opts for each in command.click_command(name).params):
-            found.append(name)
+            command = load(candidate)
+            parameters = command.click_command("").params if isinstance(command, Command) else ()
+            if any(option in parameter.opts for parameter in parameters):
+                found.append(candidate.name)
     return found
 
 
@@ -251,8 +253,6 @@ def _interruption_message(invocation: Invocation) -> str:
     """
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
-    if invocation.again:
-        return f"interrupted; go on with:  {invocation.again}"
     from tunecheck.runs._store import list_runs
 
     for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
@@ -262,13 +262,13 @@ def _interruption_message(invocation: Invocation) -> str:
     return "interrupted"
 
 
-def _leave(line: str, code: int) -> NoReturn:
-    """Print a line and end the process at once with this exit code; hanging threads must not delay it."""
+def _leave(line: str) -> NoReturn:
+    """Print a line and end the process at once with exit code 1; hanging threads must not delay it."""
     _say(line)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os._exit(code)
+    os._exit(FAILED)
 
 
 @contextlib.contextmanager

@@ -68,12 +68,6 @@ def print_result(shown: JSON | View) -> None:
             print_json(shown)
 
 
-def skill_text(idle: int, calling: int, rows: int) -> str:
-    """Return the pass rates of two baselines: an agent that never calls, and one that always calls."""
-    never, always = idle / rows, calling / rows
-    return f"baselines: never calling a function passes {never:.1%}, always calling at most {always:.1%}"
-
-
 def check_output(option: str, name: str | None) -> None:
     """Check before the command starts that the file that an option names can be written; None means no file.
 

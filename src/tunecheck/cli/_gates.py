@@ -182,22 +182,21 @@ class Gate:
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
-        key = self.metric if self.metric.startswith(CAUSE_METRIC) else self._key(metrics, primaries)
-        value: JSON = None
-        if key is not None:
-            value = chosen.get(key, 0 if key.startswith(CAUSE_METRIC) else None)
-        if value is None:
+        is_cause = self.metric.startswith(CAUSE_METRIC)
+        key = self.metric if is_cause else self._key(metrics, primaries)
+        value: JSON = None if key is None else chosen.get(key, 0 if is_cause else None)
+        if key is None or value is None:
             return GateOutcome(str(self), None, False, "no row has a value")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._error(f"{key} is not a number; name a numeric metric")
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
-        key = str(key)
-        evaluator, _, rate = key.rpartition(".")
-        if judges and evaluator in judges and rate == PASS_RATE:
+        evaluator, _, last_word = key.rpartition(".")
+        is_pass_rate = last_word == PASS_RATE
+        if is_pass_rate and judges and evaluator in judges:
             corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
         met = _OPERATORS[self.operator](value, self.required)
-        if rate != PASS_RATE and not key.startswith(CAUSE_METRIC):
+        if not is_pass_rate and not is_cause:
             return GateOutcome(str(self), value, met, remark)
         found, required = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"
         return GateOutcome(str(self), value, met, remark, found_as=found, required_as=required)

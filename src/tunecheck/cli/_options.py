@@ -47,8 +47,6 @@ class Invocation:
         started: the start time in UTC.
         finished: the folder of the completed run, while its results are printed.
         typed: the whole command line.
-        again: the command that continues after an interruption, if not with `--resume`.
-        interrupted: the exit code after an interruption.
     """
 
     program: str = "tunecheck"
@@ -58,13 +56,9 @@ class Invocation:
     started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
     finished: str | None = None
     typed: str = ""
-    again: str = ""
-    interrupted: int = FAILED
 
     def resuming(self, run: str) -> str:
         """Return the command that finishes a run, ready to be pasted into a shell."""
-        if self.again:
-            return self.again
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
         return f"{self.command} {command_line(['--resume', run, *where])}"
 
@@ -249,7 +243,7 @@ class CommandOptions:
         values: dict[str, Any] = {
             name: described[name].parsed(value)
             for name, value in parameters.items()
-            if is_given(value) or described[name].default is MISSING
+            if is_given(value) or described[name].is_required
         }
         return cls(**values)
 
@@ -392,7 +386,7 @@ def parse_names(text: str, option: str) -> list[str]:
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise ConfigurationError(f"{option} names nothing: write {option} A,B")
+        raise ConfigurationError(f"{option} names nothing: give names, separated by commas")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigurationError(f"{option} names {twice!r} twice: name it once")

@@ -19,7 +19,15 @@ from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
 from tunecheck.cli._console import progress_bar
-from tunecheck.cli._options import DEFAULT_RESULTS, CommandOptions, Invocation, OptionField, is_given, option_fields
+from tunecheck.cli._options import (
+    DEFAULT_RESULTS,
+    CommandOptions,
+    Invocation,
+    OptionField,
+    is_given,
+    option_fields,
+    parse_names,
+)
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run, recorded_values
@@ -168,7 +176,8 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
             f"finish it with `tunecheck {recorded_command} --resume {run_id}`"
         )
     values = recorded_values(object_or_empty(command))
-    kept = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
+    fields = option_fields(kind).values()
+    kept = [field for field in fields if field.description.recorded or field.description.acts]
     return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 
 
@@ -311,7 +320,10 @@ def _underscore_keys(document: Document) -> Document:
         if name in renamed:
             raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice: give it once")
         renamed[name] = value
-    lines = {(str(path[0]).replace("-", "_"), *path[1:]) if path else path: at for path, at in document.lines.items()}
+    lines = {}
+    for path, line in document.lines.items():
+        first = tuple(str(step).replace("-", "_") for step in path[:1])  # empty for the path of the whole document
+        lines[first + path[1:]] = line
     return Document(document.name, renamed, lines)
 
 
@@ -349,7 +361,7 @@ def _value(option: OptionField, values: msgspec.Struct, document: Document) -> o
     """Return an option's value in a document, in the form of the command line: lists as lists, names split at commas.
 
     Raises:
-        ConfigurationError: a name or a key is given twice.
+        ConfigurationError: a name or a key is given twice, or a list of names is empty.
     """
     value = getattr(values, option.name)
     if isinstance(value, dict):
@@ -357,12 +369,7 @@ def _value(option: OptionField, values: msgspec.Struct, document: Document) -> o
     if get_origin(option.kind) is not list or value is None:
         return value
     texts = [value] if isinstance(value, str) else value
-    if not option.description.names:
-        return texts
-    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
-    if len(set(names)) != len(names):
-        raise ConfigurationError(f"{document.where(option.name)}: {option.name} gives a name twice: give it once")
-    return names
+    return parse_names(",".join(texts), document.where(option.name)) if option.description.names else texts
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:

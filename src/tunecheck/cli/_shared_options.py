@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -59,29 +59,24 @@ class ResultsOptions(CommandOptions):
         """Return the option that locates the folder of runs; empty for the default folder."""
         return [] if self.results_dir is None else ["--results-dir", self.results_dir]
 
-    def around(self) -> AbstractContextManager[object]:
-        """Return a context for the command; with remote storage, it mirrors the runs there."""
-        return nullcontext() if self.results_dir is None else _mirror(self, self.results_dir)
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Keep a local mirror of the runs in remote storage while the command runs; do nothing for a folder.
 
+        The run to resume is claimed, so that no other machine resumes it.
+        """
+        if not is_remote(self.results_dir or ""):
+            yield
+            return
 
-@contextmanager
-def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
-    """Keep a local mirror of the runs at an address while a command runs; do nothing for a folder.
+        def tell(line: str) -> None:
+            print(clean(line, 2_000), file=sys.stderr)
 
-    The run to resume is claimed, so that no other machine resumes it.
-    """
-    if not is_remote(place):
-        yield
-        return
-
-    def tell(line: str) -> None:
-        print(clean(line, 2_000), file=sys.stderr)
-
-    resumed = options.given().get("resume")
-    with open_mirror(place).kept(tell, whole=options.whole_storage) as claim:
-        if resumed is not None:
-            claim(find_run(resumed, options.folder).id)
-        yield
+        resumed = self.given().get("resume")
+        with open_mirror(str(self.results_dir)).kept(tell, whole=self.whole_storage) as claim:
+            if resumed is not None:
+                claim(find_run(resumed, self.folder).id)
+            yield
 
 
 def results_folder(place: str) -> Path:
@@ -148,33 +143,26 @@ class DecisionOptions(ComparingOptions):
     @property
     def comparing(self) -> dict[str, Any]:
         """The arguments shared by compare() and select()."""
-        return {
-            "guards": _guards(self.guard or []),
-            "margin": self.margin,
-            "cluster": self.cluster,
-            "confidence": self.confidence,
-            "allow_simulated": self.allow_simulated,
-            "allow_changed_evaluator": self.allow_changed_evaluator,
-            "pair_by": self.pair_by,
-        }
+        names = ("margin", "cluster", "confidence", "allow_simulated", "allow_changed_evaluator", "pair_by")
+        return {"guards": _guards(self.guard or []), **{name: getattr(self, name) for name in names}}
 
 
 def _guards(given: Sequence[str]) -> dict[str, float]:
-    """Return the accepted loss by metric of `--guard NAME:MARGIN` texts.
+    """Return the accepted loss by metric or slice, read from `--guard NAME:MARGIN` texts.
 
     Raises:
         ConfigurationError: a text has no name or no margin of 0 or more.
     """
-    found = {}
-    for each in given:
-        name, _, margin = each.rpartition(":")
+    margins = {}
+    for text in given:
+        name, _, margin = text.rpartition(":")
         try:
-            found[name] = float(margin)
+            margins[name] = float(margin)
         except ValueError:
-            found[name] = math.nan
-        if not name or not 0 <= found[name] < math.inf:
-            raise ConfigurationError(f"--guard {each!r}: write NAME:MARGIN with a margin of 0 or more, e.g. match:0.02")
-    return found
+            margins[name] = math.nan
+        if not name or not 0 <= margins[name] < math.inf:
+            raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN with a margin of 0 or more, e.g. match:0.02")
+    return margins
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,11 +165,9 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
     manifest = run.manifest()
     evaluators = manifest.evaluators
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
-    metrics = result["metrics"]
-    assert isinstance(metrics, dict)
-    failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, metrics))
+    failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics))
     judges = _judges(run, evaluators)
-    gates, remarks = _gate_outcomes(prepared, result, metrics, primaries, judges)
+    gates, remarks = _gate_outcomes(prepared, result, primaries, judges)
     dataset = prepared.source.dataset if prepared.source is not None else None
     return RunPage(
         name=run.id,
@@ -179,7 +177,7 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
         rows=result.row_count,
         failed_rows=result.failed_row_count,
         simulated=result.simulated,
-        metrics=metrics,
+        metrics=result.metrics,
         by=result.by_group,
         evaluators=evaluators,
         failures=failures,
@@ -217,7 +215,6 @@ def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
 def _gate_outcomes(
     prepared: prepared_run.PreparedRun,
     result: EvaluationResult,
-    metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
@@ -226,7 +223,7 @@ def _gate_outcomes(
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
         prepared_run.require_allow_simulated(prepared.options)
-    outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in prepared.gates]
+    outcomes = [gate.check(result.metrics, result.by_group, primaries, judges) for gate in prepared.gates]
     compared, remarks = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
     return [*outcomes, *compared, errors], remarks

@@ -14,7 +14,6 @@ from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
@@ -271,11 +270,13 @@ def _cells(line: Line, remark: str = "") -> list[Sentence]:
 def _without_skill(page: RunPage) -> Iterator[Text]:
     """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges."""
     counts = {kind: _count(metrics) for kind, metrics in page.by.get("row_kind", {}).items()}
-    calling, idle = counts.get("call"), counts.get("answer", 0)
+    calls, answers = counts.get("call"), counts.get("answer", 0)
     if all(entry.judge is not None for entry in page.evaluators.values()):
         return  # for LLM judges, the baselines mean nothing
-    if calling is not None and idle is not None and calling + idle == page.rows:
-        yield Text([Words(skill_text(idle, calling, page.rows), "dim")])
+    if calls is not None and answers is not None and calls + answers == page.rows:
+        never, always = f"{answers / page.rows:.1%}", f"{calls / page.rows:.1%}"
+        text = f"baselines: never calling a function passes {never}, always calling at most {always}"
+        yield Text([Words(text, "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
