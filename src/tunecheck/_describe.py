@@ -90,11 +90,11 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
     A long value is left out, below `auth` also a short one, which may be a secret.
     """
     if key := _KEY.match(text):
-        known = [field.encode_name for each in types for field in getattr(each, "fields", ())]
+        known = [field.encode_name for kind in types for field in getattr(kind, "fields", ())]
         return "is missing" if key[1] == "missing required" else f"unknown key{did_you_mean(key[2], known)}"
     if invalid := _INVALID.match(text):
         is_short = len(invalid[1]) <= (_MOST_OF_A_WORD if "auth" in path else _MOST_SHOWN)
-        known = [str(word) for each in types for word in getattr(each, "values", ())]
+        known = [str(word) for kind in types for word in getattr(kind, "values", ())]
         value = repr(invalid[1]) if is_short else f"a value of {len(invalid[1])} characters"
         return f"{value} is unknown{did_you_mean(invalid[1], known)}"
     if expected := _EXPECTED.fullmatch(text):
@@ -113,8 +113,8 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
     if isinstance(kind, inspect.Metadata):
         yield from _below(kind.type, steps)
     elif isinstance(kind, inspect.UnionType):
-        for each in kind.types:
-            yield from _below(each, steps)
+        for member in kind.types:
+            yield from _below(member, steps)
     elif not steps:
         yield kind
     elif isinstance(kind, (inspect.ListType, inspect.VarTupleType)):

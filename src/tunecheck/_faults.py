@@ -417,7 +417,7 @@ def order_causes(listed: Iterable[str]) -> list[str]:
 
 def in_any_case(words: str) -> frozenset[str]:
     """Return the words of a text as they are, in upper case and capitalized."""
-    return frozenset(each for word in words.split() for each in (word, word.upper(), word.capitalize()))
+    return frozenset(spelling for word in words.split() for spelling in (word, word.upper(), word.capitalize()))
 
 
 CUT_OFF = in_any_case("length max_tokens max_output_tokens max_new_tokens model_length token_limit")

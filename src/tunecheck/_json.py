@@ -95,14 +95,14 @@ def check_utf8(text: bytes) -> None:
     if text.isascii():
         return
     decode = codecs.getincrementaldecoder("utf-8")().decode
-    for at in range(0, len(text), _PIECE):
-        decode(text[at : at + _PIECE], at + _PIECE >= len(text))
+    for start in range(0, len(text), _PIECE):
+        decode(text[start : start + _PIECE], start + _PIECE >= len(text))
 
 
 def _has_long_number(text: bytes) -> bool:
     """Return whether a text has 4,000 digits in a row. Long texts are searched in pieces, which saves a whole copy."""
     starts = range(0, len(text) - len(_LONG_NUMBER), _PIECE)
-    return any(_LONG_NUMBER in text[at : at + _PIECE + len(_LONG_NUMBER)].translate(_DIGITS) for at in starts)
+    return any(_LONG_NUMBER in text[start : start + _PIECE + len(_LONG_NUMBER)].translate(_DIGITS) for start in starts)
 
 
 @contextlib.contextmanager

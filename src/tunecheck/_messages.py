@@ -124,7 +124,7 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
 def common_beginning(first: str, second: str) -> int:
     """Return how many characters two texts have in common at their beginnings."""
     shorter = min(len(first), len(second))
-    return next((at for at in range(shorter) if first[at] != second[at]), shorter)
+    return next((index for index in range(shorter) if first[index] != second[index]), shorter)
 
 
 def command_line(words: Iterable[str]) -> str:
@@ -146,7 +146,7 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     Without a similar name, up to twelve are listed; "" without any. `ending` is a common suffix of names, such as a
     file extension, that is not compared.
     """
-    names = [*{each.removesuffix(ending): each for each in sorted({*known} - {name})}.values()]
+    names = [*{word.removesuffix(ending): word for word in sorted({*known} - {name})}.values()]
     if (near := suggest_names(name, names, ending)) or not names:
         return near
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
@@ -160,12 +160,12 @@ def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
     """
     from difflib import SequenceMatcher, get_close_matches
 
-    names = {each.removesuffix(ending): each for each in sorted({*known} - {name})}
+    names = {full.removesuffix(ending): full for full in sorted({*known} - {name})}
     word = name.removesuffix(ending)
     near = get_close_matches(word, names, n=3, cutoff=_LIKELY)
     if near and SequenceMatcher(None, near[0], word).ratio() >= _SURE:
         near = near[:1]
-    return f"; did you mean {' or '.join(repr(names[each]) for each in near)}?" if near else ""
+    return f"; did you mean {' or '.join(repr(names[similar]) for similar in near)}?" if near else ""
 
 
 def how_it_ended(code: int) -> str:

@@ -73,10 +73,10 @@ def assert_no_regression(
         rows=_MOST_ROWS,
     )
     comparison = compare_runs([base, run], Path(results_dir), settings).comparison
-    tested = [each for each in comparison.against[-1].tested if metric is not None or each.primary]
-    failed = [_line(each) for each in tested if not _holds(each, margin)]
-    objections = [each for each in comparison.decision.objections if each.effect != "none"]
-    failed += [f"  {each.effect}: {clean(each.text, 600)}" for each in objections]
+    tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
+    failed = [_line(compared) for compared in tested if not _holds(compared, margin)]
+    objections = [objection for objection in comparison.decision.objections if objection.effect != "none"]
+    failed += [f"  {objection.effect}: {clean(objection.text, 600)}" for objection in objections]
     if failed:
         said = "\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed])
         raise AssertionError(without_log_commands(said))

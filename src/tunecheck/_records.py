@@ -190,7 +190,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         number = _number_of(file.read(end - begin)) if end - begin < MOST_IN_A_LINE else None
         if number is None:  # the last whole line is damaged: continue after the highest number in the file
             file.seek(0)
-            number = max((-1 if each is None else each for each in map(_number_of, lines(file))), default=-1)
+            number = max((-1 if found is None else found for found in map(_number_of, lines(file))), default=-1)
         return end, number + 1, end < size
 
 
@@ -255,19 +255,19 @@ class WholeRecords:
         begin, following = 0, 0
         broken: list[tuple[int, bytes]] = []
         known = self._known
-        for at, line in enumerate(lines(self._file), 1):
+        for line_number, line in enumerate(lines(self._file), 1):
             if not line.endswith(b"\n"):
                 known -= 1  # torn by a crash
                 break
             number = _number_of(line)
             if number is None or number < following:  # a number that was read before shows a copied line
-                broken.append((at, line))
+                broken.append((line_number, line))
             else:
                 if broken or number > following:
-                    self.damage.add(number - following, broken, at)
+                    self.damage.add(number - following, broken, line_number)
                     broken = []
                 following = number + 1
-                self.line = at
+                self.line = line_number
                 yield begin, line
             begin += len(line)
         if broken or known > following:

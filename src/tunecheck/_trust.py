@@ -97,7 +97,7 @@ class Trust:
         )
 
     def _is_allowed(self, path: Path) -> bool:
-        return any(path.is_relative_to(each) for each in self.allowed)
+        return any(path.is_relative_to(place) for place in self.allowed)
 
     def _short_path(self, path: Path) -> str:
         """Return a path as text, relative to the workspace if it is inside."""
@@ -114,7 +114,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     Raises:
         ConfigurationError: there is no file or more than 10,000, or a file or the user's folder cannot be used.
     """
-    below = (each for each in path.rglob("*") if each.is_file())
+    below = (entry for entry in path.rglob("*") if entry.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
     if not files or len(files) > _MOST_FILES:
         raise ConfigurationError(f"{path}: {'over 10,000 files: trust a smaller folder' if files else 'has no file'}")

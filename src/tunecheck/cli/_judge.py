@@ -154,7 +154,7 @@ def _view(calibration: Calibration, out: str | None) -> View:
     cost = "".join(f" · cost {text}" for text in costs if text)
     saved = "" if calibration.saved is None else f" · pass rates are corrected with {clean(calibration.saved, 500)}"
     parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{saved}"]))
-    return View(f"{calibration.evaluator} against labels", parts, [clean(each) for each in calibration.notes])
+    return View(f"{calibration.evaluator} against labels", parts, [clean(note) for note in calibration.notes])
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:

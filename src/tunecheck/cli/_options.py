@@ -271,20 +271,20 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """Return the options by name in help order: arguments first, then the command's own panels, then shared ones."""
     hints = get_type_hints(options)
     described = {}
-    for each in fields(options):
-        hint = hints[each.name]
+    for option in fields(options):
+        hint = hints[option.name]
         kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
-        described[each.name] = OptionField(each.name, kind, each.default, each.metadata["description"])
+        described[option.name] = OptionField(option.name, kind, option.default, option.metadata["description"])
     # A class's own options come before those of its bases, contrary to dataclasses.fields.
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
 
-    def position(each: OptionField) -> tuple[bool, int]:
+    def position(option: OptionField) -> tuple[bool, int]:
         """Return a sort key: arguments first, then options by panel; a command's own panels have the number -1."""
-        panel = each.description.panel
-        return not each.description.positional, _PANELS.index(panel) if panel in _PANELS else -1
+        panel = option.description.panel
+        return not option.description.positional, _PANELS.index(panel) if panel in _PANELS else -1
 
-    return {each.name: each for each in sorted(ordered, key=position)}
+    return {option.name: option for option in sorted(ordered, key=position)}
 
 
 def is_given(value: object) -> bool:
@@ -324,8 +324,8 @@ class Command(Generic[T]):
             with options.around():
                 return self.run(options, context.obj)
 
-        shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
-        parameters = [each.parameter() for each in shown]
+        shown = [option for option in option_fields(self.options).values() if not option.description.hidden]
+        parameters = [option.parameter() for option in shown]
         text = _with_line_breaks(self.run.__doc__ or "")
         panelled = _PanelledCommand(name, params=parameters, callback=run, help=text)
         panelled.options, panelled.core = shown, self.options.core
@@ -344,10 +344,10 @@ class _PanelledCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then each panel's options."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for each in self.options:
-            if not self.core or each.name in self.core:
-                title = "Arguments" if each.description.positional else each.description.panel or "Options"
-                panels.setdefault(title, []).append(each.help_row(notes=not self.core))
+        for option in self.options:
+            if not self.core or option.name in self.core:
+                title = "Arguments" if option.description.positional else option.description.panel or "Options"
+                panels.setdefault(title, []).append(option.help_row(notes=not self.core))
         panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
         if self.core:
             panels[SHOWING].append(("--help-all", f"Show all {len(self.options)} options."))
@@ -367,7 +367,9 @@ def _print_help(context: click.Context, parameter: click.Parameter, is_given: bo
 def _with_line_breaks(text: str) -> str:
     """Return a docstring for click, with marks that keep click from joining the lines of a list of exit codes."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
+    return "\n\n".join(
+        f"\b\n{paragraph}" if re.search(r"\n *\d+ ", f"\n{paragraph}") else paragraph for paragraph in paragraphs
+    )
 
 
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:

@@ -549,13 +549,13 @@ class EvaluatorPart:
         declares as its primary, else the number with the evaluator's name, else the first number.
         """
         evaluator = self.evaluator
-        with_result = [columns[own].metric for own in evaluator.columns if columns[own].has_results]
+        with_result = [columns[column].metric for column in evaluator.columns if columns[column].has_results]
         counted = counted_metric(with_result, evaluator.name, self.declared.primary)
-        for own in list(evaluator.columns):
-            if all(value != value for value in columns[own].values):
-                del columns[own]
-                evaluator.columns.remove(own)
-        verdicts = [columns[own] for own in evaluator.columns if columns[own].passes]
+        for column in list(evaluator.columns):
+            if all(value != value for value in columns[column].values):
+                del columns[column]
+                evaluator.columns.remove(column)
+        verdicts = [columns[column] for column in evaluator.columns if columns[column].passes]
         names = [f"{evaluator.name}.{name}" for name in (self.declared.primary, evaluator.name)]
         main = next((name for name in names if name in columns), next(iter(evaluator.columns), None))
         pass_rate = next((column for column in verdicts if column.metric == counted), None)

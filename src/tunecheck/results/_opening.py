@@ -53,11 +53,11 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
         ConfigurationError: a run does not exist, has not finished, or was written by a newer version.
         DataError: a run's rows are damaged, or some of its files are missing.
     """
-    opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
-    answers = frozenset[str]().union(*(each.answers for each in opened))
+    opened = [open_run(run, results_dir, f"run {number}" if number else "base") for number, run in enumerate(runs)]
+    answers = frozenset[str]().union(*(run.answers for run in opened))
     known_contents: KnownContents = {}
     with rare_collections():
-        return [TableBuilder(each, answers, cluster, known_contents).read() for each in opened]
+        return [TableBuilder(run, answers, cluster, known_contents).read() for run in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:

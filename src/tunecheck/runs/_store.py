@@ -431,7 +431,7 @@ def open_mirror(address: str) -> MirrorLike:
         MissingExtraError: The package for this storage is not installed.
     """
     scheme = address.partition("://")[0].lower()
-    known = [each.name for each in plugins.discover("mirrors")]
+    known = [mirror.name for mirror in plugins.discover("mirrors")]
     if scheme not in known:
         offered = ", ".join(f"{name}://" for name in known)
         raise ConfigurationError(f"{scheme}://… is not supported as storage: give a folder, or an address of {offered}")

@@ -38,7 +38,7 @@ def markdown(view: View) -> str:
 
 
 def _write_sentence(sentence: Sentence) -> str:
-    return "".join(_piece(each.text, each.style, foreign=each.foreign) for each in words_of(sentence)).strip()
+    return "".join(_piece(piece.text, piece.style, foreign=piece.foreign) for piece in words_of(sentence)).strip()
 
 
 def _piece(text: str, style: Style, *, foreign: bool) -> str:
@@ -69,7 +69,7 @@ def _table(table: Table) -> Iterator[str]:
         yield f"{title}\n"
     count = max(map(len, [table.heads, *table.rows]))
     yield _row(table.heads, count)
-    yield "|" + "|".join("---" if table.alignment(at) == "left" else "--:" for at in range(count)) + "|"
+    yield "|" + "|".join("---" if table.alignment(column) == "left" else "--:" for column in range(count)) + "|"
     yield from (_row(cells, count) for cells in table.rows)
     if text_of(table.below):
         yield f"\n{_write_sentence(table.below)}"
@@ -169,10 +169,12 @@ def _html_table(table: Table) -> str:
 
 def _chart(intervals: Sequence[Interval]) -> str:
     """Return an SVG of at most 30 intervals on one axis with a line at 0; "" if no interval has a value."""
-    drawn = [each for each in intervals if each.value is not None][:_MOST_INTERVALS]
+    drawn = [interval for interval in intervals if interval.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""
-    bounds = [bound for each in drawn for bound in (each.value, each.low, each.high, 0.0) if bound is not None]
+    bounds = [
+        bound for interval in drawn for bound in (interval.value, interval.low, interval.high, 0.0) if bound is not None
+    ]
     low, high = min(bounds), max(bounds)
     scale = (_WIDTH - _LABELS - 20) / ((high - low) or 1.0)
 

@@ -100,7 +100,7 @@ def estimate(execution: Execution) -> RunEstimate:
     """
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
-    judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
+    judges = [evaluator for evaluator in execution.evaluators if isinstance(evaluator.function, PromptyEvaluator)]
     row_kind = row_kind_reader(execution.layers)
     kinds: set[str | None] = set()
     estimated = RunEstimate(
@@ -118,7 +118,7 @@ def estimate(execution: Execution) -> RunEstimate:
             _add_question(estimated, execution.target, row, length)
         for judge in judges:
             _add_judgement(estimated.judges[judge.name], judge, row, None if execution.target is None else length or 0)
-    names = [each.name for each in execution.evaluators]
+    names = [evaluator.name for evaluator in execution.evaluators]
     declared = execution.settings.primary or execution.dataset.defaults.primary
     estimated.primary = next(iter(order_evaluators(names, declared, kinds)), None)
     return estimated
@@ -140,9 +140,9 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
         estimated.unaskable += 1
         estimated.problem = estimated.problem or f"{row.id}: {error}"
         return
-    for each in requests:
-        sent = _length([list(each.messages), list(each.tools or ())])
-        _add_call(estimated.asked, endpoint, each, sent, None if expected is None else -(-expected // len(requests)))
+    for request in requests:
+        sent = _length([list(request.messages), list(request.tools or ())])
+        _add_call(estimated.asked, endpoint, request, sent, None if expected is None else -(-expected // len(requests)))
 
 
 def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:
