@@ -199,7 +199,7 @@ class PerLoop(Generic[T]):
         """Return the running loop's object; without one, make it, and drop the objects of closed loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._made:
-            for ended in [each for each in [*self._made] if each.is_closed()]:
+            for ended in [known for known in [*self._made] if known.is_closed()]:
                 self._made.pop(ended, None)
             self._made[loop] = make()
         return self._made[loop]

@@ -366,10 +366,8 @@ def _print_help(context: click.Context, parameter: click.Parameter, is_given: bo
 
 def _with_line_breaks(text: str) -> str:
     """Return a docstring for click, with marks that keep click from joining the lines of a list of exit codes."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(
-        f"\b\n{paragraph}" if re.search(r"\n *\d+ ", f"\n{paragraph}") else paragraph for paragraph in paragraphs
-    )
+    parts = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"\b\n{part}" if re.search(r"\n *\d+ ", f"\n{part}") else part for part in parts)
 
 
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:

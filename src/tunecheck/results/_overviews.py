@@ -110,9 +110,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary)):
         entry = manifest.evaluators[name]
         uncalibrated = is_uncalibrated(run.folder.parent, entry)
-        figures[name] = [
-            main_figure_of(name, entry, column.metrics, is_uncalibrated=uncalibrated) for column in columns
-        ]
+        figures[name] = [main_figure_of(name, entry, group.metrics, is_uncalibrated=uncalibrated) for group in columns]
     counts = failures.causes
     # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))

@@ -160,7 +160,7 @@ def _html_table(table: Table) -> str:
         """Return one row of cells, as `td` or `th`."""
         return "<tr>" + "".join(f'<{tag} style="{_STYLE}">{_escape_sentence(cell)}</{tag}>' for cell in cells) + "</tr>"
 
-    title, below = (f"<p>{_escape_sentence(said)}</p>" if said else "" for said in (table.title, table.below))
+    title, below = (f"<p>{_escape_sentence(text)}</p>" if text else "" for text in (table.title, table.below))
     body = "".join(line("td", row) for row in table.rows[:_MOST_ROWS])
     more = len(table.rows) - _MOST_ROWS
     left = f"<p>and {more:,} more</p>" if more > 0 else ""
@@ -169,34 +169,32 @@ def _html_table(table: Table) -> str:
 
 def _chart(intervals: Sequence[Interval]) -> str:
     """Return an SVG of at most 30 intervals on one axis with a line at 0; "" if no interval has a value."""
-    drawn = [interval for interval in intervals if interval.value is not None][:_MOST_INTERVALS]
+    drawn = [line for line in intervals if line.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""
-    bounds = [
-        bound for interval in drawn for bound in (interval.value, interval.low, interval.high, 0.0) if bound is not None
-    ]
+    bounds = [bound for line in drawn for bound in (line.value, line.low, line.high, 0.0) if bound is not None]
     low, high = min(bounds), max(bounds)
     scale = (_WIDTH - _LABELS - 20) / ((high - low) or 1.0)
 
-    def at(value: float) -> str:
+    def x_of(value: float) -> str:
         return f"{_LABELS + 10 + (value - low) * scale:.1f}"
 
     height = _LINE * len(drawn) + 4
-    lines = "".join(_lines(drawn, at))
-    zero = f'<line x1="{at(0)}" x2="{at(0)}" y1="0" y2="{height}" stroke="currentColor" stroke-opacity="0.4"/>'
+    lines = "".join(_lines(drawn, x_of))
+    zero = f'<line x1="{x_of(0)}" x2="{x_of(0)}" y1="0" y2="{height}" stroke="currentColor" stroke-opacity="0.4"/>'
     return (
         f'<svg role="img" aria-label="values and intervals, as in the table" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" style="max-width:100%" font-size="13">{zero}{lines}</svg>'
     )
 
 
-def _lines(intervals: Sequence[Interval], at: Callable[[float], str]) -> Iterator[str]:
-    """Yield each interval's label, line and dot in SVG; `at` converts a value to an x-coordinate."""
-    for number, each in enumerate(intervals):
+def _lines(intervals: Sequence[Interval], x_of: Callable[[float], str]) -> Iterator[str]:
+    """Yield each interval's label, line and dot in SVG; `x_of` converts a value to an x-coordinate."""
+    for number, line in enumerate(intervals):
         y = _LINE * number + _LINE // 2 + 2
-        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(each.label, 32)}</text>'
-        if each.low is not None and each.high is not None:
-            ends = f'x1="{at(each.low)}" x2="{at(each.high)}" y1="{y}" y2="{y}"'
+        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(line.label, 32)}</text>'
+        if line.low is not None and line.high is not None:
+            ends = f'x1="{x_of(line.low)}" x2="{x_of(line.high)}" y1="{y}" y2="{y}"'
             yield f'<line {ends} stroke="#3b7dd8" stroke-width="3"/>'
-        if each.value is not None:
-            yield f'<circle cx="{at(each.value)}" cy="{y}" r="5" fill="#3b7dd8"/>'
+        if line.value is not None:
+            yield f'<circle cx="{x_of(line.value)}" cy="{y}" r="5" fill="#3b7dd8"/>'
