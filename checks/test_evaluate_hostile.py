@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from tests.pipeline_parts import column, journal_of, metrics_of, rows_of, run, strict_json, strict_lines
 
 from tunecheck import ConfigurationError, EvaluationResult
-from tunecheck.pipeline import _results as export
+from tunecheck.pipeline import _finished_rows as export
 
 
 def table_of(result: EvaluationResult) -> list[list[str]]:

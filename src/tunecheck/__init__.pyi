@@ -68,7 +68,7 @@ from .evaluators._text import (
     RougeType as RougeType,
 )
 from .formats._reading import read_calls as read_calls
-from .pipeline._results import text_of_cell as text_of_cell
+from .pipeline._finished_rows import text_of_cell as text_of_cell
 from .prompts._front_matter import JudgeOutput as JudgeOutput
 from .report._writing import write_report as write_report
 from .runs._store import Run as Run, find_run as find_run

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
@@ -137,16 +138,16 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
 
 def title(code: str) -> str:
     """Return the title of a code, such as `wrong argument: number as text`; an unknown code is turned into words."""
-    known = fault_titles().get(code)
-    if known is not None:
-        return known
-    if (brought := codes().get(code)) is not None:
-        return brought.title
+    titles, of_plugin = fault_titles(), _plugin_codes(tuple(sys.path)).get(code)
+    if code in titles:
+        return titles[code]
+    if of_plugin is not None:
+        return of_plugin.title
     head, _, kind = code.partition(".")
     kind = clean(kind.replace("_", " "), _LONGEST_CODE)
     if head == "judged":
         return kind
-    name = fault_titles().get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
+    name = titles.get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
     return f"{name}: {kind}" if kind else name
 
 
@@ -371,15 +372,21 @@ def fault_titles() -> Mapping[str, str]:
     return _table().faults
 
 
+@lru_cache(maxsize=4)
+def _plugin_codes(search_path: tuple[str, ...]) -> Mapping[str, Code]:
+    """Return the codes that plug-ins add; cached for each search path of modules, because every failed row asks."""
+    return codes()
+
+
 def causes() -> Mapping[str, Code]:
     """Return every cause by its code: the core's in the order in which they are checked, then plug-ins'."""
-    return {**_table().causes, **{code: each for code, each in codes().items() if each.side}}
+    added = _plugin_codes(tuple(sys.path))
+    return _table().causes | {code: entry for code, entry in added.items() if entry.side}
 
 
 def cause_named(code: str) -> Code:
     """Return the cause with a code; for an unknown code, make one with the code as its title."""
-    known = _table().causes.get(code) or causes().get(code)
-    if known is not None:
+    if known := causes().get(code):
         return known
     head, _, kind = code.partition(".")
     title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
@@ -394,7 +401,7 @@ def cause_of_fault(code: str) -> str:
 def title_of_cause(code: str, title: str) -> str:
     """Return the title of the cause that a fault stands for; if it stands for no cause, return `title`."""
     known = _table().causes.get(cause_of_fault(code)) or causes().get(code)
-    return title if known is None else known.title
+    return known.title if known else title
 
 
 def place_of(code: str) -> int:

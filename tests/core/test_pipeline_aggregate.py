@@ -16,8 +16,7 @@ from tests.pipeline_parts import fail, metrics_of, run
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
-from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _aggregate as aggregate, bind_evaluator
-from tunecheck.pipeline._costs import ExactSum
+from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _results as results, bind_evaluator
 from tunecheck.plugins import Failure
 
 
@@ -119,9 +118,9 @@ def test_values_of_any_type_make_groups_of_their_text() -> None:
 
 
 def test_as_many_groups_as_there_may_be_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, by = aggregated([state(index, {"s": 1}, g=index) for index in range(aggregate.MAX_GROUPS)], "g")
-    assert len(by["g"]) == aggregate.MAX_GROUPS
-    monkeypatch.setattr(aggregate, "MAX_COMBINATIONS", 12)
+    _, by = aggregated([state(index, {"s": 1}, g=index) for index in range(results.MAX_GROUPS)], "g")
+    assert len(by["g"]) == results.MAX_GROUPS
+    monkeypatch.setattr(results, "MAX_COMBINATIONS", 12)
     states = [state(index, {"s": 1}, g=index % 3, h=index % 4) for index in range(12)]
     _, by = aggregated(states, "g", "h")
     assert (len(by["g"]), len(by["h"])) == (3, 4)
@@ -263,7 +262,7 @@ def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
 
 
 def test_an_aggregate_that_hangs_is_left_for_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregate, "_AGGREGATE_S", 0.3)
+    monkeypatch.setattr(results, "_AGGREGATE_S", 0.3)
     release, called = threading.Event(), threading.Semaphore(0)
 
     def hangs(rows: Any) -> Any:
@@ -306,7 +305,7 @@ numbers = st.lists(st.floats(-1e300, 1e300), max_size=30)
 
 @given(st.lists(numbers, max_size=5))
 def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> None:
-    total = ExactSum()
+    total = results.ExactSum()
     for part in parts:
         for number in part:
             total.append(number)
@@ -317,7 +316,7 @@ def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> N
 
 
 def test_however_many_are_added_few_are_kept() -> None:
-    total = ExactSum()
+    total = results.ExactSum()
     for _ in range(50_000):
         total.append(0.1)
     total.condense()
@@ -326,7 +325,7 @@ def test_however_many_are_added_few_are_kept() -> None:
 
 
 def test_what_is_beyond_any_float_stays_so() -> None:
-    total = ExactSum()
+    total = results.ExactSum()
     for number in (1.0, math.inf, 2.0):
         total.append(number)
     total.condense()

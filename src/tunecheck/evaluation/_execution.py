@@ -25,14 +25,13 @@ from tunecheck.datasets._reading import SOURCE_ID, TRIAL, Dataset, Scan
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
-from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._finished_rows import ResultRow, RowsView
+from tunecheck.pipeline._finished_rows import MAX_COLUMNS, ResultRow, RowsView, write_table
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
-from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
+from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._manifest import (
     describe_evaluators,
@@ -449,7 +448,7 @@ class _Work:
         tally.notes += self._notes_after(tally, decision)
         summary = self._summary(rows, aggregator, calls, tally, decision)
         loaded = rows.loaded()
-        self._write_files(summary, loaded, columns_of(results.shapes), journal)
+        self._write_files(summary, loaded, results.columns, journal)
         return EvaluationResult(self.run, summary, loaded, tally)
 
     def _notes_before(self) -> Iterable[str]:
@@ -477,8 +476,6 @@ class _Work:
         """Return the content of metrics.json: metrics overall and by group, costs, notes and the early decision."""
         metrics, by_group = aggregator.metrics(rows)
         if {TRIAL, SOURCE_ID} <= self.scan.columns:
-            from tunecheck.pipeline._trials import trial_metrics
-
             metrics |= trial_metrics(rows, self.execution.evaluators)
         errors, read = aggregator.errors, tally.read_calls.result(metrics)
         notes = [*tally.notes, *(read.sentences() if read is not None else ())]

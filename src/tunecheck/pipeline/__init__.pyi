@@ -10,7 +10,6 @@ from .._files import (
 )
 from .._records import Journal as Journal
 from .._targets import Load as Load, group_of as group_of
-from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
 from ._costs import (
     Budget as Budget,
@@ -29,11 +28,14 @@ from ._finished_rows import (
     ResultRow as ResultRow,
     RowsView as RowsView,
     VerdictReader as VerdictReader,
+    check_output_path as check_output_path,
     counted_metric as counted_metric,
     counted_metrics as counted_metrics,
     evidence_of as evidence_of,
     primaries_with_pass_rate as primaries_with_pass_rate,
     read_failures as read_failures,
+    write_azure_results as write_azure_results,
+    write_table as write_table,
 )
 from ._journal_reader import JournalReader as JournalReader
 from ._mapping import (
@@ -51,11 +53,10 @@ from ._mapping import (
 from ._model_calls import CachedResults as CachedResults, RunCalls as RunCalls, SharedCalls as SharedCalls
 from ._plan import CallableTarget as CallableTarget, Plan as Plan, Tally as Tally
 from ._results import (
+    Aggregator as Aggregator,
+    EvaluatorRow as EvaluatorRow,
     ResultsWriter as ResultsWriter,
     RowState as RowState,
-    check_output_path as check_output_path,
-    write_azure_results as write_azure_results,
-    write_table as write_table,
 )
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,

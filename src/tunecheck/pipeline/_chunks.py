@@ -27,14 +27,13 @@ from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck._records import Journal
 from tunecheck._targets import Row
-from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls, SharedCalls
 from tunecheck.pipeline._plan import Plan, Remarks
-from tunecheck.pipeline._results import RowState
+from tunecheck.pipeline._results import Aggregator, RowState
 
 _POLL_S = 0.005
 

@@ -1,4 +1,4 @@
-"""The cost of a run's calls, the budget, and exact sums."""
+"""The cost of a run's calls, and its budget."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import contextlib
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import chain
-from operator import neg
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
@@ -101,8 +99,8 @@ class Spending:
     output_tokens: int = 0
     uncounted: int = 0
     unpriced: int = 0
-    costs: defaultdict[tuple[str, bool], ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
-    """Costs by currency and by whether tokens were counted; sums are exact, so the order of calls changes nothing."""
+    costs: defaultdict[tuple[str, bool], array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
+    """The cost of each call, by currency and by whether tokens were counted; an exact sum depends on no order."""
 
     def count_calls(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Count calls with their total of tokens and cost; `cost` is None if the price is unknown."""
@@ -124,7 +122,7 @@ class Spending:
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
-        sums = {counted: math.fsum(costs.numbers) for (_, counted), costs in self.costs.items()}
+        sums = {counted: math.fsum(costs) for (_, counted), costs in self.costs.items()}
         entry: dict[str, JSON] = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
@@ -357,49 +355,3 @@ class ReportedUsage:
                 side[position] += count
                 growth[name] = max(self._by_call[position], self._by_answer[position]) - before
         return CallsMade(**growth)
-
-
-# -- exact sums in constant memory (Shewchuk 1997)
-
-
-_MOST_NUMBERS = 1_024
-"""Number of values that are kept before they are condensed."""
-
-
-@dataclass(eq=False, slots=True)
-class ExactSum:
-    """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
-
-    numbers: array[float] = field(default_factory=lambda: array("d"))
-    count: int = 0
-
-    def append(self, number: float) -> None:
-        """Add a number.
-
-        Raises:
-            OverflowError: an integer outside the range of a float.
-        """
-        self.numbers.append(number)
-        self.count += 1
-        if len(self.numbers) > _MOST_NUMBERS:
-            self.condense()
-
-    def condense(self) -> None:
-        """Replace the kept numbers by fewer ones with the same sum."""
-        self.numbers[:] = array("d", _condensed(self.numbers))
-
-
-def _condensed(numbers: Sequence[float]) -> list[float]:
-    """Return a few floats with the same exact sum as the numbers: the rounded sum, its rounding error, and so on.
-
-    A sum that is not finite is returned as that single value.
-    """
-    parts: list[float] = []
-    try:
-        while rest := math.fsum(chain(numbers, map(neg, parts))):
-            if not math.isfinite(rest):
-                return [rest]
-            parts.append(rest)
-    except (OverflowError, ValueError):  # the sum is outside the range of a float
-        return [math.inf]
-    return parts

@@ -22,12 +22,19 @@ from tunecheck._records import Journal, JournaledParts
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
-from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
-from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, response_as_read
-from tunecheck.pipeline._results import RowState, check_columns, result_row
-from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
+from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
+from tunecheck.pipeline._results import Aggregator, RowState, check_columns, result_row
+from tunecheck.pipeline._scoring import (
+    BoundEvaluator,
+    Partial,
+    ReadCallsCount,
+    as_failure,
+    cancels_this_task,
+    private_copies,
+    response_as_read,
+)
 from tunecheck.pipeline._worker_queues import (
     LATE,
     AnswerQueue,

@@ -1,4 +1,4 @@
-"""The rows of a finished run: reading them from the file, their verdicts, and why they failed.
+"""The rows of a finished run: read from the file, with verdicts and reasons of failures, and written as a table.
 
 An evaluator may return several metrics with a `<metric>_result`. For a whole run one of them counts: the declared
 primary metric, else the metric named like the evaluator, else the first in the order of the rows. Pass rates, tables,
@@ -7,6 +7,8 @@ charts, comparisons, calibration and pass^k all use that metric.
 
 from __future__ import annotations
 
+import csv
+import os
 import re
 from array import array
 from bisect import bisect_left
@@ -20,11 +22,11 @@ from typing import BinaryIO, Literal, TypeAlias, overload
 
 import msgspec
 
-from tunecheck._disk import lines, open_regular
-from tunecheck._errors import DataError
+from tunecheck._disk import lines, open_regular, replacing
+from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._faults import Fault, as_faults, cause_named, read_faults, sentence, title
 from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON, loads, loads_part, real_number
+from tunecheck._json import JSON, dumps, dumps_line, loads, loads_part, real_number
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
@@ -443,3 +445,118 @@ def _add_to_group(groups: Groups, key: str, heading: str, row_id: str, words: st
     if group is None:
         group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ], error_type)
     group.rows += 1
+
+
+# -- the same rows as a table, and in Azure AI Evaluation's file
+
+# Quotes, white space and zero-width characters may precede the sign, because spreadsheets and importers drop them. They
+# include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
+# remove the added one.
+_FORMULA = re.compile(
+    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*"
+    r"[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+)
+
+# Programs that also split at semicolons or tabs begin a cell inside a text: Excel in many countries, LibreOffice.
+_CELL_INSIDE, _GUARD_INSIDE = (
+    re.compile(rf"(?<=[;\t]){guard}(?='*[^\S\t\r\n]{{0,8}}[=+\-@＝＋－＠−﹢﹣﹦﹫])") for guard in ("", "'")
+)
+
+# All controls except tab and line ends, because a terminal that shows the file may interpret them.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+
+MAX_COLUMNS = 16_384
+"""Maximum number of columns of the table, a spreadsheet's limit; eval_results.jsonl has all columns."""
+
+
+LONGEST_CELL = 32_767
+"""Maximum number of characters of a cell, a spreadsheet's limit; eval_results.jsonl has all characters."""
+
+LONGEST_INPUT = 1_000
+"""Maximum number of characters of a data cell: tool definitions and conversations would fill the table."""
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
+    """Write the rows as CSV in UTF-8 with a byte order mark, which spreadsheets need.
+
+    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets a
+    leading apostrophe, because it may be model output; `text_of_cell` removes it. A cell is cut at `LONGEST_CELL`
+    characters, a data cell at `LONGEST_INPUT`, with a note.
+    """
+    columns = columns[:MAX_COLUMNS]
+    limits = [(each, LONGEST_INPUT if each.startswith("inputs.") else LONGEST_CELL) for each in columns]
+    with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_cell, columns))
+        writer.writerows([_cell(row.get(column), longest) for column, longest in limits] for row in rows)
+
+
+def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
+    """Return a value as the text of a CSV cell: safe from formulas and controls, and at most `longest` characters."""
+    kind = type(value)
+    if kind is float or kind is int:  # the common case first
+        return repr(value)
+    if value is None:
+        return ""
+    if kind is bool:
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        encoded = dumps(value)
+        text = encoded.decode("utf-8")
+        if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
+            text = _without_controls(text)
+        if ";" in text and _CELL_INSIDE.search(text):  # JSON has no tabs, and most has no semicolon
+            text = text.replace(";", "\\u003b")
+    elif value[:1].isalnum() and value.isprintable() and ";" not in value:  # the common case: no formula, no controls
+        text = value
+    else:
+        escaped = _CELL_INSIDE.sub("'", _without_controls(value))
+        text = f"'{escaped}" if _FORMULA.match(escaped) else escaped
+    if len(text) <= longest:
+        return text
+    note = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
+    return text[: longest - len(note)] + note
+
+
+def _without_controls(text: str) -> str:
+    """Return the text with controls escaped, as `\\u001b`; keep tabs and the line ends `\\n` and `\\r\\n`."""
+    if text.isprintable():  # ten times as fast as the substitution, and true of most texts
+        return text
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def text_of_cell(cell: str) -> str:
+    """Return the text that `write_table` wrote as a cell, without the apostrophes that guard against formulas.
+
+    Control characters stay escaped, and halves of surrogate pairs are not restored.
+    """
+    return _GUARD_INSIDE.sub("", cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell)
+
+
+def check_output_path(output_path: str | os.PathLike[str]) -> Path:
+    """Return the path of Azure's JSON file; if `output_path` is a folder, `evaluation_results.json` in it.
+
+    Raises:
+        ConfigurationError: the parent folder does not exist.
+    """
+    path = Path(output_path)
+    if path.is_dir():
+        return path / "evaluation_results.json"
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
+    return path
+
+
+def write_azure_results(
+    path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
+) -> None:
+    """Write Azure AI Evaluation's JSON file row by row to a temporary file, and rename it at the end.
+
+    Its keys are `rows`, `metrics` and `studio_url`, which is null without an upload.
+    """
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(b'{"rows": [')
+        for number, row in enumerate(rows):
+            file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
+        rest = dumps_line({"metrics": dict(metrics), "studio_url": studio_url})
+        file.write(b"\n], " + rest.removeprefix(b"{"))

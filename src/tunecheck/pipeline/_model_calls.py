@@ -16,7 +16,6 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
@@ -38,6 +37,7 @@ from tunecheck.pipeline._costs import (
     usage_with_estimates,
 )
 from tunecheck.pipeline._scoring import Output
+from tunecheck.pipeline._worker_queues import ROW
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._journal_reader import JournalReader, PaidCall
@@ -138,10 +138,6 @@ class CachedResults:
         for recorded in (self._own, self._parent):
             if recorded is not None:
                 recorded.close()
-
-
-ROW: ContextVar[int | None] = ContextVar("row", default=None)
-"""Index of the row that an evaluator is judging; recorded with its calls."""
 
 
 class RunCalls:

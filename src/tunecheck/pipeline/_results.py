@@ -1,32 +1,64 @@
-"""Result rows: their columns, and the file to which they are written as they finish.
+"""The results of a run: each row's result in `eval_results.jsonl`, and metrics from the verdicts on all rows.
 
-Two other files are made from them: a table that is safe in a spreadsheet, and Azure AI Evaluation's JSON file.
+Metrics are means, pass rates and counts, over all rows and by group. Sums are exact, and keys and groups follow the
+order of the rows, so the order in which rows finish changes nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import os
-import re
+import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import itemgetter, neg
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import to_builtins
 
-from tunecheck._disk import open_regular, put_in_place, replacing
+from tunecheck._disk import open_regular, put_in_place
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, fault_json
+from tunecheck._faults import CAUSE_METRIC, Fault, fault_json, order_causes
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line
+from tunecheck._loops import LoopThread
 from tunecheck._targets import Row
+from tunecheck.datasets._reading import SOURCE_ID, is_trial
 from tunecheck.formats._reading import RowCache
-from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._scoring import Output
+from tunecheck.pipeline._finished_rows import (
+    PASS_RATE,
+    RESULT,
+    WORDS,
+    ResultRow,
+    RowsView,
+    VerdictReader,
+    counted_metric,
+    counted_metrics,
+)
+from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, has_no_mean
+from tunecheck.pipeline._worker_queues import CRASHED, LATE, Executor, ThreadExecutor, Work
 
 _COPY_BLOCK = 1 << 20
+
+MAX_GROUPS = 1_000
+"""Maximum number of values of a grouping column; a column with more identifies rows rather than grouping them."""
+
+MAX_COMBINATIONS = 20_000
+"""Maximum number of combinations of the values of all grouping columns."""
+
+_LONGEST_VALUE = 200
+
+
+Metrics: TypeAlias = dict[str, JSON]
+
+_AGGREGATE_S = 3_600.0
+"""Time limit for an evaluator's own aggregation, which reads a whole run."""
+
+_CLOSING_S = 5.0
 
 
 @dataclass(slots=True)
@@ -111,8 +143,13 @@ class ResultsWriter:
         self._is_in_order = True
         self.indices: Sequence[int] | None = None
         """The rows' indices in the data, if the finished file lacks some rows."""
-        self.shapes: dict[tuple[str, ...], int] = {}
+        self._shapes: dict[tuple[str, ...], int] = {}
         """Each set of columns that rows have, with the index of the first such row."""
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns of the rows so far, in the order of the data."""
+        return _keys_in_order(self._shapes)
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write one finished row; return None, or the failure that names values without a JSON form.
@@ -126,7 +163,7 @@ class ResultsWriter:
             failure = _remove_values_without_json(row)
             line = dumps_line(row)
         shape = tuple(row)
-        self.shapes[shape] = min(index, self.shapes.get(shape, index))
+        self._shapes[shape] = min(index, self._shapes.get(shape, index))
         if index != self._next_index:
             self._is_in_order = False
         self._next_index = index + 1
@@ -174,15 +211,6 @@ class ResultsWriter:
             self._partial.unlink()
 
 
-def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Return all columns of a run's rows; `shapes` has each set of columns with the index of its first row.
-
-    Columns are in the order of these rows.
-    """
-    ordered = sorted(shapes.items(), key=lambda shape: shape[1])
-    return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
-
-
 def _remove_values_without_json(row: ResultRow) -> Failure:
     """Set the row's values without a JSON form to None; store the error that names them in the row and return it."""
     problems = []
@@ -197,116 +225,444 @@ def _remove_values_without_json(row: ResultRow) -> Failure:
     return failure
 
 
-# -- other shapes
-
-# Quotes, white space and zero-width characters may precede the sign, because spreadsheets and importers drop them. They
-# include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
-# remove the added one.
-_FORMULA = re.compile(
-    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*"
-    r"[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
-)
-
-# Programs that also split at semicolons or tabs begin a cell inside a text: Excel in many countries, LibreOffice.
-_CELL_INSIDE, _GUARD_INSIDE = (
-    re.compile(rf"(?<=[;\t]){guard}(?='*[^\S\t\r\n]{{0,8}}[=+\-@＝＋－＠−﹢﹣﹦﹫])") for guard in ("", "'")
-)
-
-# All controls except tab and line ends, because a terminal that shows the file may interpret them.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-
-MAX_COLUMNS = 16_384
-"""Maximum number of columns of the table, a spreadsheet's limit; eval_results.jsonl has all columns."""
+# -- evaluators' own aggregations
 
 
-LONGEST_CELL = 32_767
-"""Maximum number of characters of a cell, a spreadsheet's limit; eval_results.jsonl has all characters."""
+class EvaluatorRow(dict[str, JSON]):
+    """One output of an evaluator; its keys are also attributes, as in Azure AI Evaluation."""
 
-LONGEST_INPUT = 1_000
-"""Maximum number of characters of a data cell: tool definitions and conversations would fill the table."""
+    def __getattr__(self, name: str) -> JSON:
+        """Return the value of the key with this name; raise AttributeError without one."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
-    """Write the rows as CSV in UTF-8 with a byte order mark, which spreadsheets need.
+class EvaluatorRows(Sequence[EvaluatorRow]):
+    """All outputs of one evaluator, without rows that failed: the argument of `__aggregate__`.
 
-    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets a
-    leading apostrophe, because it may be model output; `text_of_cell` removes it. A cell is cut at `LONGEST_CELL`
-    characters, a data cell at `LONGEST_INPUT`, with a note.
+    Iterating reads the rows from their file. Access by index reads all outputs once and keeps them.
     """
-    columns = columns[:MAX_COLUMNS]
-    limits = [(each, LONGEST_INPUT if each.startswith("inputs.") else LONGEST_CELL) for each in columns]
-    with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
-        writer = csv.writer(file)
-        writer.writerow(map(_cell, columns))
-        writer.writerows([_cell(row.get(column), longest) for column, longest in limits] for row in rows)
+
+    def __init__(self, name: str, rows: RowsView, keys: Iterable[str]) -> None:
+        """Prepare to read the outputs of evaluator `name` from `rows`; `keys` are those of its outputs."""
+        self._columns = {f"outputs.{name}.{key}": key for key in keys}
+        self._error = f"error.{name}"
+        self._rows = rows
+        self._outputs: list[EvaluatorRow] | None = None
+
+    def __iter__(self) -> Iterator[EvaluatorRow]:
+        """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
+        if self._outputs is not None:
+            yield from self._outputs
+            return
+        for row in self._rows.read(self._columns):
+            if self._error not in row:
+                output = {key: row[column] for column, key in self._columns.items() if column in row}
+                if output:
+                    yield EvaluatorRow(output)
+
+    def _read_all(self) -> list[EvaluatorRow]:
+        """Return all outputs; read them from the file at the first call."""
+        if self._outputs is None:
+            self._outputs = list(iter(self))  # list(self) would call __len__, which reads all rows
+        return self._outputs
+
+    def __len__(self) -> int:
+        return len(self._read_all())
+
+    def __getitem__(self, index: int | slice) -> EvaluatorRow | list[EvaluatorRow]:  # type: ignore[override]
+        return self._read_all()[index]
 
 
-def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
-    """Return a value as the text of a CSV cell: safe from formulas and controls, and at most `longest` characters."""
-    kind = type(value)
-    if kind is float or kind is int:  # the common case first
-        return repr(value)
-    if value is None:
-        return ""
-    if kind is bool:
-        return "true" if value else "false"
-    if not isinstance(value, str):
-        encoded = dumps(value)
-        text = encoded.decode("utf-8")
-        if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
-            text = _without_controls(text)
-        if ";" in text and _CELL_INSIDE.search(text):  # JSON has no tabs, and most has no semicolon
-            text = text.replace(";", "\\u003b")
-    elif value[:1].isalnum() and value.isprintable() and ";" not in value:  # the common case: no formula, no controls
-        text = value
-    else:
-        escaped = _CELL_INSIDE.sub("'", _without_controls(value))
-        text = f"'{escaped}" if _FORMULA.match(escaped) else escaped
-    if len(text) <= longest:
-        return text
-    note = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
-    return text[: longest - len(note)] + note
+@dataclass(frozen=True, slots=True)
+class _Aggregation:
+    """Calls an evaluator's `__aggregate__` in a worker, which reads the rows from their file."""
+
+    name: str
+    evaluator: Callable[..., object]
+
+    def __call__(self, *, rows: RowsView, keys: Iterable[str]) -> Output | Partial:
+        """Return the evaluator's `__aggregate__` of all its outputs, as plain data."""
+        aggregate = self.evaluator.__aggregate__  # type: ignore[attr-defined]
+        return as_output(aggregate(EvaluatorRows(self.name, rows, keys)), "aggregate")
 
 
-def _without_controls(text: str) -> str:
-    """Return the text with controls escaped, as `\\u001b`; keep tabs and the line ends `\\n` and `\\r\\n`."""
-    if text.isprintable():  # ten times as fast as the substitution, and true of most texts
-        return text
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+class OwnAggregates:
+    """Calls evaluators' `__aggregate__` and keeps its errors; after a timeout or crash it is not called for groups."""
+
+    def __init__(self) -> None:
+        """Start without executors and errors; an executor is opened for each evaluator at its first aggregation."""
+        self.isolated: set[str] = set()
+        """The names of evaluators whose aggregation runs in a process."""
+        self._executors: dict[str, Executor] = {}
+        self._loop: LoopThread | None = None
+        self._abandoned: set[str] = set()
+        self.errors: dict[str, Failure] = {}
+        """The first error of each evaluator's aggregation: an exception, or dropped keys."""
+
+    def metrics(self, evaluator: BoundEvaluator, rows: RowsView, keys: Sequence[str]) -> Metrics:
+        """Return what the evaluator's `__aggregate__` computes from these rows, by `<evaluator>.<key>`.
+
+        `keys` are the keys of its outputs. The result is empty if it has no `__aggregate__`, or if that fails; then
+        `errors` has the error.
+        """
+        name = evaluator.name
+        if evaluator.aggregate is None or name in self._abandoned:
+            return {}
+        executor = self._executors.get(name) or self._open_executor(evaluator)
+        self._loop = self._loop or LoopThread("aggregate")  # the caller may already run an event loop
+        reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
+        outcome = reply.outcomes[0][0]
+        if isinstance(outcome, Failure):
+            self.errors.setdefault(name, outcome)
+            if outcome.type in (LATE, CRASHED):
+                self._abandoned.add(name)
+            return {}
+        if isinstance(outcome, Partial):
+            self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(outcome.lost.values())))
+        output = outcome.output if isinstance(outcome, Partial) else outcome or {}
+        return {f"{name}.{key}": value for key, value in output.items()}
+
+    def _open_executor(self, evaluator: BoundEvaluator) -> Executor:
+        """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
+        call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
+        if evaluator.name in self.isolated:
+            from tunecheck.pipeline._workers import ProcessExecutor
+
+            executor: Executor = ProcessExecutor([call], _AGGREGATE_S, workers=1)
+        else:
+            executor = ThreadExecutor([call], 1, _AGGREGATE_S)
+        self._executors[evaluator.name] = executor
+        return executor
+
+    async def _close(self) -> None:
+        for executor in self._executors.values():
+            await executor.close()
+
+    def close(self) -> None:
+        """End the threads and worker processes; wait up to 5 seconds for them."""
+        if self._loop is not None:
+            self._loop.end(self._close)
+            wait([self._loop.ended], _CLOSING_S)
 
 
-def text_of_cell(cell: str) -> str:
-    """Return the text that `write_table` wrote as a cell, without the apostrophes that guard against formulas.
+# -- counting
 
-    Control characters stay escaped, and halves of surrogate pairs are not restored.
+
+@dataclass(slots=True)
+class _Tally:
+    """The counts of one evaluator in one cell.
+
+    `results` counts pass, fail and not applicable by metric. `numbers` has the sum of each key's numbers.
     """
-    return _GUARD_INSIDE.sub("", cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell)
+
+    scored: int = 0
+    errors: int = 0
+    results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
+    shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """Each set of keys that outputs have, with the index of the first row that has it."""
+    without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    """The keys without a mean in each set of keys, such as thresholds."""
+
+    def add(self, index: int, output: Output) -> None:
+        """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
+        shape = tuple(output)
+        if index < self.shapes.setdefault(shape, index):
+            self.shapes[shape] = index
+        without_mean = self.without_mean.get(shape)
+        if without_mean is None:
+            without_mean = self.without_mean[shape] = frozenset(key for key in shape if has_no_mean(key, output))
+        for key, value in output.items():
+            if isinstance(value, str):
+                if value in WORDS and key.endswith(RESULT):
+                    self.results[key.removesuffix(RESULT)][WORDS[value]] += 1
+            elif isinstance(value, (int, float)) and key not in without_mean:
+                try:
+                    self.numbers[key].append(value)
+                except OverflowError:  # an integer outside the range of a float: the mean becomes None
+                    self.numbers[key].append(math.inf)
 
 
-def check_output_path(output_path: str | os.PathLike[str]) -> Path:
-    """Return the path of Azure's JSON file; if `output_path` is a folder, `evaluation_results.json` in it.
+@dataclass(slots=True)
+class _Cell:
+    """The rows with the same values in all grouping columns."""
 
-    Raises:
-        ConfigurationError: the parent folder does not exist.
+    first: int
+    tallies: list[_Tally]
+    count: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    rows: array[int] = field(default_factory=lambda: array("Q"))
+    """Indices of the rows, kept only if an evaluator has an `__aggregate__`."""
+
+
+class Aggregator:
+    """Counts finished rows, over all rows and for each value of the `group_columns`."""
+
+    def __init__(self, evaluators: Sequence[BoundEvaluator], group_columns: Sequence[str]) -> None:
+        """Start counting; `row_kind` as a group column is each row's kind, any other one a column of the data."""
+        self._evaluators = evaluators
+        self._columns = group_columns
+        self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
+        self._cells: dict[tuple[str | None, ...], _Cell] = {}
+        self._values: list[set[str | None]] = [set() for _ in group_columns]
+        self._own = OwnAggregates()
+        self.errors = self._own.errors
+        self.rows = 0
+        self.failed_rows = 0
+
+    def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
+        """Call `__aggregate__` of these evaluators in worker processes, until `close`."""
+        self._own.isolated |= {evaluator.name for evaluator in evaluators}
+
+    def close(self) -> None:
+        """End the threads and worker processes of evaluators' own aggregations."""
+        self._own.close()
+
+    def add(self, state: RowState) -> None:
+        """Count one finished row.
+
+        An output counts for the means even if its evaluator also failed; the row then counts as an error.
+
+        Raises:
+            ConfigurationError: the grouping columns have too many values.
+        """
+        self.rows += 1
+        self.failed_rows += bool(state.errors)
+        index = state.row.index
+        group = tuple([_group_value(state, column) for column in self._columns])
+        cell = self._cells.get(group) or self._add_cell(index, group)
+        cell.first = min(cell.first, index)
+        cell.count += 1
+        if state.cause is not None:
+            cell.causes[state.cause.code] += 1
+        if self._keeps_rows:
+            cell.rows.append(index)
+        for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
+            output = state.outputs.get(evaluator.name)
+            failed = output is None or evaluator.name in state.errors
+            tally.errors += failed
+            tally.scored += not failed
+            if output is not None:
+                tally.add(index, output)
+
+    def _add_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
+        """Add an empty cell for this combination of values of the grouping columns, and return it.
+
+        Raises:
+            ConfigurationError: there are too many values or combinations; the text names the columns.
+        """
+        for column, values, value in zip(self._columns, self._values, group, strict=True):
+            values.add(value)
+            if len(values) > MAX_GROUPS:
+                raise ConfigurationError(
+                    f"column {column!r} makes more than {MAX_GROUPS:,} groups: group by a column with fewer values"
+                )
+        if len(self._cells) >= MAX_COMBINATIONS:
+            raise ConfigurationError(
+                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups: group by fewer columns"
+            )
+        cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
+        return cell
+
+    def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
+        """Return the metrics over all rows, and by grouping column and value (as text): `{column: {value: metrics}}`.
+
+        `rows` are read again only for evaluators with their own `__aggregate__`.
+        """
+        counted = self._counted_metrics()
+        overall = self._metrics(list(self._cells.values()), rows, counted)
+        by_group = {
+            column: self._metrics_by_column(position, rows, counted, overall)
+            for position, column in enumerate(self._columns)
+        }
+        return overall, by_group
+
+    def _metrics_by_column(
+        self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
+    ) -> dict[str, Metrics]:
+        """Return the metrics for each value (as text) of the grouping column at this position.
+
+        Rows without a value belong to no group. `counted` has each evaluator's metric that decides pass or fail.
+        """
+        by_value: dict[str, list[_Cell]] = {}
+        for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
+            value = group[position]
+            if value is not None:
+                by_value.setdefault(value, []).append(cell)
+        metrics: dict[str, Metrics] = {}
+        for value, cells in by_value.items():
+            count = sum(cell.count for cell in cells)
+            if count == self.rows:
+                metrics[value] = overall | {"row_count": count}
+            else:
+                indices = sorted(chain.from_iterable(cell.rows for cell in cells))
+                metrics[value] = self._metrics(cells, rows.only(indices), counted) | {"row_count": count}
+        return metrics
+
+    def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
+        """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
+        metrics: Metrics = {}
+        for position, evaluator in enumerate(self._evaluators):
+            tallies = [cell.tallies[position] for cell in cells]
+            own_metrics = _evaluator_metrics(evaluator.name, tallies, counted[position])
+            metrics |= own_metrics
+            if own_metrics[f"{evaluator.name}.scored_count"]:
+                metrics |= self._own.metrics(evaluator, rows, _keys_in_order(*(tally.shapes for tally in tallies)))
+        return metrics | _shares_of_causes(cells)
+
+    def _counted_metrics(self) -> list[str | None]:
+        """Return for each evaluator the metric that decides pass or fail in all groups; None if it has no results."""
+        counted = []
+        for position, evaluator in enumerate(self._evaluators):
+            tallies = [cell.tallies[position] for cell in self._cells.values()]
+            result_keys = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
+            metrics = [
+                key.removesuffix(RESULT)
+                for key in _keys_in_order(*(tally.shapes for tally in tallies))
+                if key in result_keys
+            ]
+            counted.append(counted_metric(metrics, evaluator.name, evaluator.primary))
+        return counted
+
+
+def _group_value(state: RowState, column: str) -> str | None:
+    """Return a row's value of a grouping column as text of at most 200 characters; None without a value.
+
+    A text is unchanged, any other value becomes JSON, or the name of its type if it has no JSON form.
     """
-    path = Path(output_path)
-    if path.is_dir():
-        return path / "evaluation_results.json"
-    if not path.parent.is_dir():
-        raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
-    return path
+    value = state.kind if column == "row_kind" else state.row.values.get(column)
+    if value is None or isinstance(value, str):
+        return value and value[:_LONGEST_VALUE]
+    try:
+        return dumps(value).decode()[:_LONGEST_VALUE]
+    except TypeError:
+        return f"a {type(value).__name__}"
 
 
-def write_azure_results(
-    path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
-) -> None:
-    """Write Azure AI Evaluation's JSON file row by row to a temporary file, and rename it at the end.
+def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
+    """Return an evaluator's means, pass rate and counts; `counted` is the metric that decides pass or fail."""
+    metrics: Metrics = {}
+    for key in _keys_in_order(*(tally.shapes for tally in tallies)):
+        if sums := [tally.numbers[key] for tally in tallies if key in tally.numbers]:
+            metrics[f"{name}.{key}"] = _mean(sums)
+    results: Counter[str] = Counter()
+    if counted is not None:
+        for tally in tallies:
+            results.update(tally.results.get(counted, ()))
+    if results:
+        judged = results["pass"] + results["fail"]
+        metrics[f"{name}.{PASS_RATE}"] = results["pass"] / judged if judged else None
+    scored = sum(tally.scored for tally in tallies)
+    return metrics | {
+        f"{name}.scored_count": scored - results["not_applicable"],
+        f"{name}.not_applicable_count": results["not_applicable"],
+        f"{name}.error_count": sum(tally.errors for tally in tallies),
+    }
 
-    Its keys are `rows`, `metrics` and `studio_url`, which is null without an upload.
+
+def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
+    """Return `cause.<code>` for each cause of failures in these cells: its share of all their rows."""
+    rows = sum(cell.count for cell in cells)
+    counts = sum((cell.causes for cell in cells), Counter[str]())
+    return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
+
+
+def _keys_in_order(*shapes: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Return all keys in the order of the rows; `shapes` map each set of keys to the index of the first row with it."""
+    by_first_row = sorted(chain.from_iterable(each.items() for each in shapes), key=itemgetter(1))
+    return list(dict.fromkeys(key for keys, _ in by_first_row for key in keys))
+
+
+def _mean(sums: Sequence[ExactSum]) -> float | None:
+    """Return the mean of all numbers in these sums; None if it is not a finite number."""
+    try:
+        mean = math.fsum(chain.from_iterable(each.numbers for each in sums)) / sum(each.count for each in sums)
+    except (OverflowError, ValueError):  # the sum leaves the range of a float
+        return None
+    return mean if math.isfinite(mean) else None
+
+
+# -- metrics of a run with several trials of each item
+
+_MOST_POWERS = 5
+
+
+def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator]) -> dict[str, JSON]:
+    """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
+
+    A row is one trial of an item; the result is empty if the rows are no trials. Items with fewer than k judged trials
+    are excluded from the figures for k; without any item the figures are null.
     """
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(b'{"rows": [')
-        for number, row in enumerate(rows):
-            file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
-        rest = dumps_line({"metrics": dict(metrics), "studio_url": studio_url})
-        file.write(b"\n], " + rest.removeprefix(b"{"))
+    from tunecheck.statistics._estimates import pass_at_k, pass_hat_k  # only runs with trials need them
+
+    counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
+    readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
+    passes: dict[str, dict[str, tuple[int, int]]] = {reader.name: {} for reader in readers}
+    made: Counter[str] = Counter()
+    for row in rows:
+        item = str(row.get(f"inputs.{SOURCE_ID}"))
+        if not is_trial(str(row["row_id"]), item):
+            return {}
+        made[item] += 1
+        for reader in readers:
+            if (word := reader.word(row)) in ("pass", "fail"):
+                passed, judged = passes[reader.name].get(item, (0, 0))
+                passes[reader.name][item] = passed + (word == "pass"), judged + 1
+    metrics: dict[str, JSON] = {}
+    times = max(made.values(), default=1)
+    powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
+    for name, items in passes.items():
+        trials = [*items.values()]
+        for k in [*powers, times] if trials and times > 1 else ():
+            metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
+            metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)
+    return metrics
+
+
+# -- exact sums in constant memory (Shewchuk 1997)
+
+
+_MOST_NUMBERS = 1_024
+"""Number of values that are kept before they are condensed."""
+
+
+@dataclass(eq=False, slots=True)
+class ExactSum:
+    """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
+
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    count: int = 0
+
+    def append(self, number: float) -> None:
+        """Add a number.
+
+        Raises:
+            OverflowError: an integer outside the range of a float.
+        """
+        self.numbers.append(number)
+        self.count += 1
+        if len(self.numbers) > _MOST_NUMBERS:
+            self.condense()
+
+    def condense(self) -> None:
+        """Replace the kept numbers by fewer ones with the same sum."""
+        self.numbers[:] = array("d", _condensed(self.numbers))
+
+
+def _condensed(numbers: Sequence[float]) -> list[float]:
+    """Return a few floats with the same exact sum as the numbers: the rounded sum, its rounding error, and so on.
+
+    A sum that is not finite is returned as that single value.
+    """
+    parts: list[float] = []
+    try:
+        while rest := math.fsum(chain(numbers, map(neg, parts))):
+            if not math.isfinite(rest):
+                return [rest]
+            parts.append(rest)
+    except (OverflowError, ValueError):  # the sum is outside the range of a float
+        return [math.inf]
+    return parts

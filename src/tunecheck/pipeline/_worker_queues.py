@@ -16,7 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from tunecheck._files import Failure
 from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck.formats._reading import RowCache, begin_row
-from tunecheck.pipeline._model_calls import ROW
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, as_failure, call, call_async, cancels_this_task
 
 if TYPE_CHECKING:
@@ -47,6 +46,9 @@ DEFAULT_TIMEOUT_S = 600.0
 """Default time limit of one evaluator call; long, because it may wait for a model."""
 
 _MOST_THREADS = 64
+
+ROW: ContextVar[int | None] = ContextVar("row", default=None)
+"""Index of the row that an evaluator is judging; it is recorded with the evaluator's model calls."""
 
 LATE = "EvaluatorTimeoutError"
 """The error type of a call that exceeded its time limit."""

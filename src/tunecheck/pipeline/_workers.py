@@ -20,14 +20,14 @@ from tunecheck._files import Failure
 from tunecheck._loops import LateError
 from tunecheck._version import is_shipped
 from tunecheck._worker_process import ProcessEndedError, WorkerProcess
-from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import Loadable, Setup
 from tunecheck.pipeline._worker_queues import CRASHED, DEFAULT_TIMEOUT_S, QueueReply, ThreadExecutor, Work, late
 from tunecheck.plugins import WORKSPACE_MODULES
 
 if TYPE_CHECKING:
-    from tunecheck.pipeline._aggregate import Aggregator
+    from tunecheck.pipeline._plan import Plan, Tally
+    from tunecheck.pipeline._results import Aggregator
 
 _BATCHES_PER_WORKER = 2
 """Batches per worker: one that runs, and one that waits in the pipe."""
