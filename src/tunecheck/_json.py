@@ -207,15 +207,18 @@ _Steps: TypeAlias = "tuple[object, _Steps | None]"
 """A path as linked steps, the last step first; converted to text only for an error."""
 
 
+_UNCHANGED = frozenset({str, bool, type(None)})
+"""The types of most values: they are plain already, and a call for each would take most of the time."""
+
+
 def _plain(value: object, path: _Steps, depth: int) -> JSON:
     """Return the value as plain JSON types; `path` and `depth` are its place in the outermost value.
 
     Raises:
         TypeError: a part has no JSON form.
     """
-    kind = type(value)
-    if kind is str or value is None or kind is bool:
-        return value  # type: ignore[return-value]  # as nearly all are
+    if type(value) in _UNCHANGED:
+        return value  # type: ignore[return-value]
     if depth > MAX_DEPTH:
         _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
     if isinstance(value, float):
@@ -224,11 +227,16 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
         return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "with thousands of digits ")
     if isinstance(value, dict):
         return {
-            key if type(key) is str else _key(key, path): _plain(item, (key, path), depth + 1)
+            key if type(key) is str else _key(key, path): (
+                item if type(item) in _UNCHANGED else _plain(item, (key, path), depth + 1)
+            )
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_plain(item, (index, path), depth + 1) for index, item in enumerate(value)]
+        return [
+            item if type(item) in _UNCHANGED else _plain(item, (index, path), depth + 1)
+            for index, item in enumerate(value)
+        ]
     if isinstance(value, str):
         return str.__str__(value)
     return _plain(_taken_apart(value, path), path, depth + 1)

@@ -200,6 +200,10 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: the answer is nested too deeply to be stored.
     """
+    parts: list[JSON] = [getattr(answer, name) for name in _TEXTS]
+    parts += [[dict(call) for call in answer.tool_calls], dict(answer.reasoning_fields)]
+    if redactor.answer(parts) is parts:  # nothing to mask, as in most answers
+        return answer
     columns = answer.journaled()
     masked = redactor.answer(columns)
     assert isinstance(masked, dict)
@@ -376,7 +380,7 @@ class PriceFile(Written, frozen=True):
     """A file of prices; `currency` is the default for models without a currency."""
 
     currency: Text = "USD"
-    models: dict[str, Price] = msgspec.field(default_factory=dict)
+    models: dict[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import html
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import NoReturn
 
 from tunecheck._json import JSON, content_hash
@@ -137,7 +137,9 @@ class Redactor:
         Raises:
             ValueError: the data is nested too deeply.
         """
-        text = "\n".join(_texts(value))  # one search is enough for most answers, which repeat no secret
+        texts: list[str] = []
+        _add_texts(value, texts)
+        text = "\n".join(texts)  # one search is enough for most answers, which repeat no secret
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
         return self._masked(value) if may_repeat else value
 
@@ -158,18 +160,18 @@ ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
 
 
-def _texts(value: JSON) -> list[str]:
-    """Return the keys and texts at all levels of a value; raise ValueError if it is nested deeper than MAX_DEPTH."""
-    texts: list[str] = []
-    level: list[JSON] = [value]
-    for _ in range(MAX_DEPTH + 2):
-        texts += [item for item in level if isinstance(item, str)]
-        objects = [item for item in level if isinstance(item, dict)]
-        texts += chain.from_iterable(objects)
-        level = [*chain(*(item for item in level if isinstance(item, list)), *(item.values() for item in objects))]
-        if not level:
-            return texts
-    raise ValueError(f"the answer is nested more than {MAX_DEPTH} levels deep")
+def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
+    """Add the keys and texts at all levels of a value; raise ValueError if it is nested deeper than MAX_DEPTH."""
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, (dict, list)):
+        if depth > MAX_DEPTH:
+            raise ValueError(f"the answer is nested more than {MAX_DEPTH} levels deep")
+        if isinstance(value, dict):
+            texts.extend(value)
+        for item in value.values() if isinstance(value, dict) else value:
+            if item is not None:
+                _add_texts(item, texts, depth + 1)
 
 
 def _forms(text: str) -> Iterator[str]:

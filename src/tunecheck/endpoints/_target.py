@@ -99,6 +99,7 @@ class EndpointTarget(EndpointTargetBase):
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
+        self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._mapped = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -124,6 +125,7 @@ class EndpointTarget(EndpointTargetBase):
         """Read a part of the request also from this column, after its other columns, unless the part is mapped."""
         if path is not None and name not in self._mapped:
             self._paths[name] = (*self._paths[name], path)
+            self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
 
     def check_columns(self, columns: frozenset[str]) -> None:
         """Check that the data has a column with messages.
@@ -192,8 +194,7 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: the endpoint needs the messages, and they are missing or of the wrong type.
         """
         try:
-            columns = " or ".join(map(_path_text, self._paths["messages"]))
-            return read_messages(self._request_part(row, "messages"), columns)
+            return read_messages(self._request_part(row, "messages"), self._message_columns)
         except ValueError:
             if self.endpoint.depends_on_row:
                 return []
