@@ -380,7 +380,7 @@ class PriceFile(Written, frozen=True):
     """A file of prices; `currency` is the default for models without a currency."""
 
     currency: Text = "USD"
-    models: dict[str, Price] = field(default_factory=dict)
+    models: dict[str, Price] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
