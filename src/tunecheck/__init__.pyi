@@ -34,7 +34,7 @@ from .comparison._comparison import (
     Objection as Objection,
     Selection as Selection,
 )
-from .comparison._pairing import NothingPairsError as NothingPairsError
+from .comparison._pairs import NothingPairsError as NothingPairsError
 from .endpoints._base import Endpoint as Endpoint
 from .endpoints._definition import load_endpoint as load_endpoint
 from .endpoints._replay import NoAnswerError as NoAnswerError

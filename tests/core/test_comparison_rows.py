@@ -15,7 +15,7 @@ from tests.report_parts import data_of
 from tests.tables import cases
 
 from tunecheck import Comparison, ConfigurationError, Run, compare, evaluate, select, write_report
-from tunecheck.comparison._selection import OUTCOMES, row_histories
+from tunecheck.comparison._compare import OUTCOMES, row_histories
 
 
 def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Path:

@@ -23,13 +23,12 @@ from tunecheck.comparison import ComparisonSettings, compare_runs
 from tunecheck.pipeline import VerdictReader
 from tunecheck.plugins import JSON, dumps
 from tunecheck.report import as_json, cut
-from tunecheck.report._blocks import Blocks, Shared, changed_part, line
-from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
-from tunecheck.report._charts import histogram
+from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, shown_turns, side_by_side
 from tunecheck.report._details import DetailReader
-from tunecheck.report._other_runs import paired_rows
+from tunecheck.report._index import histogram
+from tunecheck.report._page import Blocks, Shared, changed_part, line
 from tunecheck.report._reading import ShapeReader, read_run
-from tunecheck.report._turns import shown_turns
+from tunecheck.report._writing import paired_rows
 from tunecheck.results import read_run as read_run_table
 
 ROOT = Path(__file__).resolve().parents[2]

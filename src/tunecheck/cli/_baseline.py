@@ -15,18 +15,16 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.cli._gates import Gate, GateOutcome
 from tunecheck.cli._shared_options import GateOptions
-from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._comparison import Comparison, MetricComparison
 from tunecheck.comparison._deciding import gated_primary
-from tunecheck.comparison._measuring import ComparisonSettings, rows_needed
-from tunecheck.comparison._pairing import NothingPairsError
-from tunecheck.comparison._pairs import RunPair
+from tunecheck.comparison._measuring import ComparisonSettings, choose_metrics, rows_needed
+from tunecheck.comparison._pairs import NothingPairsError, RunPair
 from tunecheck.comparison._view import comparison_notes
 from tunecheck.comparison._wording import difference_text, interval_text, judge_text, needed_text, value_text
 from tunecheck.results import PASS_RATE, AboutToRun, RunTable, read_runs
 from tunecheck.runs._store import Run
-from tunecheck.statistics._margins import chance_to_show, margin_result, margin_to_show, rows_to_show
+from tunecheck.statistics._decisions import chance_to_show, margin_result, margin_to_show, rows_to_show
 from tunecheck.statistics._results import Result
 from tunecheck.statistics._samples import Floats
 from tunecheck.statistics._sequential import ANY_STOPPING

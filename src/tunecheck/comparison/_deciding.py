@@ -19,9 +19,8 @@ from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._records import Journal
 from tunecheck._targets import Row, Target
-from tunecheck.comparison._common_metrics import choose_metrics, default_primary
-from tunecheck.comparison._measuring import item_values
-from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._measuring import choose_metrics, default_primary, item_values
+from tunecheck.comparison._pairs import pair
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import clean, plural
-from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, RawFigures
+from tunecheck.comparison._measuring import split_slice
 from tunecheck.comparison._wording import p_text
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts

@@ -18,7 +18,7 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import object_or_empty
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.comparison._common_metrics import choose_metrics, split_slice
+from tunecheck.comparison._changes import FEWEST_OF_A_SLICE
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._measuring import (
@@ -26,14 +26,15 @@ from tunecheck.comparison._measuring import (
     Mask,
     MetricRef,
     PairedValues,
+    choose_metrics,
     compare_pairs,
     correct_by_holm,
     rows_for_verdict,
     rows_needed,
     shown_verdict,
+    split_slice,
 )
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._wording import (
     change_text,
     difference_of,
@@ -46,7 +47,7 @@ from tunecheck.comparison._wording import (
 from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run, endpoint_of
-from tunecheck.statistics._margins import margin_result, refutes, rows_to_decide
+from tunecheck.statistics._decisions import margin_result, refutes, rows_to_decide
 from tunecheck.statistics._results import Estimate, normal_quantile
 
 EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")

@@ -25,17 +25,24 @@ from ._dialects import (
     answer_text as answer_text,
 )
 from ._episode import (
+    ABSENT as ABSENT,
     BY_STEP as BY_STEP,
     OUTPUT_COLUMNS as OUTPUT_COLUMNS,
     REASONING as REASONING,
     UNKNOWN as UNKNOWN,
     Answered as Answered,
     Called as Called,
+    Change as Change,
     Episode as Episode,
     EpisodeTurn as EpisodeTurn,
+    Path as Path,
     Said as Said,
     StateSeen as StateSeen,
     TurnEnded as TurnEnded,
+    changes as changes,
+    deviations as deviations,
+    leaves as leaves,
+    path_text as path_text,
 )
 from ._playing import (
     Attempt as Attempt,
@@ -45,18 +52,16 @@ from ._playing import (
     play as play,
 )
 from ._scenario import (
+    Message as Message,
     Offer as Offer,
+    RecordedModel as RecordedModel,
     Scenario as Scenario,
     Tool as Tool,
     configuration_of as configuration_of,
     held_out_of as held_out_of,
+    question_row as question_row,
     read_scenario as read_scenario,
     simulators_of as simulators_of,
-)
-from ._speakers import (
-    Message as Message,
-    RecordedModel as RecordedModel,
-    question_row as question_row,
     step_row as step_row,
 )
 from ._state_check import (
@@ -73,14 +78,5 @@ from ._state_check import (
     results_of as results_of,
     value_text as value_text,
     wrong_state as wrong_state,
-)
-from ._states import (
-    ABSENT as ABSENT,
-    Change as Change,
-    Path as Path,
-    changes as changes,
-    deviations as deviations,
-    leaves as leaves,
-    path_text as path_text,
 )
 from ._target import STEP_LIMIT as STEP_LIMIT, ConversationTarget as ConversationTarget

@@ -13,9 +13,8 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck.calls._model import FunctionCall, bind_positional, canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
 from tunecheck.episodes._decoding import source_text
-from tunecheck.episodes._episode import Called, Episode
+from tunecheck.episodes._episode import Called, Episode, copy_state, leaves
 from tunecheck.episodes._playing import GroundTruth, Player, Services, play
-from tunecheck.episodes._states import copy_state, leaves
 from tunecheck.pipeline._row_causes import name_fault
 from tunecheck.simulators._base import ArgumentError, Operation
 

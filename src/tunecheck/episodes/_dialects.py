@@ -14,8 +14,7 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
 from tunecheck.episodes._decoding import decode_step, source_text
-from tunecheck.episodes._scenario import Offer
-from tunecheck.episodes._speakers import Message
+from tunecheck.episodes._scenario import Message, Offer
 from tunecheck.formats._profiles import Profile, ToolPrompt
 from tunecheck.formats._reading import thought_of
 

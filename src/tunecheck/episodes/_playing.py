@@ -14,9 +14,8 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
-from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
+from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state, leaves
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
-from tunecheck.episodes._states import changes, copy_state, leaves
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
 

@@ -15,9 +15,8 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._causes import TurnComparison, causes_of_calls, causes_of_ending
 from tunecheck.episodes._decoding import CallMode, decode_step, mode_of, source_text
-from tunecheck.episodes._episode import UNKNOWN, Episode
+from tunecheck.episodes._episode import ABSENT, UNKNOWN, Episode, deviations, path_text
 from tunecheck.episodes._playing import Attempt, GroundTruth, Services
-from tunecheck.episodes._states import ABSENT, deviations, path_text
 from tunecheck.simulators._backend import OperationResult
 
 INVALID_ENTRY = "invalid_entry"

@@ -1,6 +1,5 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
-from ._blocks import as_json as as_json, cut as cut
 from ._details import PanelReader as PanelReader, PanelRow as PanelRow
 from ._local_pages import (
     NOT_THIS_MACHINE as NOT_THIS_MACHINE,
@@ -11,3 +10,4 @@ from ._local_pages import (
     serve_pages as serve_pages,
     stopped_by_signals as stopped_by_signals,
 )
+from ._page import as_json as as_json, cut as cut

@@ -1,7 +1,7 @@
 """Build the details of a row, shown when it is opened: texts of limited length, and the panels of plug-ins.
 
-`report._writing` calls `DetailReader.read` for each row of the reported run, and `report._other_runs` calls `answer`
-for the same row of each other run.
+`report._writing` calls `DetailReader.read` for each row of the reported run, and `answer` for the same row of each
+other run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON
 from tunecheck.pipeline._finished_rows import RecordedVerdict, evidence_of
-from tunecheck.report._blocks import Shared, as_json, as_text, cut, line
-from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
+from tunecheck.report._calls import (
+    AnswerComparison,
+    JudgedCalls,
+    SideBySide,
+    is_conversation,
+    shown_messages,
+    shown_turns,
+    side_by_side,
+)
+from tunecheck.report._page import Shared, as_json, as_text, cut, line
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
-from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Build the page: one HTML file that loads nothing and contains its style, its script and its data.
 
+Values become text of limited length. Records are packed into compressed blocks, which the page unpacks one by one.
+
 A run may contain hostile text in model output, data or a server's errors. The page never interprets it as markup. Data
 is in `<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64. The
 script shows it as text. A content security policy forbids loads, other scripts, handlers in attributes, and
@@ -7,15 +9,140 @@ script shows it as text. A content security policy forbids loads, other scripts,
 """
 
 import base64
+import contextlib
 import hashlib
 import html
 import re
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import files
+
+import msgspec
 
 from tunecheck import plugins
 from tunecheck._json import JSON, dumps
+
+# -- texts and blocks of data
+
+BLOCK_BYTES = 1 << 18
+"""Approximate JSON per block: unpacked in a few milliseconds, and compressed nearly as well as one whole."""
+
+_LEVEL = 6
+
+
+def compress_text(text: bytes) -> str:
+    """Compress text with raw deflate and encode it in base64, which is safe anywhere in HTML."""
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
+    return base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
+
+
+class Blocks:
+    """Packs records in their order; each full block is passed to `write` with its name."""
+
+    def __init__(self, name: str, write: Callable[[str, str], None]) -> None:
+        """Start without records; `write` gets the name and the packed text of each full block."""
+        self._name = name
+        self._write = write
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self.starts: list[int] = []
+        """The number of each block's first record."""
+        self.count = 0
+
+    def add(self, record: JSON) -> int:
+        """Add a record and return its number."""
+        text = dumps(record)
+        if not self._waiting:
+            self.starts.append(self.count)
+        self._waiting.append(text)
+        self._size += len(text)
+        self.count += 1
+        if self._size >= BLOCK_BYTES:
+            self.flush()
+        return self.count - 1
+
+    def flush(self) -> None:
+        """Write the records that are not written yet."""
+        if self._waiting:
+            block = b"[" + b",".join(self._waiting) + b"]"
+            self._write(f"{self._name}-{len(self.starts) - 1}", compress_text(block))
+            self._waiting.clear()
+            self._size = 0
+
+
+class Shared:
+    """Long texts that many rows have, such as tool definitions. Each text is stored once, under a number."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._known: dict[bytes, int] = {}
+
+    def number(self, text: str) -> int:
+        """Return the number under which a text is stored; store it if it is new."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest not in self._known:
+            self._known[digest] = self._blocks.add(text)
+        return self._known[digest]
+
+
+LONGEST = 20_000
+"""The most characters of one text on a page; the results file has the whole text."""
+
+_UNREADABLE = "(nested too deeply to be shown)"
+_AROUND = 60  # characters shown before and after a change in a long text
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Return a text of limited length; the middle of a longer text is replaced by the number of characters left out."""
+    if len(text) <= most:
+        return text
+    end = most // 5
+    left_out = len(text) - most
+    return f"{text[: most - end]}\n[… {left_out:,} characters left out here …]\n{text[len(text) - end :]}"
+
+
+def line(text: str, most: int) -> str:
+    """Return a text's beginning on one line, cut to `most` characters."""
+    short = " ".join(text[: 2 * most].split())
+    return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
+
+
+def as_text(value: JSON) -> str:
+    """Return a text unchanged and any other value as JSON, indented if it is long."""
+    return cut(value) if isinstance(value, str) else as_json(value, readable=True)
+
+
+def as_json(value: JSON, *, readable: bool = False) -> str:
+    """Return a value as JSON text of limited length; `readable` indents long lists and objects."""
+    try:
+        text = dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return _UNREADABLE
+    if readable and len(text) > 80 and isinstance(value, (list, dict)):
+        with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
+            text = msgspec.json.format(text, indent=2)
+    return cut(text.decode("utf-8", "replace"))
+
+
+def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
+    """Return the part of each text in which the two differ, with a few equal characters around it."""
+    shorter = min(len(before), len(after))
+    start = next((index for index in range(shorter) if before[index] != after[index]), shorter)
+    rest = shorter - start
+    end = next((index for index in range(rest) if before[-1 - index] != after[-1 - index]), rest)
+    return _part(before, start, end, most), _part(after, start, end, most)
+
+
+def _part(text: str, start: int, end: int, most: int) -> str:
+    """Return a text without its first `start` and last `end` characters, but with some of them as context."""
+    first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
+    shown = cut(text[first:last], most)
+    return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
+
+
+# -- the page
 
 REPORT, RUNS = "report", "runs"
 

@@ -18,8 +18,13 @@ from ._corrected import (
     rogan_gladen as rogan_gladen,
 )
 from ._decisions import (
+    chance_to_show as chance_to_show,
     holm as holm,
+    margin_to_show as margin_to_show,
     non_inferiority as non_inferiority,
+    refutes as refutes,
+    rows_to_decide as rows_to_decide,
+    rows_to_show as rows_to_show,
     smallest_binary as smallest_binary,
     smallest_difference as smallest_difference,
 )
@@ -29,13 +34,6 @@ from ._estimates import (
     estimate_proportion as estimate_proportion,
     pass_at_k as pass_at_k,
     pass_hat_k as pass_hat_k,
-)
-from ._margins import (
-    chance_to_show as chance_to_show,
-    margin_to_show as margin_to_show,
-    refutes as refutes,
-    rows_to_decide as rows_to_decide,
-    rows_to_show as rows_to_show,
 )
 from ._paired import (
     FLIPS as FLIPS,
