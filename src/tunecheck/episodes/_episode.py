@@ -146,6 +146,20 @@ _ENDINGS = {
 _FORCED = ("step_limit", "overflow", "force")
 
 
+Number = TypeVar("Number", int, float)
+
+BY_STEP = ("input_token_count", "output_token_count", "latency")
+
+OUTPUT_COLUMNS = (
+    "result", "inference_log", *BY_STEP, "response", "text", "tool_calls", "usage", "latency_ms", "finish_reason",
+    "request_id", "steps", "finish_reasons", "calls_made", "forced_quit", "ended_by", "error", "simulated",
+)  # fmt: skip
+"""The columns of a conversation's answer."""
+
+REASONING = "reasoning_content"
+"""The column of the model's reasoning in each step, named as in BFCL's result files; only if there is any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """The messages that begin a turn."""
@@ -335,32 +349,83 @@ class Episode:
             return Reading(problem="the original run read no call in this answer")
         return reading
 
+    def inference_log(self) -> list[JSON]:
+        """Return the episode in the form of BFCL's inference log: states and turns, each with its numbered steps."""
+        entries: list[JSON] = []
+        turn: dict[str, JSON] = {}
+        step: list[JSON] = []
+        for event in self.events:
+            match event:
+                case StateSeen():
+                    texts = cast("Mapping[str, JSON]", event.states).items()
+                    entries.append(
+                        [{"role": "state_info", "class_name": name, "content": text} for name, text in texts]
+                    )
+                case Said():
+                    turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
+                    entries.append(turn)
+                case Answered():
+                    step = [*_answer_entries(event)]
+                    turn[f"step_{len(turn) - 1}"] = step
+                case Called():
+                    step.append({"role": "tool", "content": event.result.text})
+                case TurnEnded():
+                    step.extend(_end_entries(event, self.turns[-1].answers[-1].made))
+        return entries
+
+    def output_columns(self) -> dict[str, JSON]:
+        """Return the columns that the conversation adds to its row: result, log, counts by turn and step, totals."""
+        turns = [turn.completions for turn in self.turns]
+        completions = [completion for turn in turns for completion in turn]
+        last = completions[-1] if completions else Completion(text="")
+
+        def by_turn_and_step(figure: Callable[[Completion], JSON]) -> list[JSON]:
+            return [[figure(completion) for completion in turn] for turn in turns]
+
+        columns: dict[str, JSON] = {
+            **last.columns(),
+            "result": [[answer.content for answer in turn.answers if answer.completion] for turn in self.turns],
+            "inference_log": self.inference_log(),
+            "input_token_count": by_turn_and_step(lambda completion: completion.usage.input_tokens),
+            "output_token_count": by_turn_and_step(lambda completion: completion.usage.output_tokens),
+            "latency": by_turn_and_step(_seconds),
+            "usage": sum((completion.usage for completion in completions), Usage()).as_json(),
+            "latency_ms": _sum(completion.latency_ms for completion in completions),
+            "steps": len(completions),
+            **self.columns(),
+            "error": None,
+            "simulated": any(completion.simulated for completion in completions),
+        }
+        if any(completion.masked for completion in completions):
+            columns["masked"] = True
+        if any(completion.reasoning for completion in completions):
+            columns[REASONING] = by_turn_and_step(lambda completion: completion.reasoning or "")
+        return columns
+
+    def recorded_columns(
+        self, record: Mapping[str, JSON], columns: Mapping[str, JSON], *, stopped_early: bool
+    ) -> dict[str, JSON]:
+        """Return the columns of a replayed record, which this episode was read from.
+
+        They are those of the replay (`columns`), but the recorded result and counts. `stopped_early` is True if the
+        record has fewer turns than its row. Then the conversation was ended by force, unless the record holds an error
+        instead of a result.
+        """
+        result = record.get("result")
+        recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
+        is_error = isinstance(result, str) and "traceback" in record
+        return {
+            **columns,
+            **recorded,
+            "ended_by": self.ended_by,
+            "forced_quit": (stopped_early or self.forced_quit) and not is_error,
+            "error": result if is_error else None,
+            "response": columns.get("response") or result,
+        }
+
 
 UNKNOWN = Episode()
 """A conversation with only its result known."""
-
-
-def inference_log(episode: Episode) -> list[JSON]:
-    """Return the episode in the form of BFCL's inference log: states and turns, each turn with its numbered steps."""
-    entries: list[JSON] = []
-    turn: dict[str, JSON] = {}
-    step: list[JSON] = []
-    for event in episode.events:
-        match event:
-            case StateSeen():
-                texts = cast("Mapping[str, JSON]", event.states).items()
-                entries.append([{"role": "state_info", "class_name": name, "content": text} for name, text in texts])
-            case Said():
-                turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
-                entries.append(turn)
-            case Answered():
-                step = [*_answer_entries(event)]
-                turn[f"step_{len(turn) - 1}"] = step
-            case Called():
-                step.append({"role": "tool", "content": event.result.text})
-            case TurnEnded():
-                step.extend(_end_entries(event, episode.turns[-1].answers[-1].made))
-    return entries
 
 
 def _answer_entries(answer: Answered) -> Iterator[JSON]:
@@ -396,14 +461,6 @@ def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
     return {"role": "handler_log", "event": event, "content": content, **more, "model_response_decoded": calls}
 
 
-def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
-    """Return the log entry of a request; as in BFCL's logs, the messages are one text."""
-    content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
-    if tools is not None:
-        content["tools"] = [dict(tool) for tool in tools]
-    return {"role": "inference_input", "content": content}
-
-
 def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
     """Yield the events that one turn of an inference log reports: its answers, and a forced end."""
     yield Said()
@@ -437,90 +494,6 @@ def _forced_end(note: Mapping[str, JSON]) -> str | None:
     if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")):
         return "step_limit"
     return None
-
-
-Number = TypeVar("Number", int, float)
-
-BY_STEP = ("input_token_count", "output_token_count", "latency")
-
-OUTPUT_COLUMNS = (
-    "result", "inference_log", *BY_STEP, "response", "text", "tool_calls", "usage", "latency_ms", "finish_reason",
-    "request_id", "steps", "finish_reasons", "calls_made", "forced_quit", "ended_by", "error", "simulated",
-)  # fmt: skip
-"""The columns of a conversation's answer."""
-
-REASONING = "reasoning_content"
-"""The column of the model's reasoning in each step, named as in BFCL's result files; only if there is any."""
-
-
-def output_columns(episode: Episode) -> dict[str, JSON]:
-    """Return the columns that the conversation adds to its row: result, log, counts by turn and step, and totals."""
-    turns = [turn.completions for turn in episode.turns]
-    completions = [completion for turn in turns for completion in turn]
-    last = completions[-1] if completions else Completion(text="")
-
-    def by_turn_and_step(figure: Callable[[Completion], JSON]) -> list[JSON]:
-        return [[figure(completion) for completion in turn] for turn in turns]
-
-    columns: dict[str, JSON] = {
-        **last.columns(),
-        "result": [[answer.content for answer in turn.answers if answer.completion] for turn in episode.turns],
-        "inference_log": inference_log(episode),
-        "input_token_count": by_turn_and_step(lambda completion: completion.usage.input_tokens),
-        "output_token_count": by_turn_and_step(lambda completion: completion.usage.output_tokens),
-        "latency": by_turn_and_step(_seconds),
-        "usage": sum((completion.usage for completion in completions), Usage()).as_json(),
-        "latency_ms": _sum(completion.latency_ms for completion in completions),
-        "steps": len(completions),
-        **episode.columns(),
-        "error": None,
-        "simulated": any(completion.simulated for completion in completions),
-    }
-    if any(completion.masked for completion in completions):
-        columns["masked"] = True
-    if any(completion.reasoning for completion in completions):
-        columns[REASONING] = by_turn_and_step(lambda completion: completion.reasoning or "")
-    return columns
-
-
-def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
-    return {
-        **completion.columns(),
-        "result": step,
-        "inference_log": log,
-        "input_token_count": completion.usage.input_tokens,
-        "output_token_count": completion.usage.output_tokens,
-        "latency": _seconds(completion),
-        "steps": 1,
-        **UNKNOWN.columns(),
-        "error": None,
-        **({REASONING: completion.reasoning} if completion.reasoning else {}),
-    }
-
-
-def recorded_columns(
-    record: Mapping[str, JSON], columns: Mapping[str, JSON], *, stopped_early: bool
-) -> dict[str, JSON]:
-    """Return the columns of a replayed record: those of the replay (`columns`), but the recorded result and counts.
-
-    `stopped_early` is True if the record has fewer turns than its row. Then the conversation was ended by force, unless
-    the record holds an error instead of a result.
-    """
-    result = record.get("result")
-    recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
-    is_error = isinstance(result, str) and "traceback" in record
-    episode = Episode.read(record)
-    merged: dict[str, JSON] = {
-        **columns,
-        **recorded,
-        "ended_by": episode.ended_by,
-        "forced_quit": (stopped_early or episode.forced_quit) and not is_error,
-        "error": result if is_error else None,
-    }
-    if not columns.get("response"):
-        merged["response"] = result
-    return merged
 
 
 def _seconds(completion: Completion) -> float | None:

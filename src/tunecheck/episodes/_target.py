@@ -28,21 +28,7 @@ from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode, is_answer, source_text
 from tunecheck.episodes._dialects import Dialect, FamilyWording, OwnWording, TextDialect, ToolsDialect, Wording
-from tunecheck.episodes._episode import (
-    OUTPUT_COLUMNS,
-    REASONING,
-    UNKNOWN,
-    Answered,
-    Called,
-    Episode,
-    Said,
-    StateSeen,
-    TurnEnded,
-    input_entry,
-    output_columns,
-    recorded_columns,
-    single_columns,
-)
+from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode, Said, StateSeen, TurnEnded
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import (
     COLUMNS,
@@ -184,7 +170,7 @@ class ConversationTarget(EndpointTargetBase):
         if has_turns:
             return await self._converse(row, context)
         if record is not None:
-            return recorded_columns(record, _NOTHING, stopped_early=False)
+            return Episode.read(record).recorded_columns(record, _NOTHING, stopped_early=False)
         return await self._answer_question(row, context)
 
     async def _converse(self, row: Row, context: CallContext) -> TargetOutput:
@@ -196,7 +182,7 @@ class ConversationTarget(EndpointTargetBase):
         wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
         step_limit = self._step_limit if self._benchmark is None else self._step_limit + 1
-        return output_columns(await self._attempt(scenario, model, user, dialect, step_limit).run(context))
+        return (await self._attempt(scenario, model, user, dialect, step_limit).run(context)).output_columns()
 
     async def _answer_question(self, row: Row, context: CallContext) -> dict[str, JSON]:
         """Send the question of a row without turns; return the output columns. Calls in the answer are not made."""
@@ -210,8 +196,8 @@ class ConversationTarget(EndpointTargetBase):
         request_row = question_row(row, tools) if self.endpoint.simulated else row
         request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
-        log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
-        return single_columns(completion, dialect.step(completion), log)
+        log = [_input_entry(request.messages, request.tools)] if self._include_input_log else None
+        return _single_columns(completion, dialect.step(completion), log)
 
     def _tools_of_question(self, row: Row, request: ChatRequest) -> Tools:
         """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
@@ -234,9 +220,9 @@ class ConversationTarget(EndpointTargetBase):
             wording = OwnWording()  # used only for the log, because no request is sent
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
         attempt = self._attempt(scenario, model, user, dialect, None)
-        attempt.recorded = Episode.read(record)
-        columns = output_columns(await attempt.run(context))
-        return recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
+        attempt.recorded = recorded = Episode.read(record)
+        columns = (await attempt.run(context)).output_columns()
+        return recorded.recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
 
     def _attempt(
         self, scenario: Scenario, model: Model, user: User, dialect: Dialect, step_limit: int | None
@@ -369,7 +355,7 @@ class ConversationAttempt:
     compat: bool
     keep_inputs: bool = False
     keep_states: bool = True
-    recorded: Episode = UNKNOWN
+    recorded: Episode = field(default_factory=Episode)
     reasoning: SentBack = "turn"
     episode: Episode = field(default_factory=Episode, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
@@ -438,7 +424,7 @@ class ConversationAttempt:
         Both become events of the episode. A full context window ends the conversation; it raises instead with `compat`,
         or if the model never answered.
         """
-        request = input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
+        request = _input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
         except EndpointError as error:
@@ -491,3 +477,27 @@ class ConversationAttempt:
 
     def _make(self, calls: Sequence[FunctionCall]) -> list[OperationResult]:
         return [self.backend.call(call) for call in calls]
+
+
+def _input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
+    """Return the log entry of a request; as in BFCL's logs, the messages are one text."""
+    content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
+    if tools is not None:
+        content["tools"] = [dict(tool) for tool in tools]
+    return {"role": "inference_input", "content": content}
+
+
+def _single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
+    """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
+    return {
+        **completion.columns(),
+        "result": step,
+        "inference_log": log,
+        "input_token_count": completion.usage.input_tokens,
+        "output_token_count": completion.usage.output_tokens,
+        "latency": None if completion.latency_ms is None else completion.latency_ms / 1000,
+        "steps": 1,
+        **Episode().columns(),
+        "error": None,
+        **({REASONING: completion.reasoning} if completion.reasoning else {}),
+    }
