@@ -13,9 +13,9 @@ import numpy
 import pytest
 
 from tunecheck.statistics._decisions import holm, smallest_difference
-from tunecheck.statistics._distributions import t_quantile
+from tunecheck.statistics._distributions import mcnemar, t_quantile, tango
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores, tango
+from tunecheck.statistics._paired import flip_counts, flip_scores, paired_binary, paired_scores
 from tunecheck.statistics._results import Estimate
 
 Question = tuple[str, dict[str, Any]]

@@ -13,7 +13,7 @@ import pytest
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
 from tests.core.test_statistics_figures import Z, tables
 
-from tunecheck.statistics._paired import mcnemar, tango
+from tunecheck.statistics._distributions import mcnemar, tango
 from tunecheck.statistics._sequential import EarlyTest
 from tunecheck_bfcl._comparison import paired_weighted
 

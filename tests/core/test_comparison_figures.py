@@ -10,6 +10,7 @@ from tests.comparison_parts import declares, passes, row, scores, write_run
 from tests.report_parts import data_of, make_run
 
 from tunecheck import ConfigurationError, RougeScoreEvaluator, RougeType, compare, select, write_report
+from tunecheck.comparison._comparison import Counts, MetricComparison
 from tunecheck.comparison._measuring import decide
 from tunecheck.statistics import Estimate, wilson
 
@@ -152,7 +153,11 @@ def test_the_primary_metric_is_tested_by_itself_and_the_others_among_themselves(
 
 def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -> None:
     difference = Estimate(-0.05, -0.1, -0.001, 100, 0.95, "Tango")
-    found = decide(difference, 0.052, 0.052, None, kind="score", verdicts=False, bounds=None, higher_is_better=True)
+    rows, figure = Counts(100, 0, 0), Estimate(0.5, 0.4, 0.6, 100, 0.95, "t(99)")
+    compared = MetricComparison(
+        "length", "length", "length", "score", True, True, figure, figure, difference, rows, rows, p_value=0.052
+    )
+    found = decide(compared, 0.052, None)
     assert found == ("no difference shown", "the interval excludes 0, but the test does not reach significance")
 
 

@@ -25,7 +25,7 @@ from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
 from tunecheck.statistics._decisions import smallest_difference
-from tunecheck.statistics._paired import mcnemar
+from tunecheck.statistics._distributions import mcnemar
 from tunecheck.statistics._results import PairedBinary, PairedScores
 from tunecheck.statistics._samples import Floats
 

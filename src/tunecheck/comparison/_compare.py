@@ -265,7 +265,7 @@ def _against_base(runs: Runs) -> list[RunComparison]:
     comparisons = []
     for pair, metrics, (_, notes) in zip(pairs, measured, chosen, strict=True):
         with_verdicts = {
-            each.name: add_verdict(each, next(adjusted), pair.sides(each.key)) if each.tested else each
+            each.name: add_verdict(each, next(adjusted), pair.sides(each.key).bounds) if each.tested else each
             for each in metrics
         }
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, metrics), *notes], names))

@@ -121,6 +121,11 @@ class MetricComparison(Result):
     primary: bool = False
     moved: bool = True
 
+    @property
+    def detectable(self) -> float | None:
+        """The smallest detectable difference; None if there is none, or if it was not computed."""
+        return None if self.smallest_difference is None else self.smallest_difference.value
+
 
 @dataclass(frozen=True, slots=True)
 class CauseChange(Result):

@@ -24,7 +24,7 @@ from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
 from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
-from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, SmallestDifference
+from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
 from tunecheck.statistics._samples import Codes, Floats, Labels
 from tunecheck.statistics._sequential import ANY_STOPPING
 
@@ -249,30 +249,26 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
     """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range."""
-    difference, smallest = metric.difference, metric.smallest_difference
+    difference = metric.difference
     factor = FEWEST / max(1, _units(difference))
     if bounds is not None:
         whole_range = bounds[1] - bounds[0]
-        detectable = whole_range if smallest is None or smallest.value is None else smallest.value
+        detectable = whole_range if metric.detectable is None else metric.detectable
         # The detectable difference shrinks with the root of the number of rows.
         factor = max(factor, (detectable / (COARSE * whole_range)) ** 2)
     return math.ceil(max(1, difference.n) * factor)
 
 
-def add_verdict(metric: MetricComparison, p_adjusted: float | None, sides: PairedValues) -> MetricComparison:
-    """Return the metric with Holm's p-value and the verdict; unchanged if it already has a verdict."""
+def add_verdict(
+    metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None
+) -> MetricComparison:
+    """Return the metric with Holm's p-value and the verdict; unchanged if it already has a verdict.
+
+    `bounds` is the metric's range.
+    """
     if metric.verdict is not None:
         return metric
-    verdict, why = decide(
-        metric.difference,
-        metric.p_value,
-        p_adjusted,
-        metric.smallest_difference,
-        kind=metric.kind,
-        verdicts=metric.b is not None,
-        bounds=sides.bounds,
-        higher_is_better=metric.higher_is_better,
-    )
+    verdict, why = decide(metric, p_adjusted, bounds)
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
@@ -323,37 +319,33 @@ _LARGE_EFFECT = 0.8
 
 
 def decide(
-    difference: Estimate,
-    p_value: float | None,
-    p_adjusted: float | None,
-    smallest: SmallestDifference | None,
-    *,
-    kind: Kind,
-    verdicts: bool,
-    bounds: tuple[float, float] | None,
-    higher_is_better: bool,
+    metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None
 ) -> tuple[MetricVerdict, str]:
-    """Return the verdict on a difference, and its reason or "".
+    """Return the verdict on a tested metric without one, and its reason or "".
 
     Better or worse: the corrected p-value is below 1 − confidence, and the interval does not contain 0. Otherwise the
-    verdict is no difference shown, or too little data if these rows could not show even a large difference. `verdicts`:
-    each row passes or fails. `bounds` is the metric's range.
+    verdict is no difference shown, or too little data if these rows could not show even a large difference. `bounds` is
+    the metric's range.
     """
-    if difference.value is None or p_value is None or p_adjusted is None:
+    difference = metric.difference
+    if difference.value is None or metric.p_value is None or p_adjusted is None:
         return "too little data", difference.remark or "there is nothing to test"
-    verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
+    verdict = shown_verdict(difference, p_adjusted, higher_is_better=metric.higher_is_better)
     if verdict is not None:
         return verdict, ""
     edge = ""
     if difference.excludes_zero:
-        edge = ALONE if p_value < _alpha(difference) else AT_THE_EDGE
+        edge = ALONE if metric.p_value < _alpha(difference) else AT_THE_EDGE
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
     if _units(difference) < FEWEST:
         return "too little data", units
-    if _detects_only_large(verdicts, difference, smallest, bounds):
-        too_few = f"with {units}, {_detectable_text(kind, smallest)}"
-        return "too little data", f"{too_few}; {edge}" if edge else too_few
-    return "no difference shown", edge
+    if not _detects_only_large(metric, bounds):
+        return "no difference shown", edge
+    size = metric.detectable
+    detectable = "not even a change of all rows is detectable"
+    if size is not None:
+        detectable = f"only differences above {size_text(metric.kind, size)} are detectable"
+    return "too little data", "; ".join(filter(None, [f"with {units}, {detectable}", edge]))
 
 
 def _units(difference: Estimate) -> int:
@@ -376,27 +368,18 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
     return "better" if (difference.value > 0) == higher_is_better else "worse"
 
 
-def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
-    """Return in words which differences these rows can show, in the metric's unit."""
-    if smallest is None or smallest.value is None:
-        return "not even a change of all rows is detectable"
-    return f"only differences above {size_text(kind, smallest.value)} are detectable"
-
-
-def _detects_only_large(
-    verdicts: bool, difference: Estimate, smallest: SmallestDifference | None, bounds: tuple[float, float] | None
-) -> bool:
+def _detects_only_large(metric: MetricComparison, bounds: tuple[float, float] | None) -> bool:
     """Return True if these rows can show only differences above 20% of the range, or 0.8 standard deviations.
 
-    `verdicts`: rows pass or fail. `bounds` is the range of a score, None if no range is known.
+    `bounds` is the metric's range, None if no range is known.
     """
-    detectable = None if smallest is None else smallest.value
-    if verdicts:
-        return detectable is None or detectable > COARSE
+    detectable, difference = metric.detectable, metric.difference
+    has_verdicts = metric.b is not None
     if detectable is None:
-        return False  # all differences are equal, so there is no spread that could hide a difference
-    if bounds is not None:
-        return detectable > COARSE * (bounds[1] - bounds[0])
+        return has_verdicts  # equal differences of scores have no spread that could hide a difference
+    if has_verdicts or bounds is not None:
+        low, high = (0.0, 1.0) if has_verdicts or bounds is None else bounds
+        return detectable > COARSE * (high - low)
     # The standard error times the root of the number of units is the standard deviation of the differences.
     large: float = _LARGE_EFFECT * (difference.standard_error or 0.0) * _units(difference) ** 0.5
     return detectable > large

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from statistics import median
-from typing import NamedTuple
 
 import numpy
 
@@ -76,7 +75,7 @@ def decide_pair(
 
     `parts` are the metric's slices and `causes` the changes of causes. `names` are the runs' names in sentences.
     """
-    evidence = _Evidence(pair, metric, parts, causes, names)
+    evidence = _Evidence(pair, metric, parts, causes, names[pair.base.info.id], names[pair.new.info.id])
     found = {objection.text: objection for objection in evidence.objections()}  # a named metric may be a slice
     objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
     strongest = objections[0].effect if objections else "none"
@@ -106,24 +105,15 @@ def decide_pair(
 class _Evidence:
     """A pair of runs, with the choice by the primary `metric` and the objections to the new run.
 
-    Masks are over the pairs of rows.
+    Masks are over the pairs of rows. `base_name` and `new_name` are the runs' names in sentences.
     """
 
     pair: RunPair
     metric: MetricComparison
     parts: Sequence[Part]
     causes: Sequence[CauseChange]
-    names: Mapping[str, str]
-
-    @property
-    def _base_name(self) -> str:
-        """The base's name in sentences."""
-        return self.names[self.pair.base.info.id]
-
-    @property
-    def _new_name(self) -> str:
-        """The new run's name in sentences."""
-        return self.names[self.pair.new.info.id]
+    base_name: str
+    new_name: str
 
     @cached_property
     def _sides(self) -> PairedValues:
@@ -224,14 +214,14 @@ class _Evidence:
     def _call_objections(self) -> Iterator[Objection]:
         """Yield objections to calls that a server left in the text, and to runs of which only one counts such calls."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
-        for name, calls in ((self._base_name, base), (self._new_name, new)):
+        for name, calls in ((self.base_name, base), (self.new_name, new)):
             if calls is not None:
                 yield Objection("calls_unparsed", f"{name}: {next(calls.sentences())}")
         if base is not None and new is not None and base.reading != new.reading:
             text = "only one run counts calls in the text: score both with `tunecheck score RUN --calls strict`"
             yield Objection("calls_reading_changed", text, "undecided")
 
-    def _change_objection(self, change: _EvaluatorChange) -> Objection:
+    def _change_objection(self, change: Objection) -> Objection:
         """Return the objection to a changed evaluator of the primary metric, with its effect."""
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
@@ -315,7 +305,7 @@ class _Evidence:
         failed_in_both = int((base & new).sum())
         effect = self._effect_of_unknown(base, new)
         if only_new or only_base:
-            counts = f"in one run only: {only_new:,} in {self._new_name}, {only_base:,} in {self._base_name}"
+            counts = f"in one run only: {only_new:,} in {self.new_name}, {only_base:,} in {self.base_name}"
             text = f"rows with a verdict on {clean(self.metric.name, 60)} {counts}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
         if failed_in_both:
@@ -332,7 +322,7 @@ class _Evidence:
         if ((base ^ new) & self._sides.both).any():
             unknown_base, unknown_new = self._unknown_masks
             effect = self._effect_of_unknown(unknown_base | base & ~new, unknown_new | new & ~base)
-            counts = f"{new.sum():,} in {self._new_name}, {base.sum():,} in {self._base_name}"
+            counts = f"{new.sum():,} in {self.new_name}, {base.sum():,} in {self.base_name}"
             yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
     @cached_property
@@ -420,7 +410,7 @@ class _Evidence:
         extremes = [self._filled(base, new, favours_new=favours_new) for favours_new in (False, True)]
         ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
         low, high = (value_text(self.metric.kind, end) for end in ends)
-        return f"with all verdicts, {self._new_name} would be between {low} and {high}"
+        return f"with all verdicts, {self.new_name} would be between {low} and {high}"
 
     # -- data, cost and latency
 
@@ -445,10 +435,10 @@ class _Evidence:
         base, new = self.pair.base, self.pair.new
         (base_cost, currency), (new_cost, new_currency) = _cost(base), _cost(new)
         if base_cost and new_cost and currency == new_currency and new_cost > _GROWTH * base_cost:
-            yield Objection("cost", f"a row costs {new_cost:.3g} {currency}, {base_cost:.3g} in {self._base_name}")
+            yield Objection("cost", f"a row costs {new_cost:.3g} {currency}, {base_cost:.3g} in {self.base_name}")
         base_s, new_s = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
         if base_s and new_s > _GROWTH * base_s:
-            yield Objection("latency", f"the median latency is {new_s:.3g} s, {base_s:.3g} s in {self._base_name}")
+            yield Objection("latency", f"the median latency is {new_s:.3g} s, {base_s:.3g} s in {self.base_name}")
 
     # -- the next step
 
@@ -530,26 +520,19 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
     return (cost / table.info.rows, spending.get("currency")) if isinstance(cost, (int, float)) else (None, None)
 
 
-class _EvaluatorChange(NamedTuple):
-    """A difference of an evaluator between two runs: the code of its objection, and what has changed."""
-
-    code: str
-    text: str
-
-
-def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> _EvaluatorChange | None:
-    """Return how an evaluator differs between two runs: its judge, its settings or its code.
+def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> Objection | None:
+    """Return an objection that says how an evaluator differs between two runs: its judge, its settings or its code.
 
     Return None if the evaluators are equal, or if a run records no fingerprint of its evaluator.
     """
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:
-        return _EvaluatorChange("judge_changed", f"different judges; {text}" if text else "different judges")
+        return Objection("judge_changed", f"different judges; {text}" if text else "different judges")
     if None in (before.fingerprint, after.fingerprint):
         return None
     if [key for key, _, _ in settings] == ["format"]:
-        return _EvaluatorChange("calls_reading_changed", text)
+        return Objection("calls_reading_changed", text)
     if settings or before.fingerprint != after.fingerprint:
-        return _EvaluatorChange("evaluator_changed", text or "its code")
+        return Objection("evaluator_changed", text or "its code")
     return None

@@ -28,7 +28,12 @@ from ._decisions import (
     smallest_binary as smallest_binary,
     smallest_difference as smallest_difference,
 )
-from ._distributions import effective_rows as effective_rows, t_quantile as t_quantile
+from ._distributions import (
+    effective_rows as effective_rows,
+    mcnemar as mcnemar,
+    t_quantile as t_quantile,
+    tango as tango,
+)
 from ._estimates import (
     estimate_mean as estimate_mean,
     estimate_proportion as estimate_proportion,
@@ -40,10 +45,8 @@ from ._paired import (
     filled as filled,
     flip_counts as flip_counts,
     flip_scores as flip_scores,
-    mcnemar as mcnemar,
     paired_binary as paired_binary,
     paired_scores as paired_scores,
-    tango as tango,
 )
 from ._results import (
     CONFIDENCE as CONFIDENCE,

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Literal
 
-from tunecheck.statistics._distributions import effective_rows, t_quantile, turning_point
-from tunecheck.statistics._paired import tango_score
+from tunecheck.statistics._distributions import effective_rows, t_quantile, tango_score, turning_point
 from tunecheck.statistics._results import (
     CONFIDENCE,
     Estimate,

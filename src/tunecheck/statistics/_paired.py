@@ -8,9 +8,10 @@ import numpy
 from tunecheck.statistics._distributions import (
     effective_rows,
     log_half_binomial,
+    mcnemar,
     normal_two_sided,
     t_quantile,
-    turning_point,
+    tango,
 )
 from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, Bounds, means, share
 from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
@@ -74,54 +75,6 @@ def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[
         flipped = flip_counts(groups.sums(change))
         exact, mid = flipped.exact, flipped.mid
     return {"p_value": mid, "p_exact": exact, "p_mid": mid}
-
-
-def mcnemar(b: int, c: int) -> tuple[float, float]:
-    """Return the exact p-value and the mid-p-value for b rows passed in one run only and c rows in the other only.
-
-    The exact p-value is the chance of a result as extreme as b heads in b + c throws of a coin: McNemar, Psychometrika
-    12 (1947), 153-157. Mid-p counts the observed result by half, which keeps the test's size near its nominal level:
-    Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13 (2013), 91. Without discordant rows both are 1.
-    """
-    n, k = b + c, min(b, c)
-    if n == 0:
-        return 1.0, 1.0
-    here = term = math.exp(log_half_binomial(k, n))
-    tail = term
-    for below in range(k, 0, -1):
-        term *= below / (n - below + 1)
-        tail += term
-        if term < 1e-18 * tail:
-            break
-    exact = min(1.0, 2 * tail)
-    return exact, 1 - here / 2 if b == c else 2 * tail - here
-
-
-def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
-    """Return the score interval of (c − b) / n, `reach` standard errors to either side; counts may be fractional.
-
-    Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
-    Statistics in Medicine 17 (1998), 891-908. It contains all differences with a score statistic within ± reach, given
-    the maximum likelihood estimate of the discordant share under each difference.
-    """
-    return _tango_end(b, c, n, reach), _tango_end(b, c, n, -reach)
-
-
-def tango_score(b: float, c: float, n: float, difference: float) -> float:
-    """Return Tango's score statistic: how many standard errors (c − b) / n lies above a difference."""
-    linear = -b - c + (2 * n - c + b) * difference
-    root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
-    variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
-    gap = c - b - n * difference
-    if variance > 0:
-        return gap / math.sqrt(variance)
-    return math.copysign(math.inf, gap) if gap else 0.0
-
-
-def _tango_end(b: float, c: float, n: float, score: float) -> float:
-    """Return the difference at which Tango's score is `score`; it falls as the difference grows from -1 to 1."""
-    low, high = turning_point(lambda difference: tango_score(b, c, n, difference) <= score, -1.0, 1.0)
-    return low if score > 0 else high
 
 
 def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confidence: float) -> Estimate:
