@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from tunecheck.statistics._agreement import correlation, weighted_kappa
 from tunecheck.statistics._corrected import LabelCounts, corrected_difference, prediction_powered, rogan_gladen
+from tunecheck.statistics._estimates import as_floats
 from tunecheck.statistics._paired import paired_binary
-from tunecheck.statistics._samples import as_floats
 
 Reference = Callable[..., Any]
 

@@ -25,8 +25,8 @@ from tunecheck.comparison._wording import difference_text, interval_text, judge_
 from tunecheck.results import PASS_RATE, AboutToRun, RunTable, read_runs
 from tunecheck.runs._store import Run
 from tunecheck.statistics._decisions import chance_to_show, margin_result, margin_to_show, rows_to_show
+from tunecheck.statistics._estimates import Floats
 from tunecheck.statistics._results import Result
-from tunecheck.statistics._samples import Floats
 from tunecheck.statistics._sequential import ANY_STOPPING
 
 DEFAULT_CONFIDENCE = 0.95

@@ -26,8 +26,8 @@ from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
 from tunecheck.statistics._decisions import smallest_difference
 from tunecheck.statistics._distributions import mcnemar
+from tunecheck.statistics._estimates import Floats
 from tunecheck.statistics._results import PairedBinary, PairedScores
-from tunecheck.statistics._samples import Floats
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50

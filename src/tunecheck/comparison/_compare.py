@@ -56,8 +56,8 @@ from tunecheck.results import RunLike, RunTable, read_runs
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
 from tunecheck.statistics._corrected import LabelCounts, corrected_difference
+from tunecheck.statistics._estimates import Codes, Floats, as_codes
 from tunecheck.statistics._results import Estimate
-from tunecheck.statistics._samples import Codes, Floats, as_codes
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from tunecheck.comparison._measuring import (
     split_slice,
 )
 from tunecheck.results import NONE, Clusters, RunTable
-from tunecheck.statistics._samples import Codes, as_codes
+from tunecheck.statistics._estimates import Codes, as_codes
 
 PAIR_BY = ("content", "id")
 """`content` pairs rows with equal id and content, then rows with equal content; `id` pairs rows with equal ids."""

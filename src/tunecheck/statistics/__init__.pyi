@@ -35,6 +35,13 @@ from ._distributions import (
     tango as tango,
 )
 from ._estimates import (
+    Codes as Codes,
+    Floats as Floats,
+    Labels as Labels,
+    RowGroups as RowGroups,
+    as_clusters as as_clusters,
+    as_codes as as_codes,
+    as_floats as as_floats,
     estimate_mean as estimate_mean,
     estimate_proportion as estimate_proportion,
     pass_at_k as pass_at_k,
@@ -55,14 +62,5 @@ from ._results import (
     PairedScores as PairedScores,
     Result as Result,
     wilson as wilson,
-)
-from ._samples import (
-    Codes as Codes,
-    Floats as Floats,
-    Labels as Labels,
-    RowGroups as RowGroups,
-    as_clusters as as_clusters,
-    as_codes as as_codes,
-    as_floats as as_floats,
 )
 from ._sequential import ANY_STOPPING as ANY_STOPPING, EarlyTest as EarlyTest, Outcome as Outcome

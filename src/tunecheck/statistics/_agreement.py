@@ -10,9 +10,8 @@ from fractions import Fraction
 
 import numpy
 
-from tunecheck.statistics._estimates import estimate_mean
+from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_mean
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
-from tunecheck.statistics._samples import Flags, Floats, as_floats
 
 
 @dataclass(frozen=True, slots=True)

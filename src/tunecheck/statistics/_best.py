@@ -7,8 +7,8 @@ from statistics import NormalDist
 import numpy
 from numpy.typing import NDArray
 
+from tunecheck.statistics._estimates import Codes, Floats, as_clusters
 from tunecheck.statistics._results import CONFIDENCE, Result, normal_quantile
-from tunecheck.statistics._samples import Codes, Floats, as_clusters
 
 DRAWS = 20_000
 _ROUNDING = 1e-12

@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy
 
+from tunecheck.statistics._estimates import Flags, Floats
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
-from tunecheck.statistics._samples import Flags, Floats
 
 _STEPS, _REFINEMENTS = 40, 4  # the search for an end of an interval: steps of a grid, and how often it is refined
 _HALVINGS = 34  # bisections until the judge's pass rate has about ten digits

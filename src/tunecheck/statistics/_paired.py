@@ -13,9 +13,11 @@ from tunecheck.statistics._distributions import (
     t_quantile,
     tango,
 )
-from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, Bounds, means, share
-from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
-from tunecheck.statistics._samples import (
+from tunecheck.statistics._estimates import (
+    NO_SPREAD,
+    ONE_CLUSTER,
+    RESAMPLES,
+    Bounds,
     Floats,
     Labels,
     Numbers,
@@ -24,7 +26,10 @@ from tunecheck.statistics._samples import (
     as_floats,
     as_outcomes,
     differences,
+    means,
+    share,
 )
+from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
 
 # -- verdicts
 

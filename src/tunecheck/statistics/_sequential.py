@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._distributions import tango, tango_score, turning_point
+from tunecheck.statistics._estimates import Floats
 from tunecheck.statistics._paired import paired_binary, paired_scores
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Result, normal_quantile
-from tunecheck.statistics._samples import Floats
 
 Outcome: TypeAlias = Literal["better", "worse", "not_worse", "undecided"]
 
