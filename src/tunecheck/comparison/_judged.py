@@ -258,7 +258,7 @@ def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
         return f"{remedy}; to see how the judges differ, run `judge calibrate --save` for each on the same labels"
     base_verdicts = {each.row_fingerprint: each.verdict for each in base_labels.labels}
     new_verdicts = {each.row_fingerprint: each.verdict for each in new_labels.labels}
-    agreement = Agreement.of((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
+    agreement = Agreement((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
     if not agreement.total:
         return f"{remedy}; the judges have been calibrated on different labels"
     kappa = agreement.kappa()

@@ -280,7 +280,7 @@ class _LabelledRun:
 
     def calibration(self, confidence: float) -> Calibration:
         """Return the figures of agreement over all compared rows."""
-        agreement = Agreement.of((each.label, each.verdict) for each in self._compared)
+        agreement = Agreement((each.label, each.verdict) for each in self._compared)
         summary = self._run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)

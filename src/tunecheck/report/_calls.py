@@ -19,7 +19,7 @@ from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading, canonical_text, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls.matching import MatchPolicy, Pair, match_calls
+from tunecheck.calls.matching import MatchPolicy, match_calls
 from tunecheck.episodes._episode import ABSENT, Episode, changes, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls, tools_of
 from tunecheck.report._page import as_json, as_text, changed_part, cut
@@ -72,18 +72,12 @@ class SideBySide(msgspec.Struct):
     expected_names: list[str] = []
     called_names: list[str] = []
     confused: list[tuple[str, str]] = []
-    parsed_ground_truth: Reading | None = None
 
 
-def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = None) -> SideBySide:
-    """Compare a response with its ground truth. The caller may pass the parsed ground truth, to save time.
-
-    Unreadable values are shown unchanged and raise no error.
-    """
+def side_by_side(sides: AnswerComparison) -> SideBySide:
+    """Compare a response with its ground truth; unreadable values are shown unchanged and raise no error."""
     tools, judged = tools_of(sides.tools), sides.judged
-    if parsed_ground_truth is None:
-        parsed_ground_truth = _parse_calls(sides.ground_truth, tools)
-    expected, actual = parsed_ground_truth, _parse_calls(sides.response, tools)
+    expected, actual = _parse_calls(sides.ground_truth, tools), _parse_calls(sides.response, tools)
     alternatives = judged is not None and judged.alternatives is True
     # A ground truth may list several accepted answers, unless the evaluator has `alternatives: false`.
     if judged is None or judged.alternatives is not False:
@@ -108,7 +102,6 @@ def side_by_side(sides: AnswerComparison, parsed_ground_truth: Reading | None = 
         expected_names=names_of(expected.calls),
         called_names=names_of(actual.calls),
         confused=[*confused],
-        parsed_ground_truth=parsed_ground_truth,
     )
 
 
@@ -202,7 +195,9 @@ def _pair_calls(
     if not (expected and actual):
         return _unpaired(expected, actual, unexpected)
     faults = judged.faults if judged is not None else ()
-    status = _status_without_fault(judged)
+    status = "beside"  # of paired calls without a fault
+    if judged is not None:
+        status = "same" if judged.arguments else "named"
     names = [call.name for call in expected]
     if names == [call.name for call in actual] and len({*names}) == len(names):  # only one pairing is possible
         lines = [_CallLine(*calls, status) for calls in zip(expected, actual, strict=True)]
@@ -210,22 +205,20 @@ def _pair_calls(
         return lines
     codes = {fault.code for fault in faults}
     match = match_calls(actual, expected, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
-    paired = [(pair, status) for pair in match.pairs] + [(pair, "moved") for pair in match.moved]
+    paired = [*((pair, status) for pair in match.pairs), *((pair, "moved") for pair in match.moved)]
     missing, extra = [*match.missing], [*match.extra]
     if "misnamed_call" in codes:
         paired += [(pair, "misnamed") for pair in match.misnamed]
     else:
         missing += [pair.expected for pair in match.misnamed]
         extra += [pair.actual for pair in match.misnamed]
-    lines = [_CallLine(pair.expected, pair.actual, status, _paths(pair)) for pair, status in paired]
+    lines = []
+    for pair, status in paired:
+        paths = [difference.path for difference in pair.differences]
+        lines.append(_CallLine(pair.expected, pair.actual, status, paths))
     lines.sort(key=lambda line: expected.index(line.expected) if line.expected in expected else 0)
     _assign_faults(faults, lines)
     return lines + _unpaired(missing, extra, unexpected)
-
-
-def _paths(pair: Pair) -> list[str]:
-    """Return the paths at which the arguments of two paired calls differ."""
-    return [difference.path for difference in pair.differences]
 
 
 def _unpaired(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], unexpected: str) -> list[_CallLine]:
@@ -296,13 +289,6 @@ def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
     expected = None if line.expected is None else shown_call(line.expected, marks, alternatives=alternatives)
     actual = None if line.actual is None else shown_call(line.actual, marks)
     return [expected, actual, line.status, notes[:_MOST_NOTES]]
-
-
-def _status_without_fault(judged: JudgedCalls | None) -> str:
-    """Return the status of paired calls without a fault."""
-    if judged is None:
-        return "beside"
-    return "same" if judged.arguments else "named"
 
 
 def _short_text(fault: Fault) -> str:

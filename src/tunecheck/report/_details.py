@@ -143,12 +143,7 @@ class DetailReader:
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
-        calls, others = other.calls, other.sides
-        if sides is not None and sides != others:
-            parsed = None
-            if others is not None and (sides.ground_truth, sides.tools) == (others.ground_truth, others.tools):
-                parsed = calls.parsed_ground_truth
-            calls = side_by_side(sides, parsed)
+        calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:

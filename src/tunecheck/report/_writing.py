@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TextIO
@@ -18,9 +18,9 @@ from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import PAIR_BY, RunPair
 from tunecheck.comparison._wording import decision_lines, head_of, regression_text, shared_text
-from tunecheck.pipeline._finished_rows import Failures, ResultRow
+from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.report._details import DetailReader, Details
-from tunecheck.report._index import MOST_ROWS, Outcomes, RowIndex, charts, outcomes_of
+from tunecheck.report._index import MOST_ROWS, RowIndex, charts, outcomes_of
 from tunecheck.report._page import REPORT, Blocks, Shared, as_data, as_json, compress_text, embed_json, page
 from tunecheck.report._reading import Evaluated, ReportedRun, ShapeReader, facts_of, read_run
 from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen, open_run
@@ -54,29 +54,32 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
     return rows
 
 
-@dataclass
 class OtherRun:
-    """One of the other runs.
+    """One of the other runs, with its `outcomes` by evaluator, in the order of the reported run's rows.
 
-    `partners` has, for each row of the reported run, the number of the same row in this run, or None. `outcomes` are in
-    the same order.
+    `partners` has, for each row of the reported run, the number of the same row in this run, or None.
     """
 
-    run: ReportedRun
-    reader: DetailReader
-    outcomes: Mapping[str, Outcomes]
-    partners: Sequence[int | None]
-    shapes: ShapeReader = field(init=False)
-    _waiting: Iterator[ResultRow] = field(init=False)
+    def __init__(self, run: ReportedRun, reported: ReportedRun, pairs: RunPair, shared: Shared) -> None:
+        """Pair the reported run's rows with this run's, and begin to read the partners in their order."""
+        self.run, self._partners = run, paired_rows(pairs)
+        self._reader, self._shapes = DetailReader(run, shared), ShapeReader(run.evaluators)
+        self._waiting = run.rows([row for row in self._partners if row is not None])
+        graded = {each.name: each.graded[:1] for each in reported.evaluators}
+        common = [each for each in run.evaluators if each.name in graded]
+        outcomes = {each.name: outcomes_of(run, each, graded[each.name]) for each in common}
+        self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
 
-    def __post_init__(self) -> None:
-        """Begin to read the partners' rows, in the order of the reported run."""
-        self.shapes = ShapeReader(self.run.evaluators)
-        self._waiting = self.run.rows([at for at in self.partners if at is not None])
+    def answer(self, number: int, new: Details) -> dict[str, JSON] | None:
+        """Return this run's answer to the reported run's row with this number (from 0), None without a partner.
 
-    def row(self, at: int) -> ResultRow | None:
-        """Return this run's partner of the reported run's row `at`, or None. Call this in the order of rows."""
-        return None if self.partners[at] is None else next(self._waiting)
+        `new` has the details of the reported run's row. Call this in the order of rows.
+        """
+        if self._partners[number] is None:
+            return None
+        row = next(self._waiting)
+        columns = self._shapes.columns(row)
+        return self._reader.answer(number, row, columns, columns.verdicts(row), new)
 
 
 class OtherRuns:
@@ -98,21 +101,14 @@ class OtherRuns:
         tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
-        evaluators = {each.name: each for each in run.evaluators}
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
         for other, table in zip(others, tables, strict=False):
             pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
-            partners = paired_rows(pairs)
-            outcomes = {
-                each.name: outcomes_of(other, each, evaluators[each.name].graded[:1]).reordered(partners)
-                for each in other.evaluators
-                if each.name in evaluators
-            }
-            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners))
+            self._others.append(OtherRun(other, run, pairs, shared))
 
-    def answers(self, at: int, new: Details) -> dict[str, JSON]:
-        """Return the answers of the other runs to a row; call it in the order of rows.
+    def answers(self, number: int, new: Details) -> dict[str, JSON]:
+        """Return the other runs' answers to the row with this number (from 0); call it in the order of rows.
 
         `answers` has each different answer once, without the reported run's. `others` has the number of each run's
         answer in that list, counted from 1. 0 is the reported run's answer, None stands for a run without the row.
@@ -120,15 +116,10 @@ class OtherRuns:
         answers: list[JSON] = []
         numbers: list[JSON] = []
         for other in self._others:
-            row = other.row(at)
-            if row is None:
-                numbers.append(None)
-                continue
-            columns = other.shapes.columns(row)
-            answer = other.reader.answer(at, row, columns, columns.verdicts(row), new)
-            if answer not in (new.answered, *answers):
+            answer = other.answer(number, new)
+            if answer is not None and answer not in (new.answered, *answers):
                 answers.append(answer)
-            numbers.append([new.answered, *answers].index(answer))
+            numbers.append(None if answer is None else [new.answered, *answers].index(answer))
         return {"answers": answers, "others": numbers}
 
     def as_json(self, new: ReportedRun) -> dict[str, JSON]:

@@ -32,8 +32,9 @@ class Kappa(Result):
 class Agreement:
     """Counts of pairs of classes, from the first rater (the reference) and the second rater."""
 
-    def __init__(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Count the classes of each rater, and the rows on which both agree."""
+    def __init__(self, pairs: Mapping[tuple[str, str], int] | Iterable[tuple[str, str]]) -> None:
+        """Count the classes of each rater, and the rows on which both agree; `pairs` are pairs or their counts."""
+        counts: Counter[tuple[str, str]] = Counter(pairs)
         self.counts = {pair: count for pair, count in counts.items() if count}
         self.first: Counter[str] = Counter()
         self.second: Counter[str] = Counter()
@@ -42,10 +43,6 @@ class Agreement:
             self.second[second] += count
         self.total = sum(self.counts.values())
         self.agreed = sum(count for (first, second), count in self.counts.items() if first == second)
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> Agreement:
-        return cls(Counter(pairs))
 
     def accuracy(self, confidence: float = CONFIDENCE) -> Proportion:
         """Return the share of rows on which both raters agree."""
@@ -218,7 +215,7 @@ def fit_threshold(
         inside = folds == fold
         passed = values[inside] >= _best_cut(labels[~inside], values[~inside])
         held_out += zip(labels[inside].astype(str).tolist(), passed.astype(str).tolist(), strict=True)
-    agreement = Agreement.of(held_out)
+    agreement = Agreement(held_out)
     best = _best_cut(labels, values) * (1 if higher_is_better else -1)
     return FittedThreshold(best, agreement.accuracy(confidence), agreement.kappa(confidence))
 

@@ -85,31 +85,28 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     alpha = round(1 - comparison.difference.confidence, 12)
     if not 0 < power < 1:
         raise ValueError(f"power must be between 0 and 1, not {power!r}")
-    error = comparison.difference.standard_error
-    value: float | None
-    remark: str | None
-    if error is None:
-        value, remark = None, comparison.difference.remark or "the error of the difference is unknown"
-    elif isinstance(comparison, PairedBinary):
-        value, remark = _smallest_verdict_change(comparison, error, power, alpha)
-    elif error == 0:
-        value, remark = None, "all differences are the same: they show no spread"
-    else:
-        degrees = (comparison.clusters or comparison.n) - 1
-        value, remark = (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
+    value, remark = _smallest_detectable(comparison, power, alpha)
     return SmallestDifference(value, power, alpha, remark)
 
 
-def _smallest_verdict_change(
-    comparison: PairedBinary, error: float, power: float, alpha: float
+def _smallest_detectable(
+    comparison: PairedBinary | PairedScores, power: float, alpha: float
 ) -> tuple[float | None, str | None]:
-    """Return the smallest detectable difference of pass rates; or None and why there is none."""
-    n, b, c = comparison.n, comparison.b, comparison.c
-    rows, degrees = float(n), None
-    if comparison.clusters is not None:
+    """Return the value of `smallest_difference` and None; or None and the reason why there is no value."""
+    error, n, clusters = comparison.difference.standard_error, comparison.n, comparison.clusters
+    if error is None:
+        return None, comparison.difference.remark or "the error of the difference is unknown"
+    if isinstance(comparison, PairedScores):
+        if error == 0:
+            return None, "all differences are the same: they show no spread"
+        degrees = (clusters or n) - 1
+        return (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
+    b, c = comparison.b, comparison.c
+    rows = float(n)
+    if clusters is not None:
         unclustered = math.sqrt(b + c - (c - b) ** 2 / n) / n
-        rows, degrees = effective_rows(n, comparison.clusters, unclustered, error), comparison.clusters - 1
-    value = smallest_binary(rows, (b + c) / n, power, alpha, degrees)
+        rows = effective_rows(n, clusters, unclustered, error)
+    value = smallest_binary(rows, (b + c) / n, power, alpha, None if clusters is None else clusters - 1)
     return value, None if value is not None else "too few rows: even a change of every row would not be significant"
 
 
