@@ -72,7 +72,7 @@ def assert_no_regression(
         allow_simulated=allow_simulated,
         rows=_MOST_ROWS,
     )
-    comparison = compare_runs([base, run], Path(results_dir), settings).comparison
+    comparison = compare_runs([base, run], Path(results_dir), settings)
     tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
     failed = [_line(compared) for compared in tested if not _holds(compared, margin)]
     objections = [objection for objection in comparison.decision.objections if objection.effect != "none"]

@@ -327,8 +327,8 @@ def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
 
 @cases("comparison")
 def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
-    found = row_histories(numpy.array([passed]))
-    assert (OUTCOMES[found.outcomes[0]], found.since[0]) == (outcome, since)
+    outcomes, changed_by = row_histories(numpy.array([passed]))
+    assert (OUTCOMES[outcomes[0]], changed_by[0]) == (outcome, since)
 
 
 def test_a_row_is_in_the_part_of_each_of_its_tags(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tunecheck import (
     evaluate,
     write_report,
 )
-from tunecheck.comparison import ComparisonSettings, compare_runs
+from tunecheck.comparison import ComparisonSettings, RunPair
 from tunecheck.pipeline import VerdictReader
 from tunecheck.plugins import JSON, dumps
 from tunecheck.report import as_json, cut
@@ -29,7 +29,7 @@ from tunecheck.report._index import histogram
 from tunecheck.report._page import Blocks, Shared, changed_part, line
 from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._writing import paired_rows
-from tunecheck.results import read_run as read_run_table
+from tunecheck.results import read_run as read_run_table, read_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -294,7 +294,7 @@ def test_a_histogram_counts_every_value_once() -> None:
 
 
 def rows_paired(base: Run, new: Run) -> list[int | None]:
-    return paired_rows(compare_runs([base, new], Path(), ComparisonSettings(rows=0)).runs[0])
+    return paired_rows(RunPair(*read_runs([base, new], Path()), ComparisonSettings(rows=0)))
 
 
 def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class Base:
         If the runs cannot be compared, return one outcome with the reason, because the run is already finished.
         """
         try:
-            comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
+            comparison = compare_runs([self.name, run], self.results_dir, self.settings)
         except NothingPairsError as error:  # its advice is an option of `compare`
             return [self._incomparable(error.why)], []
         except ConfigurationError as error:

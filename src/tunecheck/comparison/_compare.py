@@ -2,7 +2,7 @@
 
 The choice among several runs takes each run against the base, and a ranking over the rows that all runs have.
 
-`compare_runs()` also returns the tables that were read, for callers that show the runs themselves.
+`compare_tables()` also returns the pairs of runs, for callers that show the runs themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,14 +59,6 @@ from tunecheck.statistics._best import expected_optimism, multiple_comparisons_w
 from tunecheck.statistics._corrected import LabelCounts, corrected_difference
 from tunecheck.statistics._estimates import Codes, Floats, as_codes
 from tunecheck.statistics._results import Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonAndPairs:
-    """A comparison, and for each run the pair of its table with the base's."""
-
-    comparison: Comparison
-    runs: Sequence[RunPair]
 
 
 def compare(
@@ -119,14 +112,15 @@ def compare(
         guards=guards or {},
         allow_changed_evaluator=allow_changed_evaluator,
     )
-    return compare_runs([base, *new], Path(results_dir), settings).comparison
+    return compare_runs([base, *new], Path(results_dir), settings)
 
 
-def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> ComparisonAndPairs:
+def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Comparison:
     """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
         raise ConfigurationError("compare needs a base and at least one run to compare with it")
-    return compare_tables(open_runs(runs, results_dir, settings), settings)
+    comparison, _ = compare_tables(open_runs(runs, results_dir, settings), settings)
+    return comparison
 
 
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
@@ -232,11 +226,14 @@ def _place_of_base(tables: list[RunTable]) -> int:
     return 0
 
 
-def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> ComparisonAndPairs:
-    """Compare the tables of runs with the first table."""
+def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> tuple[Comparison, Sequence[RunPair]]:
+    """Compare the tables of runs with the first table; return also the pair of each other table with the first."""
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
-    best = _selection_if_possible(runs, against) if len(against) > 1 else None
+    best = None
+    if len(against) > 1:
+        with suppress(ConfigurationError):  # the runs cannot be ranked, as without a row in all of them
+            best = selection_of(runs, against)
     found = Comparison(
         base=tables[0].info,
         decision=choose(against) if best is None else best.decision,
@@ -252,7 +249,7 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     for place, pair in enumerate(pairs):
         if settings.lists_of_all or against[place] is decided:
             against[place] = replace(against[place], metrics=with_changed_rows(against[place].metrics, pair))
-    return ComparisonAndPairs(replace(found, against=against), pairs)
+    return replace(found, against=against), pairs
 
 
 def _against_base(runs: Runs) -> list[RunComparison]:
@@ -260,22 +257,19 @@ def _against_base(runs: Runs) -> list[RunComparison]:
     pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
     chosen = [choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
-    measured = [_measure_metrics(pair, metrics) for pair, (metrics, _) in zip(pairs, chosen, strict=True)]
+    measured = []
+    for pair, (metrics, _) in zip(pairs, chosen, strict=True):
+        primary = primary_of(metrics, pair.base, pair.new, pair.settings.named)
+        measured.append([replace(pair.measured(each), primary=each.key == primary.key) for each in metrics])
     adjusted = iter(corrected_by_family([metric for metrics in measured for metric in metrics if metric.tested]))
     comparisons = []
-    for pair, metrics, (_, notes) in zip(pairs, measured, chosen, strict=True):
-        with_verdicts = {
-            each.name: add_verdict(each, next(adjusted), pair.sides(each.key).bounds) if each.tested else each
-            for each in metrics
-        }
-        comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, metrics), *notes], names))
+    for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
+        with_verdicts = {}
+        for each in figures:
+            bounds = pair.sides(each.key).bounds
+            with_verdicts[each.name] = add_verdict(each, next(adjusted), bounds) if each.tested else each
+        comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
     return comparisons
-
-
-def _measure_metrics(pair: RunPair, chosen: Sequence[MetricRef]) -> list[MetricComparison]:
-    """Return the chosen metrics' figures, and mark the primary one; verdicts need the p-values of all runs."""
-    primary = primary_of(chosen, pair.base, pair.new, pair.settings.named)
-    return [replace(pair.measured(each), primary=each.key == primary.key) for each in chosen]
 
 
 def _run_comparison(
@@ -348,14 +342,6 @@ def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
     if len(against) == 1:
         return [History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
     return [history(each, runs) for each in against[0].tested if all(each.name in other.metrics for other in against)]
-
-
-def _selection_if_possible(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
-    """Return the selection among the same runs; None if they cannot be ranked, as without a row in all of them."""
-    try:
-        return selection_of(runs, against)
-    except ConfigurationError:
-        return None
 
 
 # -- the choice among several runs, and the history of their rows
@@ -448,16 +434,10 @@ def history(metric: MetricComparison, runs: Runs) -> History:
 OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
 
-@dataclass(frozen=True, slots=True)
-class RowHistories:
-    """For each row, the index of its outcome in `OUTCOMES`, and of the run that fixed or broke it (-1: none)."""
+def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.int64]]:
+    """Return for each row the index of its outcome in `OUTCOMES`, and of the run that fixed or broke it (-1: none).
 
-    outcomes: NDArray[numpy.int8]
-    since: NDArray[numpy.int64]
-
-
-def row_histories(passed: Floats) -> RowHistories:
-    """Return each row's outcome; `passed` is the share of a row's trials that passed in a run, shape (rows, runs).
+    `passed` is the share of a row's trials that passed in a run, of shape (rows, runs).
 
     A row changes between two runs if all its trials passed in one and failed in the other. One change: fixed or broken,
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
@@ -487,7 +467,7 @@ def row_histories(passed: Floats) -> RowHistories:
     ):
         outcomes[rows] = OUTCOMES.index(outcome)
     since[~changed_once] = -1
-    return RowHistories(outcomes, since)
+    return outcomes, since
 
 
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
@@ -501,25 +481,22 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
-    histories = row_histories(passed)
+    outcomes, since = row_histories(passed)
     names = tuple(table.info.id for table in runs.tables)
-    counts = numpy.bincount(histories.outcomes, minlength=len(OUTCOMES)).tolist()
-    broken = Counter(histories.since[histories.outcomes == OUTCOMES.index("broken")].tolist())
-    order = numpy.argsort(-histories.outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
-    listed = [int(row) for row in order if histories.outcomes[row]][:most]  # outcome 0: always right
+    counts = numpy.bincount(outcomes, minlength=len(OUTCOMES)).tolist()
+    broken = Counter(since[outcomes == OUTCOMES.index("broken")].tolist())
+    order = numpy.argsort(-outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
+    listed = []
+    for row in [int(row) for row in order if outcomes[row]][:most]:  # outcome 0: always right
+        row_id, changed_by = runs.base.items.ids[items[row]], names[since[row]] if since[row] >= 0 else None
+        listed.append(RowOverRuns(row_id, OUTCOMES[outcomes[row]], tuple(passed[row].tolist()), changed_by))
     return RowsOverRuns(
         metric,
         names,
         dict(zip(OUTCOMES, counts, strict=True)),
         {names[run]: broken[run] for run in sorted(broken)},
-        tuple(_row(row, runs.base.items.ids[items[row]], passed[row].tolist(), histories, names) for row in listed),
+        tuple(listed),
     )
-
-
-def _row(row: int, row_id: str, passed: Sequence[float], histories: RowHistories, names: Sequence[str]) -> RowOverRuns:
-    """Return the history of row number `row` of `histories`; `names` are the runs' ids."""
-    since = int(histories.since[row])
-    return RowOverRuns(row_id, OUTCOMES[histories.outcomes[row]], tuple(passed), names[since] if since >= 0 else None)
 
 
 _BEST_FIRST: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")

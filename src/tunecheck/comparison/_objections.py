@@ -34,15 +34,7 @@ from tunecheck.comparison._measuring import (
     split_slice,
 )
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._wording import (
-    change_text,
-    difference_of,
-    headline,
-    margin_text,
-    needed_text,
-    size_text,
-    value_text,
-)
+from tunecheck.comparison._wording import change_text, headline, margin_text, needed_text, size_text, value_text
 from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run, endpoint_of
@@ -81,7 +73,7 @@ def decide_pair(
     strongest = objections[0].effect if objections else "none"
     choice: Choice = evidence.choice if strongest == "none" else strongest
     if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
-        because = [f"{clean(metric.name, 60)}: {change_text(metric)}"]
+        because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
     else:
         because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
         because += filter(None, [margin_text(metric), evidence.assumed])
@@ -244,11 +236,11 @@ class _Evidence:
         adjusted = iter(correct_by_holm([(test.p_value, test.moved) for test in tested]))
         for other, p_adjusted in zip(others, adjusted, strict=False):  # the p-values of slices follow
             if self._is_worse(other.difference, p_adjusted, up=other.higher_is_better):
-                text = difference_of(other.kind, other.base, other.new, other.difference)
+                text = change_text(other.kind, other)
                 yield Objection("metric_worse", f"{clean(other.name, 60)} is worse: {text}", "keep")
         for part, p_adjusted in zip(slices, adjusted, strict=True):
             if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
-                text = difference_of(metric.kind, part.base, part.new, part.difference)
+                text = change_text(metric.kind, part)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
                 name = clean(split_slice(metric.name)[0], 60)
                 yield Objection("slice_worse", f"{name}[{where}] is worse: {text}", "keep")
@@ -280,8 +272,8 @@ class _Evidence:
             if result == "refuted":
                 yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
             elif result == "open":
-                figures = difference_of(metric.kind, metric.base, metric.new, metric.difference)
-                text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard): {figures}"
+                text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard): "
+                text += change_text(metric.kind, metric)
                 yield Objection("guard_open", text, "undecided")
 
     @cached_property

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Decision,
         Effect,
         MetricComparison,
+        Part,
         RowChange,
         RunComparison,
         Selection,
@@ -95,19 +96,14 @@ def p_text(value: float | None) -> str:
 
 def headline(metric: MetricComparison) -> str:
     """Summarize a metric after its name, as `worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
-    texts = [str(metric.verdict or "not tested"), change_text(metric), judge_text(metric)]
+    texts = [str(metric.verdict or "not tested"), change_text(metric.kind, metric), judge_text(metric)]
     return ", ".join(filter(None, texts)) + (f"; {metric.why}" if metric.why else "")
 
 
-def change_text(metric: MetricComparison) -> str:
-    """Format a metric's change, as `88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
-    return difference_of(metric.kind, metric.base, metric.new, metric.difference)
-
-
-def difference_of(kind: Kind, base: Estimate, new: Estimate, difference: Estimate) -> str:
+def change_text(kind: Kind, compared: MetricComparison | Part) -> str:
     """Format the change of a metric or a slice, as `88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
-    before, after = (value_text(kind, side.value) for side in (base, new))
-    return f"{before} → {after}" + (f", {shown_difference(kind, difference)}" if difference.value is not None else "")
+    difference = "" if compared.difference.value is None else f", {shown_difference(kind, compared.difference)}"
+    return f"{value_text(kind, compared.base.value)} → {value_text(kind, compared.new.value)}{difference}"
 
 
 def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:

@@ -13,7 +13,7 @@ from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, object_or_empty
 from tunecheck.comparison._compare import compare_tables, open_runs
-from tunecheck.comparison._comparison import Comparison, RunComparison
+from tunecheck.comparison._comparison import RunComparison
 from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import PAIR_BY, RunPair
@@ -99,12 +99,11 @@ class OtherRuns:
             ConfigurationError: two runs have no row in common.
         """
         tables = [each.table for each in (*others, run)]
-        compared = compare_tables(tables, settings)
-        self.comparison: Comparison = compared.comparison
+        self.comparison, compared = compare_tables(tables, settings)
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
         for other, table in zip(others, tables, strict=False):
-            pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
+            pairs = RunPair(table, tables[-1], settings) if self._others else compared[-1]
             self._others.append(OtherRun(other, run, pairs, shared))
 
     def answers(self, number: int, new: Details) -> dict[str, JSON]:
