@@ -294,7 +294,8 @@ def test_a_histogram_counts_every_value_once() -> None:
 
 
 def rows_paired(base: Run, new: Run) -> list[int | None]:
-    return paired_rows(RunPair(*read_runs([base, new], Path()), ComparisonSettings(rows=0)))
+    base_table, new_table = read_runs([base, new], Path())
+    return paired_rows(RunPair(base_table, new_table, ComparisonSettings(rows=0)))
 
 
 def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path) -> None:

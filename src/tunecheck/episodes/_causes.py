@@ -142,7 +142,7 @@ class TurnComparison:
     def _mentions(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
         user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
-        return _searchable([user_messages, self._services.definitions(self._right), ""])
+        return _searchable([user_messages, dumps(self._right.tool_definitions()).decode(), ""])
 
     @cached_property
     def expected_results(self) -> str:

@@ -264,14 +264,6 @@ class ScriptedUser:
         return self._turns[turn] if turn < len(self._turns) else None
 
 
-class Model(Protocol):
-    """Provides the model's answers in one conversation."""
-
-    async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
-        """Return the answer for a step of a turn (both from 0), or None if the turn ends."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class EndpointModel:
     """Calls an endpoint; answers recorded by an earlier, interrupted attempt are reused.
@@ -343,6 +335,10 @@ class RecordedModel:
     @property
     def turn_count(self) -> int:
         return len(self._turns)
+
+
+Model: TypeAlias = EndpointModel | RecordedModel
+"""Provides the model's answers in one conversation; None as an answer ends the turn."""
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
