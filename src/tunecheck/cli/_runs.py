@@ -203,7 +203,7 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
         lists_of_all=options.json or options.out is not None,
         **options.comparing,
     )
-    comparison = compare_runs([options.base, *options.new], options.folder, settings).comparison
+    comparison = compare_runs([options.base, *options.new], options.folder, settings)
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
     view = comparison_view(comparison, shown, details=options.details)
