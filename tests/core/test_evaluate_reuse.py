@@ -477,7 +477,8 @@ def test_score_of_a_run_without_a_target_judges_its_rows(tmp_path: Path, judges:
 
 def test_score_of_an_unfinished_run_says_how_to_finish_it(tmp_path: Path, judges: Judges) -> None:
     Interrupted(tmp_path, judges)
-    with pytest.raises(ConfigurationError, match="has no results yet: finish it with the same Python call and resume="):
+    problem = r"has no results: it is not finished \(\w+\); finish it with the same Python call and resume="
+    with pytest.raises(ConfigurationError, match=problem):
         score("last", evaluators=judges.all(), results_dir=tmp_path / "runs")
 
 

@@ -165,9 +165,8 @@ def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Pat
 def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
     found.write(RunFile(status="interrupted"))
-    with pytest.raises(
-        ConfigurationError, match=f"run {A} has no results yet: finish it with the same Python call and resume='{A}'"
-    ):
+    problem = rf"run {A} has no results: it is not finished \(interrupted\)"
+    with pytest.raises(ConfigurationError, match=f"{problem}; finish it with the same Python call and resume='{A}'"):
         found.rows()
     place = f"--results-dir {found.folder.parent}"
     for key, words in (("dataset", "evaluate"), ("judge_calibrate", "judge calibrate")):

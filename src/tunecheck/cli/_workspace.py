@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, did_you_mean, plural
@@ -82,10 +84,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
             {"name": name, "brings": {kind: [*map(_as_json, extensions)] for kind, extensions in by_kind.items()}}
             for name, by_kind in origins.items()
         ]
-        missing: list[JSON] = [
-            {"name": plugin.name, "package": plugin.package, "problem": plugin.problem} for plugin in absent
-        ]
-        print_result({"plugins": listed, "missing": missing})
+        print_result({"plugins": listed, "missing": to_builtins([*absent])})
         return DONE
     tables = [_table(name, by_kind) for name, by_kind in origins.items()]
     lines = [f"missing: {clean(plugin.name)} ({clean(plugin.problem)})" for plugin in absent]

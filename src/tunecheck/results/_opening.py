@@ -144,8 +144,7 @@ def _run_folder(run: Run) -> OpenedRun:
         ConfigurationError: the run has no results.
     """
     manifest = run.manifest()
-    if not run.results.is_file():
-        raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
+    run.require_results()
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
     since = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
@@ -188,16 +187,6 @@ def _calls_read(run: Run) -> CallsRead | None:
         return msgspec.convert(recorded, CallsRead) if recorded else None
     except msgspec.ValidationError:
         return None
-
-
-def _end_problem(run: Run) -> str:
-    """Return why a run has no results, as the end of a sentence that begins with the run."""
-    status = run.status()
-    if status == "finished":
-        return "is finished, but eval_results.jsonl is missing: put it back"
-    if status == "running":
-        return "is still running: wait for its end"
-    return f"is not finished ({status}); finish it with {run.resuming()}"
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:

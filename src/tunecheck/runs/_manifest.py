@@ -35,20 +35,14 @@ if TYPE_CHECKING:
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
 
+@cache  # because each call parses the packages' whole descriptions
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that results may depend on."""
-    installed = {package: _version(package) for package in _SHOWN_VERSIONS}
-    known = {package: number for package, number in installed.items() if number}
-    return {"python": platform.python_version(), **known}
-
-
-@cache  # because each call parses the package's whole description
-def _version(package: str) -> str | None:
-    """Return the installed version of a package, or None."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    """Return the versions of Python and of the installed packages that results may depend on."""
+    known = {"python": platform.python_version()}
+    for package in _SHOWN_VERSIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            known[package] = version(package)
+    return known
 
 
 def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:

@@ -49,6 +49,16 @@ _SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
 _MOST_RUNS_CHECKED = 100
 
 
+class _FileOfRun:
+    """A property of `Run`: the path of a file in the run's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: Run, owner: type[Run]) -> Path:
+        return run.folder / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One folder below `eval_results/`."""
@@ -60,35 +70,18 @@ class Run:
         """The folder's name: `<name>-<UTC time>-<6 hex digits>`."""
         return self.folder.name
 
-    @property
-    def journal(self) -> Path:
-        """The append-only record of finished work."""
-        return self.folder / "journal.jsonl"
-
-    @property
-    def results(self) -> Path:
-        """The rows, one JSON object per line."""
-        return self.folder / "eval_results.jsonl"
-
-    @property
-    def table(self) -> Path:
-        """The rows as a table that is safe to open in a spreadsheet."""
-        return self.folder / "eval_results.csv"
-
-    @property
-    def metrics_file(self) -> Path:
-        """The metrics over all rows and by group."""
-        return self.folder / "metrics.json"
-
-    @property
-    def upload_file(self) -> Path:
-        """The record of uploads."""
-        return self.folder / "upload.json"
-
-    @property
-    def manifest_file(self) -> Path:
-        """The description of the run, and how it ended."""
-        return self.folder / "run.json"
+    journal = _FileOfRun("journal.jsonl")
+    """The append-only record of finished work."""
+    results = _FileOfRun("eval_results.jsonl")
+    """The rows, one JSON object per line."""
+    table = _FileOfRun("eval_results.csv")
+    """The rows as a table that is safe to open in a spreadsheet."""
+    metrics_file = _FileOfRun("metrics.json")
+    """The metrics over all rows and by group."""
+    upload_file = _FileOfRun("upload.json")
+    """The record of uploads."""
+    manifest_file = _FileOfRun("run.json")
+    """The description of the run, and how it ended."""
 
     def manifest(self) -> files.RunFile:
         """Return the content of `run.json`, without parts of a wrong type.
@@ -134,19 +127,30 @@ class Run:
         """
         from tunecheck.pipeline._finished_rows import RowsView  # slow to import, and listing runs needs no rows
 
+        self.require_results()
+        with raise_as(ConfigurationError, self.results):
+            return RowsView(self.results)
+
+    def require_results(self) -> None:
+        """Check that the run's file of rows exists and that no later version wrote it.
+
+        Raises:
+            ConfigurationError: it does not; the text says what to do.
+        """
         try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
-            is_finished = self.status() == "finished"
+            status = self.status()
         except files.NewerFileError:
             raise
         except ConfigurationError:
-            is_finished = False
-        if not self.results.is_file():
-            if is_finished:
-                missing = f"run {self.id} is finished, but {self.results.name} is missing"
-                raise ConfigurationError(f"{missing}: put it back, or evaluate again")
-            raise ConfigurationError(f"run {self.id} has no results yet: finish it with {self.resuming()}")
-        with raise_as(ConfigurationError, self.results):
-            return RowsView(self.results)
+            status = "unknown"
+        if self.results.is_file():
+            return
+        problem = f"is not finished ({status}); finish it with {self.resuming()}"
+        if status == "running":
+            problem = "is still running: wait for its end"
+        elif status == "finished":
+            problem = f"is finished, but {self.results.name} is missing: put it back, or evaluate again"
+        raise ConfigurationError(f"run {self.id} has no results: it {problem}")
 
     def write(self, description: files.RunFile) -> None:
         """Replace `run.json`, and add a digest of its values."""
