@@ -152,18 +152,13 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
         return [value]
     kept: dict[object, object] | list[object]
     if isinstance(value, dict):
-        parts = {key: _fitting(item, partial(_fits_under, fits, key)) for key, item in value.items()}
+        parts = {key: _fitting(item, partial(lambda key, part: fits({key: part}), key)) for key, item in value.items()}
         kept = {key: part[0] for key, part in parts.items() if part}
     elif isinstance(value, list):
-        kept = [part for item in value for part in _fitting(item, lambda each: fits([each]))]
+        kept = [part for item in value for part in _fitting(item, lambda part: fits([part]))]
     else:
         return []
     return [kept] if fits(kept) else []
-
-
-def _fits_under(fits: Callable[[object], bool], key: object, part: object) -> bool:
-    """Return True if a mapping with only this key and part fits."""
-    return fits({key: part})
 
 
 def one_of(value: T, known: Sequence[T], name: str) -> T:

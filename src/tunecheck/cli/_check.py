@@ -172,12 +172,14 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
         for problem in check.problems(row.values):
             places[problem][row.id] = place
     lines = []
-    for problem, rows in [*places.items()]:
-        more = f" and {len(rows) - _MOST_PLACES:,} more" if len(rows) > _MOST_PLACES else ""
-        where = f"{plural(len(rows), 'row')} ({', '.join(islice(rows.values(), _MOST_PLACES))}{more})"
-        everywhere = len(rows) == row_count
-        if problem.startswith(_NO_TOOLS) or (everywhere and (_MAP in problem or not dataset.defaults.evaluators)):
-            where = f"note: all {row_count:,} rows" if everywhere and row_count > 1 else f"note: {where}"
+    for problem, place_by_id in [*places.items()]:
+        count = len(place_by_id)
+        more = f" and {count - _MOST_PLACES:,} more" if count > _MOST_PLACES else ""
+        where = f"{plural(count, 'row')} ({', '.join(islice(place_by_id.values(), _MOST_PLACES))}{more})"
+        in_all_rows = count == row_count
+        may_be_meant = in_all_rows and (_MAP in problem or not dataset.defaults.evaluators)
+        if problem.startswith(_NO_TOOLS) or may_be_meant:
+            where = f"note: all {row_count:,} rows" if in_all_rows and row_count > 1 else f"note: {where}"
             del places[problem]
         lines.append(clean(f"{where}: {problem}", 600))
     return places, lines
@@ -199,8 +201,8 @@ class _RowCheck:
         self._messages = value_reader({"default": parse_mapping(defaults.target_mapping, "")}, "messages", "query")
         names = defaults.evaluators or DEFAULT_EVALUATORS
         layers = read_layers(None, names, defaults.evaluator_mapping)
-        also = {} if "messages" in defaults.target_mapping else layers["default"]
-        self._query = value_reader({"default": also}, "query")
+        query_mapping = {} if "messages" in defaults.target_mapping else layers["default"]
+        self._query = value_reader({"default": query_mapping}, "query")
         self._tools = value_reader(layers, *TOOL_COLUMNS)
         self._kind = row_kind_reader(layers)
         self._evaluators: list[BoundEvaluator] = []
@@ -208,7 +210,7 @@ class _RowCheck:
             evaluator = find("evaluators", name)
             with suppress(TunecheckError):  # judges are made with their model
                 self._evaluators.append(bind_evaluator(name, evaluator, layers[name]))
-        self._answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
+        self._columns_of_answers = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
 
     def problems(self, columns: Mapping[str, JSON]) -> Iterator[str]:
         """Yield the problems of a row with these columns; a row of a conversation or of another target has none."""
@@ -226,7 +228,7 @@ class _RowCheck:
                 yield f"{_NO_TOOLS}; unless the messages contain them, {_MAP}tool_definitions: {column}"
         for evaluator in self._evaluators:
             try:
-                evaluator.bind(columns, self._answer)
+                evaluator.bind(columns, self._columns_of_answers)
             except ColumnMissingError as error:
                 yield f"cannot be scored: {str(error).partition(': ')[2]}; add the column, or map another one"
         with suppress(ValueError):  # reported with the definitions

@@ -241,8 +241,8 @@ class Gate:
 def _rate_text(rate: float, required: float) -> str:
     """Return a rate as `74.4%`; with more digits if the rounded rate is on the other side of `required`, or equal."""
     texts = [f"{rate:.{digits}%}" for digits in range(1, 12)]
-    apart = (text for text in texts if (float(text[:-1]) / 100 - required) * (rate - required) > 0)
-    return next(apart, texts[0])
+    on_same_side = (text for text in texts if (float(text[:-1]) / 100 - required) * (rate - required) > 0)
+    return next(on_same_side, texts[0])
 
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:

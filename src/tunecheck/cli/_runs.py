@@ -81,7 +81,12 @@ def _show(named: list[Run], options: RunsOptions) -> int:
 
 
 def _remove(named: list[Run], options: RunsOptions) -> int:
-    """Remove the folders of these runs, unless one is running; return the exit code."""
+    """Remove the folders of these runs; return the exit code.
+
+    Raises:
+        ConfigurationError: the runs are in remote storage, or one of them is running.
+        TunecheckError: a folder cannot be removed.
+    """
     if is_remote(options.results_dir or ""):
         raise ConfigurationError("--remove deletes only local folders: delete runs in storage with the storage's tools")
     running = [run.id for run in named if run.status() == "running"]

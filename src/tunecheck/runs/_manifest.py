@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
 
-@cache  # because each call parses the packages' whole descriptions
+_version = cache(version)  # because each call parses the package's whole description
+
+
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that results may depend on."""
     known = {"python": platform.python_version()}
     for package in _SHOWN_VERSIONS:
         with contextlib.suppress(PackageNotFoundError):
-            known[package] = version(package)
+            known[package] = _version(package)
     return known
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -46,7 +47,7 @@ class RunEstimate:
 
     @property
     def smallest_difference(self) -> float | None:
-        """The smallest difference of pass rates that these rows show with 80% power."""
+        """The smallest difference of pass rates that these rows show with 80% power; None if no difference is shown."""
         return smallest_binary(self.rows / self.trials, ASSUMED_CHANGE, 0.8, 0.05) if self.rows else None
 
     def as_json(self) -> dict[str, JSON]:
@@ -140,9 +141,10 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
         estimated.unaskable += 1
         estimated.problem = estimated.problem or f"{row.id}: {error}"
         return
+    answered = None if expected is None or not requests else math.ceil(expected / len(requests))
     for request in requests:
         sent = _length([list(request.messages), list(request.tools or ())])
-        _add_call(estimated.asked, endpoint, request, sent, None if expected is None else -(-expected // len(requests)))
+        _add_call(estimated.asked, endpoint, request, sent, answered)
 
 
 def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:

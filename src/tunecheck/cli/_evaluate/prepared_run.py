@@ -494,6 +494,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
 
 def _refuse_trials(options: Options, source: str) -> None:
+    """Refuse --repeat for answers from this `source`, which calls no endpoint.
+
+    Raises:
+        ConfigurationError: --repeat asks for more than one trial.
+    """
     if (options.repeat or 1) > 1:
         raise ConfigurationError(f"--repeat needs an endpoint, but {source} calls none: leave one of them out")
 

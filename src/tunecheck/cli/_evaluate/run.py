@@ -64,6 +64,9 @@ def run_command(given: Options, invocation: Invocation) -> int:
     """Evaluate one endpoint, or several one after another; print the results and return the exit code.
 
     With several, the worst code counts. With `--dry-run`, only estimates are printed.
+
+    Raises:
+        TunecheckError: the options are wrong, a run fails, or an option of a plug-in fails after the runs.
     """
     trust = trust_of(given)
     options = prepared_run.complete_options(given, trust, invocation)

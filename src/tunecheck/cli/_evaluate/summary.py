@@ -113,9 +113,9 @@ def _verdict(page: RunPage) -> tuple[str, Style]:
     """Return the common end of a run's gates as text with its style; the text names the first gate that is not met."""
     end = end_of(page.gates, page.undecided)
     verdict, style = _VERDICTS[end]
+    unmet = [gate for gate in page.gates if not gate.met]
     # With `--undecided`, a gate that is only undecided has another end than the run.
-    missed = [gate for gate in page.gates if not gate.met]
-    unmet = [gate for gate in missed if gate.end == end] or missed
+    unmet = [gate for gate in unmet if gate.end == end] or unmet
     if not unmet:
         return verdict, style
     if end == "met":
@@ -342,7 +342,7 @@ _HEADS: Mapping[Side, str] = {
 def failures_table(failures: Failures, rows: int) -> Table | None:
     """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
 
-    A row counts under its cause, or without a cause under its evaluators' first reason.
+    A row counts under its cause, or without a cause under its evaluators' first reason. None if no row failed.
     """
     cells: list[Sequence[Sentence]] = []
     target_errors = failures.target_errors
@@ -467,19 +467,21 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
 
     These are the pass rate, means of graded metrics, and the evaluator's own sums.
     """
-    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
-    end = own.index("scored_count") if "scored_count" in own else len(own)
-    means = [key for key in own[:end] if key != PASS_RATE]
-    sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
-    main = [key for key in (PASS_RATE, evaluator.primary, name) if key in own][:1]
-    repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
+    keys = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+    # Means come before `scored_count`, and sums after it.
+    first_count = keys.index("scored_count") if "scored_count" in keys else len(keys)
+    main = [key for key in (PASS_RATE, evaluator.primary, name) if key in keys][:1]
+    repeated = {f"{key}{ending}" for key in keys for ending in REPEATED}
     if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary):
         repeated.add(str(evaluator.primary))  # the mean of a binary metric equals its pass rate
-    scores = [key for key in means if key not in repeated]
-    # A problem's rate or count of 0 gets no line.
-    zeros = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
-    shown_sums = [key for key in sums if "." not in key and key not in zeros]
-    return list(dict.fromkeys([*main, *scores, *shown_sums])) or [PASS_RATE]
+    means = [key for key in keys[:first_count] if key != PASS_RATE and key not in repeated]
+    sums = []
+    for key in keys[first_count:]:
+        counts_rows = key in ("scored_count", "not_applicable_count", "error_count")
+        no_problem = key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]
+        if "." not in key and not counts_rows and not no_problem:
+            sums.append(key)
+    return list(dict.fromkeys([*main, *means, *sums])) or [PASS_RATE]
 
 
 def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
