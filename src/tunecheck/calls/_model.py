@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NoReturn
 
-from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, canonical, dumps, object_or_empty, plain, value_of
 
 PARALLEL = "multi_tool_use.parallel"
 """The function with which some models wrap parallel calls, in its argument `tool_uses`."""
@@ -37,6 +36,7 @@ class FunctionCall:
 
 
 def as_value(call: FunctionCall) -> dict[str, JSON]:
+    """Return the call as `{"name": …, "arguments": …}`."""
     return {"name": call.name, "arguments": call.arguments}
 
 
@@ -110,7 +110,7 @@ MAX_CHARACTERS = 1_000_000
 
 MAX_DEPTH = 100
 """Deepest nesting of one call's arguments. Real ones stay below ten. With the message around them, arguments must stay
-below the 200 levels that `jsontext` writes."""
+below the 200 levels that `_json` writes."""
 
 MAX_TEXT_DEPTH = MAX_DEPTH + 12
 """Deepest nesting of a text: the deepest arguments, and the call, message and lists around them."""
@@ -156,7 +156,10 @@ def place(text: str, position: int) -> str:
 
 
 def find_close(text: str, start: int) -> int | None:
-    """Return where the bracket or quote at `start` is closed, or None; any closing bracket closes any opening one."""
+    """Return the position after the bracket or quote that closes the one at `start`, or None if it is not closed.
+
+    Any closing bracket closes any opening one.
+    """
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):
         mark = token[0]
@@ -224,7 +227,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     if isinstance(value, float) and not math.isfinite(value):
         raise UnreadableError(f"{value} is not a JSON number")
     try:
-        return jsontext.plain(value)  # the plain number or text of a subclass or of numpy's scalars
+        return plain(value)  # the plain number or text of a subclass or of numpy's scalars
     except Exception:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
         problem = "an integer has too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
         raise UnreadableError(problem) from None
@@ -246,7 +249,7 @@ def _key(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
-        return str(_exact(key, [0], 0))  # as in `jsontext.plain`
+        return str(_exact(key, [0], 0))  # as in `_json.plain`
     raise UnreadableError(f"an object's key must be text, not {kind_of(key)}")
 
 
@@ -298,9 +301,9 @@ _CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
 
 
 def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
-    """Return why a call's arguments are not the JSON text of an object; None if they are.
+    """Return why a call's arguments are not the JSON text of an object; None if they are such a text.
 
-    The result is a cause of codes.toml and a remark, which is None if the cause says everything.
+    The result is a cause of codes.toml, and a remark, or None in its place if the cause says everything.
     """
     if (found := read_leniently(arguments)) is not None:
         return found[0], None
@@ -310,7 +313,7 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
         return "bad_arguments.pieces", "the arguments are cut off"
     except UnreadableError:  # {city: Paris}
         unescaped = html.unescape(arguments).removeprefix("\ufeff")  # {&quot;city&quot;: &quot;Paris&quot;}
-        is_garbled = unescaped != arguments and isinstance(jsontext.value_of(unescaped), dict)
+        is_garbled = unescaped != arguments and isinstance(value_of(unescaped), dict)
         return "garbled_text" if is_garbled else "bad_arguments", None
     if not isinstance(value, dict):  # ["Paris"]
         return "bad_arguments", None
@@ -324,7 +327,10 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
 
 
 def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
-    """Return the object in arguments that are encoded several times or fenced, with the cause; None for others."""
+    """Return the cause and the object for arguments that are fenced or encoded as JSON several times.
+
+    Return None for any other text, also for plain JSON.
+    """
     if arguments.lstrip().startswith("{"):  # as nearly all: an object, or no JSON
         return None
     value: JSON = arguments
@@ -339,10 +345,13 @@ def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
 
 
 def decode_calls(response: object) -> list[JSON] | None:
-    """Return OpenAI tool calls with arguments read leniently; None if none has fenced or double-encoded arguments."""
+    """Return a copy of OpenAI's tool calls with fenced and repeatedly encoded arguments replaced by their objects.
+
+    Return None if no call has such arguments.
+    """
     decoded: list[JSON] = []
     for call in response if isinstance(response, list) else ():
-        function = jsontext.object_or_empty(call.get("function") if isinstance(call, dict) else None)
+        function = object_or_empty(call.get("function") if isinstance(call, dict) else None)
         arguments = function.get("arguments")
         found = read_leniently(arguments) if isinstance(arguments, str) else None
         decoded.append({**call, "function": {**function, "arguments": found[1]}} if found else call)
@@ -359,9 +368,9 @@ def _is_deeper(value: JSON, most: int) -> bool:
     """Return whether lists and objects are nested in the value more than `most` levels deep."""
     level: list[JSON] = [value]
     for _ in range(most):
-        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
-        level = [*chain.from_iterable(inner)]
-    return any(isinstance(each, (dict, list)) for each in level)
+        containers = (item for item in level if isinstance(item, (dict, list)))
+        level = [*chain.from_iterable(item.values() if isinstance(item, dict) else item for item in containers)]
+    return any(isinstance(item, (dict, list)) for item in level)
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -382,11 +391,14 @@ def _float(digits: str) -> float:
     return number
 
 
-def _no_constant(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
+    """Refuse `NaN`, `Infinity` and `-Infinity` (UnreadableError)."""
     raise UnreadableError(f"not JSON: {word} is not a JSON number")
 
 
-_raw_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_no_constant).raw_decode
+_raw_decode = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse_constant
+).raw_decode
 
 
 # -- calls written in wire formats, so that reading returns the same calls, and as text for people
@@ -424,12 +436,12 @@ def canonical_text(calls: Iterable[FunctionCall]) -> str:
 
 
 def _canonical(call: FunctionCall) -> str:
-    arguments = (f"{key}={jsontext.canonical(call.arguments[key]).decode()}" for key in sorted(call.arguments))
+    arguments = (f"{key}={canonical(call.arguments[key]).decode()}" for key in sorted(call.arguments))
     return f"{call.name}({', '.join(arguments)})"
 
 
 def _text(value: object) -> str:
-    return jsontext.dumps(value).decode()
+    return dumps(value).decode()
 
 
 def _check_call(call: FunctionCall) -> FunctionCall:
@@ -472,23 +484,11 @@ def _tool_uses(calls: Sequence[FunctionCall]) -> JSON:
     return {"tool_uses": [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]}
 
 
-def _tool_uses_text(calls: Sequence[FunctionCall]) -> JSON:
-    return repr(_tool_uses(calls))
-
-
 def _glaive(calls: Sequence[FunctionCall]) -> JSON:
     """Write each call on a line of its own after `<functioncall>`, with the arguments as JSON text in apostrophes."""
     return "\n".join(
         f'<functioncall> {{"name": {_text(call.name)}, "arguments": \'{_text(call.arguments)}\'}}' for call in calls
     )
-
-
-def _bfcl(calls: Sequence[FunctionCall]) -> JSON:
-    return [{call.name: _text(call.arguments)} for call in calls]
-
-
-def _bfcl_text(calls: Sequence[FunctionCall]) -> JSON:
-    return f"[{', '.join(map(_python, calls))}]"
 
 
 def _python(call: FunctionCall) -> str:
@@ -508,10 +508,6 @@ def _python(call: FunctionCall) -> str:
     if len(plain) < len(named):
         written.append(f"**{ ({key: value for key, value in named.items() if key not in plain})!r}")
     return f"{call.name}({', '.join(written)})"
-
-
-def _hermes(calls: Sequence[FunctionCall]) -> JSON:
-    return "\n".join(f"<tool_call>\n{_text(as_value(call))}\n</tool_call>" for call in calls)
 
 
 def _mistral(calls: Sequence[FunctionCall]) -> JSON:
@@ -544,11 +540,11 @@ _WRITERS: dict[str, Callable[[Sequence[FunctionCall]], JSON]] = {
     "openai": _openai,
     "function_call": _function_call,
     "tool_uses": _tool_uses,
-    "tool_uses_text": _tool_uses_text,
+    "tool_uses_text": lambda calls: repr(_tool_uses(calls)),
     "glaive": _glaive,
-    "bfcl_text": _bfcl_text,
-    "bfcl": _bfcl,
-    "hermes": _hermes,
+    "bfcl_text": lambda calls: f"[{', '.join(map(_python, calls))}]",
+    "bfcl": lambda calls: [{call.name: _text(call.arguments)} for call in calls],
+    "hermes": lambda calls: "\n".join(f"<tool_call>\n{_text(as_value(call))}\n</tool_call>" for call in calls),
     "mistral": _mistral,
     "llama": _llama,
     "azure_agent": _azure_agent,

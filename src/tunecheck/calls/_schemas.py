@@ -542,22 +542,17 @@ def _fetch_nothing(uri: str) -> NoReturn:
     raise ValueError(f"references to other documents are not followed ({uri[:80]})")
 
 
-def _plain_types(node: JSON) -> JSON:
-    """Return a copy of the schema with BFCL's type names replaced by JSON Schema's, and without `"type": "any"`.
+def _plain_types(node: JSON, keyword: str = "") -> JSON:
+    """Return a copy of a schema with BFCL's type names replaced by JSON Schema's, and without `"type": "any"`.
 
-    Data (enum, default, …) is unchanged.
+    `keyword` is the schema's keyword with `node` as its value. Data (enum, default, …) is unchanged.
     """
+    if keyword in ("enum", "const", "default", "examples"):
+        return node
+    if isinstance(node, str):
+        return _TYPE_NAMES.get(node, node) if keyword == "type" else node
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: _type_name(key, value) for key, value in node.items() if (key, value) != ("type", "any")}
-
-
-def _type_name(key: str, value: JSON) -> JSON:
-    """Return the value of a schema's keyword with BFCL's type names replaced."""
-    if key == "type" and isinstance(value, str):
-        return _TYPE_NAMES.get(value, value)
-    if key in ("enum", "const", "default", "examples"):
-        return value
-    return _plain_types(value)
+    return {key: _plain_types(value, key) for key, value in node.items() if (key, value) != ("type", "any")}

@@ -101,10 +101,10 @@ def match_calls(
         actual = [named_arguments(call, definitions) for call in actual]
         expected = [named_arguments(call, definitions) for call in expected]
     comparison = ValueComparison(policy)
-    unknown, violations, checked, problems = _validate_calls(definitions, actual, policy)
+    validated = _validate_calls(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
-        only = _compare_calls(comparison, expected[0], actual[0], definitions)  # most rows have one call on each side
-        return Match((only,), unknown=unknown, violations=violations, checked=checked, notes=problems)
+        only_pair = _compare_calls(comparison, expected[0], actual[0], definitions)
+        return replace(validated, pairs=(only_pair,))  # fast: most rows have one call on each side
     pairing = _CallPairing(expected, actual, policy, definitions, ValueComparison(policy, explain=False))
     pairing.find()
 
@@ -114,16 +114,14 @@ def match_calls(
         )
 
     missing, extra = unpaired(expected, actual, [*pairing.pairs, *pairing.moved, *pairing.misnamed])
-    return Match(
+    return replace(
+        validated,
         pairs=compared(pairing.pairs),
         moved=compared(pairing.moved),
         misnamed=compared(pairing.misnamed),
         missing=tuple(missing),
         extra=tuple(extra),
-        unknown=unknown,
-        violations=violations,
-        checked=checked,
-        notes=(*pairing.notes, *problems),
+        notes=(*pairing.notes, *validated.notes),
     )
 
 
@@ -147,16 +145,14 @@ def _schema_of(name: str, definitions: ToolDefinitions | None) -> Schema | None:
     return definition.schema if definition else None
 
 
-def _validate_calls(
-    definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
-) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
-    """Validate calls against their definitions. Without definitions, no call is checked.
+def _validate_calls(definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy) -> Match:
+    """Validate the actual calls against their definitions. Return a match with only the results of the validation.
 
-    Returns the calls of unknown functions, the violations, the number of checked calls, and a note for each schema that
-    could not be used.
+    These are `unknown`, `violations`, `checked`, and a note for each schema that cannot be used. Without definitions,
+    no call is checked.
     """
     if not definitions:
-        return (), (), 0, ()
+        return Match()
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
     problems: dict[str, None] = {}  # a set that keeps the order
@@ -175,14 +171,15 @@ def _validate_calls(
         checked += 1
         if check.violations:
             violations.append(Violation(call, check.violations))
-    return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
+    notes = tuple(problems)[:_MOST_PROBLEMS]
+    return Match(unknown=tuple(unknown), violations=tuple(violations), checked=checked, notes=notes)
 
 
 # -- faults
 
 
 def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
-    """Yield the faults in which calls were made: misnamed, out of order, missing, and extra unless allowed."""
+    """Yield the faults of whole calls: misnamed, out of order, missing, and extra unless the policy allows them."""
     any_of = policy.alternatives
     for pair in match.misnamed:
         expected, actual = (as_value(call) for call in (pair.expected, pair.actual))
@@ -239,9 +236,10 @@ def _respell(
     policy: MatchPolicy,
     definitions: ToolDefinitions | None,
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """Return the actual and expected calls under one spelling of each function's name.
+    """Return the actual and the expected calls with one spelling for each function's name.
 
-    A definition's spelling comes before the expected call's. Without such a policy, calls are unchanged.
+    It is the definition's spelling, or else that of the first expected call. If the policy does not equate spellings,
+    the calls are returned unchanged.
     """
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
@@ -264,7 +262,7 @@ def _respell(
 
 
 def _counted_name(name: str, policy: MatchPolicy) -> str:
-    """Return the part of a function's name that counts under the policy, equal for spellings of one function."""
+    """Return a function's name without what the policy ignores, so that all spellings of the function are equal."""
     name = name.removeprefix(_PREFIX) if policy.ignore_functions_prefix else name
     return tool_name(name) if policy.dots_equal_underscores else name
 
@@ -317,13 +315,13 @@ class _CallPairing:
             self.notes.append("some arguments are too large to be compared in full")
 
     def _open(self) -> tuple[list[int], list[int]]:
-        """Return the positions of the expected calls and of the actual calls that have no partner of their function."""
+        """Return the positions of the expected calls, and those of the actual calls, that are not paired yet."""
         return unpaired(range(len(self.expected)), range(len(self.actual)), [*self.pairs, *self.moved])
 
     def _pair_in_order(self) -> Positions:
         """Pair as many calls of the same function as possible without changing their order."""
         rows, columns = len(self.expected), len(self.actual)
-        exchanged = self._actual_calls_decide()
+        exchanged = self._actual_calls_come_first()
         if rows * columns > _MOST_PAIRS:
             self.notes.append(f"{rows} expected and {columns} actual calls are too many: they were paired by name")
             names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
@@ -331,10 +329,11 @@ class _CallPairing:
         costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]
         return transpose(align([*zip(*costs, strict=True)])) if exchanged else align(costs)
 
-    def _actual_calls_decide(self) -> bool:
-        """Return whether the actual calls decide between equally good pairings.
+    def _actual_calls_come_first(self) -> bool:
+        """Return whether `_pair_in_order` takes the actual calls as the rows, and the expected ones as the columns.
 
-        The choice depends on the calls alone, so that exchanging the sides gives the same pairs.
+        Rows and columns differ if several pairings are equally good. The answer depends on the calls alone, so that
+        the same calls are paired if expected and actual calls are exchanged.
         """
         if len(self.expected) != len(self.actual):
             return len(self.actual) < len(self.expected)
@@ -451,16 +450,16 @@ def _bytes_of(call: FunctionCall) -> bytes:
 
 
 def _pair_next_equal(names: Sequence[str], others: Sequence[str]) -> Positions:
-    """Pair each name with the next equal one among the others, moving forward only."""
+    """Pair each name with the next equal name among the others, never with one before the last paired name."""
     columns_of: dict[str, list[int]] = defaultdict(list)
     for column, name in enumerate(others):
         columns_of[name].append(column)
     pairs: Positions = []
-    after = 0  # the first column that may still be used
+    first_free = 0  # the first column that may still be used
     for row, name in enumerate(names):
         columns = columns_of[name]
-        at = bisect_left(columns, after)
-        if at < len(columns):
-            pairs.append((row, columns[at]))
-            after = columns[at] + 1
+        index = bisect_left(columns, first_free)
+        if index < len(columns):
+            pairs.append((row, columns[index]))
+            first_free = columns[index] + 1
     return pairs
