@@ -1,13 +1,11 @@
-"""Collect calls, texts and reasoning while a value is read, and read calls with unusual keys.
+"""Collect calls, texts and reasoning while a value is read.
 
 The row's tools give the types of untyped texts. Most texts contain no sign of a call or of reasoning. One fast check
 recognises them without the table of families.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import (
@@ -269,131 +267,3 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
     if not isinstance(parsed, dict):
         raise UnreadableError(f"the arguments are {kind_of(parsed)}, not an object")
     return parsed
-
-
-# -- calls with unusual keys or without keys, which are accepted only if their name is a known tool:
-#    `{"function": "f", "args": {…}}`, `{"f": {…}}`, `["f(a=1)"]`
-
-ReadText: TypeAlias = Callable[[str], Reading]
-_Object: TypeAlias = dict[Any, Any]  # any keys and values: from a user, or decoded from JSON
-_Calls: TypeAlias = list[tuple[str, object]]
-
-_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
-_CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
-NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
-_ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
-"""Keys that models use for the name and the arguments, besides the usual ones."""
-
-HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
-"""Keys that models use for whole calls."""
-
-
-def take_named(value: object, collector: CallCollector) -> None:
-    """Collect the calls of a value after a mark: one object with name and arguments, or a list of objects.
-
-    Raises:
-        UnreadableError: the value is neither, or an object defines a tool.
-    """
-    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-        value = value["tool_calls"]
-    for each in value if isinstance(value, list) else [value]:
-        item = decode(each) if isinstance(each, str) else each
-        if not isinstance(item, dict):
-            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
-        inner = item.get("function")
-        call = inner if isinstance(inner, dict) and "name" not in item else item
-        name = name_in(call)
-        if "arguments" not in call and is_definition(call.get("parameters")):
-            raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
-        collector.add(collector.format, name, arguments_in(call), first_of(item, "id", "tool_call_id"))
-
-
-def name_in(item: _Object) -> object:
-    """Return the name of the called function, under any of the usual keys."""
-    return first_of(item, "name", *_keys_like(item, NAMES))
-
-
-def arguments_in(item: _Object) -> object:
-    """Return the arguments of a call, under any of the usual keys."""
-    return first_of(item, *_keys_like(item, _ARGUMENTS))
-
-
-def _keys_like(item: _Object, pattern: re.Pattern[str]) -> list[str]:
-    """Return the keys of an object that match this pattern completely."""
-    return [key for key in item if isinstance(key, str) and pattern.fullmatch(key)]
-
-
-def first_of(item: Mapping[Any, Any], *keys: str) -> object:
-    """Return the first value under these keys that is not None, or None."""
-    return next((item[key] for key in keys if item.get(key) is not None), None)
-
-
-def is_definition(parameters: object) -> bool:
-    """Return whether these are the parameters of a tool definition, not arguments of a call."""
-    if not isinstance(parameters, dict):
-        return False
-    if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
-        return True
-    kinds = [value.get("type") if isinstance(value, dict) else None for value in parameters.values()]
-    return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
-
-
-def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls in a value if each part of the value is a call of a known tool, else an empty list."""
-    if isinstance(value, str):
-        reading = read_text(value)
-        only_calls = not reading.text and all(collector.knows(call.name) for call in reading.calls)
-        return [(call.name, call.arguments) for call in reading.calls] if only_calls else []
-    if isinstance(value, dict):
-        calls = _read_named(value, collector) or _under_names(value.items(), collector)
-        return calls or _under_key(value, collector, read_text)
-    if not isinstance(value, (list, tuple)):
-        return []
-    if len(value) == 2 and (pair := _under_names([(value[0], value[1])], collector)):
-        return pair
-    calls = []
-    for item in value:
-        item_calls = offered_calls(item, collector, read_text)
-        if not item_calls:
-            return []
-        calls += item_calls
-    return calls
-
-
-def _under_names(items: Iterable[tuple[object, object]], collector: CallCollector) -> _Calls:
-    """Return the calls in `{"f": {…}, "g": {…}}`: arguments, as objects or JSON text, under the names of tools.
-
-    Return an empty list if an item is anything else.
-    """
-    calls: _Calls = []
-    for name, arguments in items:
-        is_object = isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.lstrip()[:1] == "{")
-        if not isinstance(name, str) or not collector.knows(name) or not is_object or is_definition(arguments):
-            return []
-        calls.append((name, arguments))
-    return calls
-
-
-def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls:
-    """Return the call in `{"function": "f", "args": {…}}`, under any of the usual keys; else an empty list."""
-    name = name_in(value)
-    if isinstance(name, dict):
-        return _read_named(name, collector)
-    return _under_names([(name, arguments_in(value))], collector)
-
-
-def _under_key(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls in `{"functions": [{"name": "f", …}]}`: one key with a call or a list, all others with texts.
-
-    The key must match `HOLDER` if it has a single call, or if there are other keys. Else return an empty list.
-    """
-    keys = [key for key, inner in value.items() if not isinstance(inner, str)]
-    if len(keys) != 1:
-        return []
-    (key,) = keys
-    inner, is_holder = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
-    if isinstance(inner, dict) and is_holder:
-        return _read_named(inner, collector)
-    if not isinstance(inner, list) or not all(isinstance(item, dict) for item in inner):
-        return []
-    return offered_calls(inner, collector, read_text) if is_holder or len(value) == 1 else []

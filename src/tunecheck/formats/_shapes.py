@@ -19,7 +19,8 @@ from tunecheck.calls._model import (
 )
 from tunecheck.calls._python_text import PythonScanner, literal_at
 from tunecheck.calls._schemas import Schema
-from tunecheck.formats._collector import CallCollector, no_call, take_named
+from tunecheck.formats._collector import CallCollector, no_call
+from tunecheck.formats._json_shapes import take_named
 from tunecheck.formats._profiles import TextShape, past
 
 # -- the variants of Python's syntax that models write: `print(f(a=1))`, `f(a: 1)`, `f(city=Paris)`
