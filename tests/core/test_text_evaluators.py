@@ -108,7 +108,7 @@ def test_a_rouge_type_may_be_given_as_its_text() -> None:
 
 
 def test_an_unknown_rouge_type_says_which_there_are_and_what_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"rouge1, .*rougeLsum, not 'rougel', did you mean rougeL\?"):
+    with pytest.raises(ConfigurationError, match=r"rouge1, .*rougeLsum, not 'rougel'; did you mean 'rougeL'\?"):
         RougeScoreEvaluator("rougel")
 
 

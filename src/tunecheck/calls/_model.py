@@ -5,7 +5,6 @@ Values beyond the limits below are reported as problems. `tunecheck._json` reads
 last of two equal keys wins, NaN becomes null), but reading must not change the arguments of a call.
 """
 
-import difflib
 import html
 import json
 import math
@@ -18,6 +17,7 @@ from typing import NoReturn
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps, object_or_empty, plain, value_of
+from tunecheck._messages import did_you_mean
 
 PARALLEL = "multi_tool_use.parallel"
 """The function with which some models wrap parallel calls, in its argument `tool_uses`."""
@@ -417,9 +417,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
     """
     write = _WRITERS.get(format)
     if write is None:
-        near = difflib.get_close_matches(str(format), FORMATS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FORMATS)}"
-        raise ConfigurationError(f"unknown format of function calls {format!r}; {hint}")
+        raise ConfigurationError(f"unknown format of function calls {format!r}{did_you_mean(str(format), FORMATS)}")
     checked = [_check_call(call) for call in calls]
     if len(checked) > MAX_CALLS:
         raise ValueError(f"{len(checked)} calls are too many: write at most {MAX_CALLS} at once")

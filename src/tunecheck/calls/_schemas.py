@@ -122,8 +122,8 @@ class ToolDefinitions:
         """
         for tool in self._tools.values():
             schema = _parameters(tool)
-            keys = {*tool, *["parameters"] * any(key in tool for key in _SCHEMA_KEYS)}
-            yield from _misspelt(keys, _DEFINITION_KEYS)
+            has_schema = any(key in tool for key in _SCHEMA_KEYS)
+            yield from _misspelt({*tool, "parameters"} if has_schema else {*tool}, _DEFINITION_KEYS)
             yield from _misspelt({*schema}, _OBJECT_KEYS)
 
     def spelled(self, name: str) -> FunctionDefinition | None:
@@ -139,7 +139,7 @@ class ToolDefinitions:
 
 def _misspelt(keys: Set[str], expected: Sequence[str]) -> Iterator[str]:
     """Yield a hint for each expected key that is missing, if another key is spelled nearly the same."""
-    for key in [key for key in expected if key not in keys]:
+    for key in (key for key in expected if key not in keys):
         for similar in get_close_matches(key, keys - {*expected}, n=1, cutoff=0.75):
             yield f"{similar[:60]!r}; did you mean {key!r}?"
 
@@ -342,9 +342,7 @@ def _child(place: JSON, step: str | int) -> JSON:
 
 def type_of(value: JSON) -> str:
     """Return JSON Schema's name for the type of a JSON value; 5 is an "integer", 5.0 a "number"."""
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
+    names = {bool: "boolean", str: "string", int: "integer", float: "number", dict: "object", list: "array"}
     return names.get(type(value), "null")
 
 

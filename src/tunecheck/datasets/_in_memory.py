@@ -42,14 +42,12 @@ class StreamSource(Source):
     label = "the iterable of rows"
     rereadable = False
 
-    def __init__(self, rows: Iterable[object], name: str | None = None) -> None:
-        """Take the iterable without reading it; `name` replaces the source's name and label."""
+    def __init__(self, rows: Iterable[object]) -> None:
+        """Take the iterable without reading it."""
         self._rows = iter(rows)
         self._last_number = 0
         self._is_read = False
         self._peeked: list[tuple[int, Record]] = []
-        if name is not None:
-            self.name = self.label = name
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
         """Read ahead to `count` records or the end; return the records with their numbers.

@@ -329,7 +329,7 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
         given = os.fspath(data)
         folders = [(workspace or Path()) / folder for folder in search]
         reference = _LOADER.fullmatch(given)
-        if reference and not exists(Path(given)):
+        if reference and not os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
             if reference["argument"].startswith("//"):
                 raise DataError(f"{given[:200]} is a URL; download the file and pass its path")
             return _load(given, reference["name"], reference["argument"], folders, workspace)
@@ -460,21 +460,13 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     if not Path(given).is_absolute():
         paths += [folder / given for folder in search]
     for path in paths:
-        if exists(path):
+        if os.path.exists(path):  # noqa: PTH110 - Path.exists refuses names that are too long or contain NUL
             return _regular(path)
     folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
     hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)), Path(given).suffix)
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
-
-
-def exists(path: Path) -> bool:
-    """Return True if the path exists; invalid names do not exist."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # the name is too long or contains NUL
-        return False
 
 
 def _regular(path: Path) -> Path:

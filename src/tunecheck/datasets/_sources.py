@@ -200,11 +200,6 @@ def json_source(path: Path) -> FileSource:
 _ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
 
 
-def _ends_early(error: ValueError) -> bool:
-    """Return True if the text ends within a value."""
-    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
-
-
 class JsonLinesSource(FileSource):
     """One object per line; blank lines are skipped but counted."""
 
@@ -242,9 +237,10 @@ class JsonLinesSource(FileSource):
         container = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
             line.lstrip(_BLANK)[:1]
         )
-        if container and _ends_early(error):
-            self.refuse(f"holds only the beginning of {container}", number)
         if isinstance(error, json.JSONDecodeError):
+            ends_within_value = error.pos >= len(error.doc.rstrip())
+            if container and ends_within_value:
+                self.refuse(f"holds only the beginning of {container}", number)
             problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
             self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
         try:
@@ -267,23 +263,19 @@ class JsonArraySource(FileSource):
             yield number, value
 
     def items(self, digest: Digest | None = None) -> list[JSON]:
-        """Return the array's items of any type; a blank file has none. Raise DataError if there is no array."""
-        value = self.value(digest)
-        if not isinstance(value, list):
-            self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
-        return value
-
-    def value(self, digest: Digest | None = None) -> JSON:
-        """Return the file's JSON value, an empty list for a blank file; raise DataError if it is not JSON."""
+        """Return the array's items of any type; a blank file has none. Raise DataError if the file is not an array."""
         text = b"".join(self.chunks(digest))
         try:
-            return loads(text) if text.strip(_BLANK) else []
+            value = loads(text) if text.strip(_BLANK) else []
         except json.JSONDecodeError as error:
             near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
             where = f"{self.label}, line {error.lineno}, column {error.colno}"
             raise DataError(f"{where}: not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
             self.refuse(_predicate(error))
+        if not isinstance(value, list):
+            self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
+        return value
 
 
 def _syntax_error(error: json.JSONDecodeError) -> str:

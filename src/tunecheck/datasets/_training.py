@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps, loads, object_or_empty
 from tunecheck._messages import command_line, did_you_mean
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
@@ -260,8 +260,7 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     Raises:
         ConversationError: the record is not a conversation, or one of its messages cannot be read.
     """
-    asked = record["input"] if isinstance(record.get("input"), dict) else record
-    assert isinstance(asked, dict)
+    asked = object_or_empty(record.get("input")) or record
     given = asked.get("tools") or asked.get("functions")
     columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}
     turns = Turns(f"openai-{number}", as_tools(given, "'tools'"), columns)
@@ -409,9 +408,7 @@ def form_of(record: Record) -> Form | None:
 
 def own_keys(file: FileSource, record: Record) -> Record:
     """Return the record without the null keys that Parquet adds, because those would become arguments of calls."""
-    plain = without_nulls(record) if isinstance(file, ParquetSource) else record
-    assert isinstance(plain, dict)
-    return plain
+    return object_or_empty(without_nulls(record)) if isinstance(file, ParquetSource) else record
 
 
 class TrainingSource(Source):

@@ -18,16 +18,8 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import KINDS, Match, MatchPolicy, argument_faults, call_faults, match_calls, schema_faults
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import (
-    AUTO,
-    cached_per_row,
-    cached_reading,
-    cached_tools,
-    choose_profile,
-    read_calls,
-    text_of,
-)
+from tunecheck.formats import AUTO, Profile, cached_per_row, cached_reading, cached_tools, choose_profile, read_calls
+from tunecheck.formats._reading import text_of
 
 _MOST_DATA_SHOWN = 200
 
@@ -85,7 +77,7 @@ class CallComparison:
         return self._faults_without_match() or [*faults]
 
     def _schema_faults(self) -> Iterator[Fault]:
-        """Return the violations of schemas as faults; none without `validate_schema`."""
+        """Return an iterator over the faults of violated schemas; it is empty without `validate_schema`."""
         return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
     def _faults_without_match(self) -> list[Fault]:
@@ -328,10 +320,8 @@ def _schema_properties(comparison: CallComparison) -> dict[str, JSON]:
     }
     properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
     if match.violations:
-        properties["schema_violations"] = [
-            f"{each.call.name}: {'; '.join(each.messages)}"[:_MOST_CHARACTERS]
-            for each in match.violations[:_MOST_LISTED]
-        ]
+        violations = [f"{broken.call.name}: {'; '.join(broken.messages)}" for broken in match.violations[:_MOST_LISTED]]
+        properties["schema_violations"] = [violation[:_MOST_CHARACTERS] for violation in violations]
     if match.unknown:
         properties["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
     if match.notes:

@@ -22,18 +22,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import PluginError
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading, UnreadableError, check_size, exact
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._collector import may_hold_calls, may_hold_marks
+from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, may_hold_marks
+from tunecheck.formats._profiles import Profile
 from tunecheck.plugins import find
-
-if TYPE_CHECKING:
-    from tunecheck.formats._profiles import Profile
 
 # -- profiles by name
 
@@ -50,15 +48,11 @@ def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Prof
     """
     if format == AUTO:
         return None
-    from tunecheck.formats._profiles import Profile
-
     return format if isinstance(format, Profile) else _find_profile(format, Path.cwd(), trust)
 
 
 @functools.lru_cache(maxsize=64)
 def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
-    from tunecheck.formats._profiles import Profile
-
     profile = find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
@@ -143,7 +137,6 @@ def read_python_calls(text: str) -> Reading:
     Use this function for data in which a bare call is not prose, such as BFCL's ground truth.
     """
     from tunecheck.calls._python_text import PythonScanner
-    from tunecheck.formats._collector import CallCollector, failed_reading
 
     collector = CallCollector()
     collector.format = "bfcl_text"

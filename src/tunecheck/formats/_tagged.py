@@ -6,6 +6,7 @@ collector. Values are texts; the tool's definition gives their types.
 
 import functools
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from typing import ClassVar
@@ -95,9 +96,8 @@ class TaggedCalls:
                 raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
             value, value_end = values.read(opening)
             position = skip_space(text, value_end)
-            wrapped = None
-            if key in _WRAPPERS and schema and not schema.property(key):
-                wrapped = _guess_value(value)
+            is_wrapper = key in _WRAPPERS and schema and not schema.property(key)
+            wrapped = _guess_value(value) if is_wrapper else None
             if isinstance(wrapped, dict):
                 arguments |= wrapped
             else:
@@ -113,10 +113,8 @@ class TaggedCalls:
                 return decode(value)
             except UnreadableError:
                 return value  # as in the servers' parsers
-        parameter = schema and schema.property(key)
-        if schema and self.guessed:
-            return _convert(value, parameter)
-        return _convert_if_typed(value, parameter)
+        convert = _convert if schema and self.guessed else _convert_if_typed
+        return convert(value, schema and schema.property(key))
 
     def _skip_closing_tags(self, text: str, position: int) -> int | None:
         """Return the position after the call's closing tag and its repetitions, or None without a closing tag."""
@@ -166,7 +164,8 @@ class _ValueReader:
         shape, text, start = self._shape, self._text, opening.end()
         cdata = _CDATA_START.match(text, start)
         if cdata:
-            end = _cdata_end(shape.end.pattern).search(text, cdata.end())
+            end_and_closing_tag = re.compile(rf"\]\]>\s*+(?:{shape.end.pattern})")
+            end = end_and_closing_tag.search(text, cdata.end())
             if not end:
                 raise shape.unclosed(f"the argument {quoted(opening['key'])}", text, start)
             return text[cdata.end() : end.start()], end.end()
@@ -199,12 +198,6 @@ class _ValueReader:
 
 
 @functools.cache
-def _cdata_end(end: str) -> re.Pattern[str]:
-    """Return a pattern for the end of a CDATA section and the closing tag after it."""
-    return re.compile(rf"\]\]>\s*+(?:{end})")
-
-
-@functools.cache
 def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
     """Return a pattern for the text after a closing tag: the tag `repeated`, and then an argument or the call's end."""
     # Two groups of the same name would clash.
@@ -213,12 +206,6 @@ def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
 
 
 # -- calls as trees of elements
-
-
-@functools.cache
-def _any_tag(prefix: str) -> re.Pattern[str]:
-    """Return a pattern for any tag after this prefix, with the group `key`."""
-    return re.compile(rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +249,7 @@ class TreeCalls:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
         properties: dict[str, JSON] = {}
         items: list[JSON] = []
-        tags = _any_tag(self.prefix)
+        tags = re.compile(rf"{re.escape(self.prefix)}<(?P<key>[^\s<>]+)>")
         if schema and schema.types() == {"string"}:  # a text may contain any tag but its closing tag
             tags = re.compile(re.escape(closing))
         position = start
@@ -291,9 +278,7 @@ class TreeCalls:
         types = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or types & {"array", "object"}):
             return [] if "array" in types else {}
-        if depth > 1:
-            return _convert(text, schema)
-        return _convert_if_typed(text, schema)
+        return _convert(text, schema) if depth > 1 else _convert_if_typed(text, schema)
 
 
 # -- calls in braces
@@ -439,28 +424,17 @@ def _whole_number(text: str, types: frozenset[str]) -> int | None:
 
 
 def _guess_value(text: str) -> JSON:
-    """Return the value of JSON or of a Python literal, else the text itself."""
-    try:
+    r"""Return the value of JSON, of JSON with escaped quotes (`{\"a\": 1}`), or of a Python literal; else the text.
+
+    Only lists, dicts, texts and constants count as Python literals.
+    """
+    with suppress(UnreadableError):
         return decode(text)
-    except UnreadableError:
-        return _escaped_json(text) if '\\"' in text else _python_literal(text)
-
-
-def _escaped_json(text: str) -> JSON:
-    r"""Return the value of JSON with escaped quotes (`{\"a\": 1}`), else that of a Python literal, else the text."""
-    try:
-        return decode(str(decode(f'"{text}"')))
-    except UnreadableError:
-        return _python_literal(text)
-
-
-def _python_literal(text: str) -> JSON:
-    """Return the value of a Python list, dict, text or constant, else the text itself."""
-    if not _PYTHON_LITERAL.match(text):
-        return text
+    with suppress(UnreadableError):
+        if '\\"' in text:
+            return decode(str(decode(f'"{text}"')))
     scanner = PythonScanner(text)
-    try:
-        value = scanner.value()
-    except UnreadableError:
-        return text
-    return value if scanner.at_end() else text
+    with suppress(UnreadableError):
+        value = scanner.value() if _PYTHON_LITERAL.match(text) else text
+        return value if scanner.at_end() else text
+    return text

@@ -74,10 +74,10 @@ def plain_words(text: str) -> str:
 
 def _is_rounding(expected: float | str, actual: float | str) -> bool:
     """Return whether one value is a whole number and the other the float nearest to it."""
-    whole, real = (expected, actual) if isinstance(expected, int) else (actual, expected)
-    if not isinstance(whole, int) or not isinstance(real, float) or abs(whole) >= _LARGEST:
+    whole, nearest = (expected, actual) if isinstance(expected, int) else (actual, expected)
+    if not isinstance(whole, int) or not isinstance(nearest, float):
         return False
-    return float(whole) == real
+    return abs(whole) < _LARGEST and float(whole) == nearest
 
 
 def _kind_of_texts(expected: str, actual: str) -> str:
@@ -105,7 +105,8 @@ def _is_close_wording(expected: str, actual: str) -> bool:
         return True
     words, other_words = set(_WORD.findall(one)), set(_WORD.findall(other))
     common = words & other_words
-    return common in (words, other_words) and any(len(word) > 2 for word in common)
+    contains_the_other = common in (words, other_words)
+    return contains_the_other and any(len(word) > 2 for word in common)
 
 
 _MOST_NUMBER_CHARACTERS = 48
@@ -213,7 +214,9 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
     total = group = count = 0  # the finished thousands, the group in progress, and the number of words read
     for word, following in pairwise([*words, ""]):
         value = _WORDS.get(word)
-        if value is not None and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and value < 10)):
+        takes_any_number = group % 100 == 0  # nothing yet, or `two hundred`
+        takes_ones = group % 10 == 0 and group % 100 >= 20  # `twenty`
+        if value is not None and (takes_any_number or (takes_ones and value < 10)):
             group += value
         elif word in _MULTIPLIERS:
             group = (group or 1) * _MULTIPLIERS[word]
@@ -234,23 +237,19 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
     Bare numbers count as converted if their ratio is a common factor: exactly for round factors, within half a percent
     for physical units. They also count if one is the other in degrees Fahrenheit, within half a degree.
     """
-    pairs = ((one, other) for one in _quantities(expected) for other in _quantities(actual))
-    return any(_is_conversion(one, other) for one, other in pairs)
+    actual_quantities = [*_quantities(actual)]
+    return any(_is_conversion(one, other) for one in _quantities(expected) for other in actual_quantities)
 
 
-def _quantities(value: float | str) -> tuple[_Quantity, ...]:
-    """Return the possible readings of a number, or of a text as a number with a unit; empty if there are none."""
-    if isinstance(value, str):
-        return tuple(_read_quantities(value))
-    return (_Quantity(Fraction(value)),) if abs(value) < _LARGEST else ()
-
-
-def _read_quantities(text: str) -> Iterator[_Quantity]:
-    """Yield the possible readings of a text as a number with a unit, such as `5 km`, `10k` or `five kilometres`."""
-    if len(text) > _MOST_NUMBER_CHARACTERS:
+def _quantities(value: float | str) -> Iterator[_Quantity]:
+    """Yield a number, or the possible readings of a text as a number with a unit: `5 km`, `10k`, `five kilometres`."""
+    if not isinstance(value, str):
+        if abs(value) < _LARGEST:
+            yield _Quantity(Fraction(value))
         return
-    spelled = _spelled_number(text)
-    match = _QUANTITY.fullmatch((f"{spelled[0]} {spelled[1]}" if spelled else text).strip())
+    spelled = _spelled_number(value)
+    text = f"{spelled[0]} {spelled[1]}" if spelled else value
+    match = _QUANTITY.fullmatch(text.strip()) if len(value) <= _MOST_NUMBER_CHARACTERS else None
     if match is None:
         return
     unit = (match["unit"] or "").lower().rstrip(".").replace(" ", "")
@@ -258,8 +257,8 @@ def _read_quantities(text: str) -> Iterator[_Quantity]:
         return
     sign = -1 if match["sign"] in ("-", "−") else 1
     power = Fraction(10) ** int(match["power"] or 0)
-    for value in _read_digits(match["digits"]):
-        yield from _meanings(sign * value * power, unit)
+    for number in _read_digits(match["digits"]):
+        yield from _meanings(sign * number * power, unit)
 
 
 def _read_digits(digits: str) -> Iterator[Fraction]:
@@ -361,9 +360,10 @@ def _is_temperature(unit: str) -> bool:
 
 def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
     """Return whether two temperatures are equal. Degrees of an unnamed scale have the scale of the other."""
-    scales = [(unit in _CELSIUS) - (unit in _FAHRENHEIT) for unit in (one.unit, other.unit)]
-    same_scale = scales[0] == scales[1] or 0 in scales
-    return _is_equal(one.value, other.value) if same_scale else _is_celsius_and_fahrenheit(one.value, other.value)
+    units = (one.unit, other.unit)
+    if any(unit in _CELSIUS for unit in units) and any(unit in _FAHRENHEIT for unit in units):
+        return _is_celsius_and_fahrenheit(one.value, other.value)
+    return _is_equal(one.value, other.value)
 
 
 def _is_celsius_and_fahrenheit(one: Fraction, other: Fraction) -> bool:
@@ -492,7 +492,7 @@ def _seconds_of_day(time: re.Match[str]) -> int | None:
 
 
 def _utc_offset(time: re.Match[str]) -> int | None:
-    """Return the time zone of a matched time in seconds from UTC, or None for a time without a zone."""
+    """Return how many seconds a matched time is ahead of UTC by its time zone, or None without a time zone."""
     if time["sign"]:
         sign = -1 if time["sign"] == "-" else 1
         return sign * (int(time["offset_hours"]) * 3600 + int(time["offset_minutes"] or 0) * 60)
@@ -504,7 +504,7 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
 
     Each date is at `seconds` since midnight. `offset` is the time zone in seconds from UTC, or None.
     """
-    if re.fullmatch(r"\d+[. ]\d+", text):  # a number
+    if re.fullmatch(r"\d+[. ]\d+", text):  # a number such as `3.5` or `1 000`
         return
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
     shape = "".join(map(_letter_of_word, words))
@@ -530,7 +530,8 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
 
 
 def _letter_of_word(word: str) -> str:
-    """Return the letter that stands for a word of a date in `_ORDERS`, or "?" for any other word."""
+    """Return the letter that `_ORDERS` uses for this part of a date, or "?" if the word is no part of a date."""
     if word in _MONTHS:
         return "b"
-    return {4: "Y", 1: "n", 2: "n"}.get(len(word), "?") if word.isdecimal() else "?"
+    letters = {4: "Y", 1: "n", 2: "n"}  # by the number of digits
+    return letters.get(len(word), "?") if word.isdecimal() else "?"

@@ -186,7 +186,7 @@ class ValueComparison:
     def _spend(self, steps: int = 1) -> bool:
         """Count these steps of work, and return whether they are within the bound."""
         self._steps_left -= steps
-        return self._steps_left >= 0
+        return not self.exhausted
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
         """Yield the differences of two values, also inside objects and lists.
@@ -216,6 +216,7 @@ class ValueComparison:
         yield from self._unexpected_members(expected, actual, spot)
 
     def _unexpected_members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
+        """Yield a difference for each member that is not expected and does not equal an omitted one."""
         for name, value in actual.items():
             if name not in expected and not self._equals_absent(name, value, spot):
                 yield Difference((*spot.place, name), "unexpected", actual=value)
@@ -224,11 +225,13 @@ class ValueComparison:
         """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
         if value is None and self._policy.null_equals_absent:
             return True
-        default = spot.schema.default(name) if spot.schema else None
-        return default is not None and self._is_default(value, default, spot.inside(name))
+        return self._is_default(value, spot.schema.default(name) if spot.schema else None, spot.inside(name))
 
-    def _is_default(self, value: JSON, default: tuple[JSON], spot: _Spot) -> bool:
-        return self._policy.use_defaults and _is_empty(self._value(default[0], value, spot))
+    def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
+        """Return whether the policy allows defaults and the value equals this one; False if there is no default."""
+        if default is None or not self._policy.use_defaults:
+            return False
+        return _is_empty(self._value(default[0], value, spot))
 
     # -- lists of accepted values
 
@@ -254,18 +257,17 @@ class ValueComparison:
         """
         accepted = expected if isinstance(expected, list) else [expected]
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
-        nearest: list[Difference] = []
+        by_choice = []
         for choice in choices:
-            differences = list(self._accepted_value(choice, actual, spot))
-            if not differences:
+            by_choice.append(list(self._accepted_value(choice, actual, spot)))
+            if not by_choice[-1]:
                 return
-            if not nearest or _rank(differences) < _rank(nearest):
-                nearest = differences
+        nearest = min(by_choice, key=_rank, default=[])
         if len(accepted) == 1:
             yield from nearest
             return
         default = spot.schema.own_default() if spot.schema else None
-        if _MAY_BE_LEFT_OUT in accepted and default is not None and self._is_default(actual, default, spot):
+        if _MAY_BE_LEFT_OUT in accepted and self._is_default(actual, default, spot):
             return
         kind = min((difference.kind or "other" for difference in nearest), key=KINDS.index, default="other")
         yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
@@ -374,17 +376,19 @@ def plainly_same(expected: JSON, actual: JSON) -> bool:
 
 
 def _item_differences(expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
+    """Yield the differences between the items of two equally long lists, each item with its partner by position."""
     for index, (expected_item, actual_item) in enumerate(zip(expected, actual, strict=True)):
         if not plainly_same(expected_item, actual_item):
             yield from compare(expected_item, actual_item, spot.inside(index))
 
 
 def _is_empty(differences: Iterator[Difference]) -> bool:
+    """Return whether there is no difference; only the first one is looked for."""
     return next(differences, None) is None
 
 
 def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
-    """Return a key that is lower for fewer and milder differences."""
+    """Return the number of differences, and the place of the mildest kind among them in `KINDS`; lower is nearer."""
     return len(differences), min(KINDS.index(difference.kind or "other") for difference in differences)
 
 

@@ -572,17 +572,12 @@ def _from_tags(text: str, keys: _ReplyKeys) -> list[_Candidate]:
 
 
 def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
-    """Return the texts inside tags of the first of these names that occurs."""
+    """Return the texts inside elements such as `<score>4</score>`, of the first of these names that has any."""
     for name in names:
-        values: list[str] = []
-        position = 0
-        while len(values) < _MOST_CANDIDATES and (end := text.find(f"</{name}>", position)) >= 0:
-            start = text.rfind(f"<{name}>", position, end)
-            if start >= 0:
-                values.append(text[start + len(f"<{name}>") : end].strip())
-            position = end + len(f"</{name}>")
-        if values:
-            return values
+        tag = re.escape(name)
+        elements = re.finditer(rf"(?s)<{tag}>(?P<inside>(?:(?!</?{tag}>).)*+)</{tag}>", text)
+        if texts := [element["inside"].strip() for element in islice(elements, _MOST_CANDIDATES)]:
+            return texts
     return []
 
 

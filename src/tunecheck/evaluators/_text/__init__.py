@@ -13,7 +13,6 @@ import string
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import Enum, StrEnum
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -22,6 +21,7 @@ from typing import ClassVar, NamedTuple
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
+from tunecheck._messages import suggest_names
 from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.words import Tokens, stem, synonyms, tokens_of
@@ -554,8 +554,7 @@ def _rouge_type(setting: object) -> RougeType:
     kinds = {kind.value: kind for kind in RougeType}
     if isinstance(value, str) and value in kinds:
         return kinds[value]
-    close = get_close_matches(str(value), kinds, 1)
-    hint = f", did you mean {close[0]}?" if close else ""
+    hint = suggest_names(str(value), kinds)
     raise ConfigurationError(f"rouge_type must be one of {', '.join(kinds)}, not {value!r}{hint}")
 
 
