@@ -81,8 +81,7 @@ import contextlib, json, sys
 data, llama, model, packages = sys.argv[1:]
 sys.path.append(packages)
 from azure.ai.evaluation import evaluate
-from tunecheck_semantic._bert_score import BertScoreEvaluator
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 judges = {
     "bert": BertScoreEvaluator(model),

@@ -97,11 +97,10 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
         raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}") from None
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
-    places = [place if entry.index is None else entry.index for place, entry in enumerate(data)]
-    embeddings = dict(zip(places, data, strict=True))
-    if embeddings.keys() != {*range(count)}:
+    by_index = {place if entry.index is None else entry.index: entry for place, entry in enumerate(data)}
+    if by_index.keys() != {*range(count)}:
         raise UnreadableReplyError(f"the embeddings in the reply must have the indices 0 to {count - 1}")
-    return [_vector(embeddings[place].embedding) for place in range(count)]
+    return [_vector(by_index[index].embedding) for index in range(count)]
 
 
 def _vector(value: list[float] | str) -> Vector:
@@ -126,13 +125,14 @@ def _check_vector(vector: Vector) -> Vector:
 _GATHER_S = 0.005
 """Seconds that the first text of a batch waits for further texts."""
 
-_OF_CONTENT = frozenset({400, 413, 422, 500})
+_CONTENT_REFUSED = frozenset({400, 413, 422, 500})
 """Statuses of a service that does not accept a text or the number of texts. llama.cpp replies 500."""
 
 _CHARACTERS_PER_TOKEN = 4
 
 
 def text_request(text: str) -> ChatRequest:
+    """Return the request for the embedding of a text."""
     return ChatRequest([{"role": "user", "content": text}])
 
 
@@ -233,41 +233,41 @@ class EmbeddingEndpoint(Endpoint):
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _deliver(self, asked: Sequence[_PendingText]) -> None:
-        """Send the texts of a batch that are still wanted, and give each waiting caller its completion or the error.
+    async def _deliver(self, batch: Sequence[_PendingText]) -> None:
+        """Send the texts of a batch that still wait, and give each waiting caller its completion or the error.
 
         If the service refuses the content of several texts, each is sent alone. If all of these succeed, the batch was
         too large, and later batches are half as large.
         """
-        wanted = [one for one in asked if not one.answer.done()]
+        wanted = [pending for pending in batch if not pending.answer.done()]
         if not wanted:
             return
         try:
             completions = await self._post_batch(wanted)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting callers get the error
-            if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _OF_CONTENT:
-                await asyncio.gather(*(self._deliver([one]) for one in wanted))
-                answers = [one.answer for one in wanted]
+            if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _CONTENT_REFUSED:
+                await asyncio.gather(*(self._deliver([pending]) for pending in wanted))
+                answers = [pending.answer for pending in wanted]
                 if all(answer.done() and not answer.cancelled() and not answer.exception() for answer in answers):
                     self._most = max(1, len(wanted) // 2)  # each text alone is fine: there were too many
                 return
-            for one in wanted:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
+            for pending in wanted:
+                if not pending.answer.done():
+                    pending.answer.set_exception(error)
             return
-        for one, completion in zip(wanted, completions, strict=True):
-            if not one.answer.done():
-                one.answer.set_result(completion)
+        for pending, completion in zip(wanted, completions, strict=True):
+            if not pending.answer.done():
+                pending.answer.set_result(completion)
 
-    async def _post_batch(self, asked: Sequence[_PendingText]) -> list[Completion]:
-        """Send texts in one request and return their completions, with the batch's tokens divided among them."""
-        texts = [one.text for one in asked]
+    async def _post_batch(self, batch: Sequence[_PendingText]) -> list[Completion]:
+        """Send texts in one request and return their completions, with the request's tokens divided among them."""
+        texts = [pending.text for pending in batch]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
-        key = asked[0].key
-        if len(asked) > 1:
-            key = hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
-        read = functools.partial(read_embeddings, count=len(asked))
+        key = batch[0].key
+        if len(batch) > 1:
+            key = hashlib.blake2b("\0".join(pending.key for pending in batch).encode(), digest_size=16).hexdigest()
+        read = functools.partial(read_embeddings, count=len(batch))
         exchange = await self._client.post(ServiceCall(body, key, read, expected, self._operation.url))
         usages = _share_tokens(read_usage(exchange.reply).input_tokens, texts)
         return [

@@ -31,6 +31,8 @@ class EncodedText(NamedTuple):
 
 
 class Embedding(NamedTuple):
+    """A text's embedding; `truncated` is true if the text was cut to the model's limit."""
+
     vector: Sequence[float]
     truncated: bool
 

@@ -7,10 +7,10 @@ PLUGIN = Plugin(
     "Similarity by embeddings and BERTScore.",
     evaluators={
         "bert_score": Extension(
-            "tunecheck_semantic._bert_score:BertScoreEvaluator", "BERTScore of the response against the ground truth."
+            "tunecheck_semantic._evaluators:BertScoreEvaluator", "BERTScore of the response against the ground truth."
         ),
         "embedding_similarity": Extension(
-            "tunecheck_semantic._embedding_similarity:EmbeddingSimilarityEvaluator", "Cosine similarity of embeddings."
+            "tunecheck_semantic._evaluators:EmbeddingSimilarityEvaluator", "Cosine similarity of embeddings."
         ),
     },
 )
