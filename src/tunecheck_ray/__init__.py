@@ -1,7 +1,6 @@
 """Runs on many machines: Ray tasks answer and judge the rows of a run, and the driver writes the journal.
 
-_driver    the driver without Ray: chunks of rows, records, lost tasks, rows that kill their process
-_runner    the driver with Ray: connects to a cluster and keeps chunks in flight
+_driver    the driver: chunks of rows, records, lost tasks, rows that kill their process, and the connection to Ray
 _tasks     the code in Ray workers: one chunk per task
 _services  the actor with limits, budget and judges' answers, and its clients in tasks
 """

@@ -1,13 +1,31 @@
-"""The driver of a run on tasks: it hands out unfinished rows as chunks, and journals the records that come back."""
+"""The driver of a run on tasks: hands out unfinished rows as chunks, and journals the records that come back.
+
+`ChunkDriver` works without Ray. `RayDriver` keeps chunks in flight on a cluster, and gives the rows of a lost task to a
+new one. Ray's own retries stay off, because they would run a task from its start. A task that was given up but still
+runs does no harm: the driver ignores its portions, and the services grant it no more calls.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+import pickle
+import secrets
+import signal
+import socket
+import threading
+import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from tunecheck import Row, RunError
-from tunecheck.evaluation import Execution
+from tunecheck import ConfigurationError, MissingExtraError, Row, RunError
+from tunecheck.evaluation import Execution, RunsElsewhere
 from tunecheck.pipeline import (
     UNREAD,
     Answer,
@@ -26,7 +44,10 @@ from tunecheck.pipeline import (
     Verdicts,
     group_of,
 )
-from tunecheck.plugins import JSON, dumps
+from tunecheck.plugins import JSON, clean, dumps, plural
+from tunecheck_ray._options import RayOptions
+from tunecheck_ray._services import TaskInput, TaskServer
+from tunecheck_ray._tasks import SILENCE_S, TaskEnd, run_chunk
 
 _SUSPECT = 2
 """A row runs alone after it may have been in flight when a process died this many times."""
@@ -40,9 +61,15 @@ _MOST_DEATHS = 8
 
 @dataclass(eq=False)
 class Flight:
-    """A chunk on which a task works, and the task's progress so far."""
+    """A chunk on which a task works, and the task's progress so far.
+
+    On Ray, `name` is the task's name, `stream` yields its portions, and `heard` is the time of the last one.
+    """
 
     chunk: Chunk
+    name: str = ""
+    stream: Any = None  # Ray's generators have no types
+    heard: float = math.inf
     finished: set[int] = field(default_factory=set)
     known: dict[int, list[bytes]] = field(init=False)
     """Journal records of rows that are not finished, for the task that gets them next."""
@@ -68,8 +95,8 @@ class Flight:
             self.stage = ""
         self.stage = portion.stage or self.stage
 
-    def of(self, rows: list[Row], *, isolated: bool = False) -> Chunk:
-        """Return some of the rows as a chunk for another task, with the records that are known of them.
+    def chunk_with(self, rows: list[Row], *, isolated: bool = False) -> Chunk:
+        """Return some of the rows as a chunk for another task, with their journal records.
 
         If `isolated`, that task runs the rows one by one in a process of their own.
         """
@@ -159,7 +186,7 @@ class ChunkDriver:
 
     @property
     def left(self) -> int:
-        """Return an upper limit of the rows that are still to be handed out."""
+        """Return an upper limit of the number of rows that are still to be handed out."""
         return max(0, (self.plan.row_count or 0) - self._handed_out - self.tally.reused)
 
     def next_chunk(self, size: int) -> Chunk | None:
@@ -178,11 +205,12 @@ class ChunkDriver:
                     self.tally.reused += 1
                     continue
                 rows.append(row)
-                known[row.index] = records
+                if records:
+                    known[row.index] = records
             if len(rows) >= size:
                 break
         self._handed_out += len(rows)
-        return Chunk(tuple(rows), {index: records for index, records in known.items() if records}) if rows else None
+        return Chunk(tuple(rows), known) if rows else None
 
     def _known_records(self, row: Row) -> list[bytes] | None:
         """Return a row's journal records from before a resume, or None if the row is finished. There may be none.
@@ -226,36 +254,33 @@ class ChunkDriver:
             row = rest[0]
             self._deaths[row.index] += 1
             if (died and flight.stage) or self._deaths[row.index] >= _MOST_DEATHS:
-                yield self._blame(flight, row, f"the process that worked on this row died: {how}")
-            self._again.append(flight.of(rest, isolated=True))
+                reason = f"the process that worked on this row died: {how}"
+                error = Error(row.index, row.id, flight.stage or "target", "WorkerDied", reason)
+                portion = Portion([((row.index,), dumps(error))])
+                flight.take(portion)
+                yield portion
+            self._again.append(flight.chunk_with(rest, isolated=True))
             return
         grouped = any(self._group(row) is not None for row in rest)
         in_flight = rest if grouped or self.plan.target is None else self._in_flight(flight, rest)
         self._deaths.update(row.index for row in in_flight)
-        suspects = [row for row in in_flight if self._deaths[row.index] >= _SUSPECT]
-        indices = {row.index for row in suspects}
-        if others := [row for row in rest if row.index not in indices]:
-            self._again.append(flight.of(others))
+        suspects = [row for row in rest if self._deaths[row.index] >= _SUSPECT]
+        if others := [row for row in rest if self._deaths[row.index] < _SUSPECT]:
+            self._again.append(flight.chunk_with(others))
         size = len(rest) if grouped else _ONE_BY_ONE
-        for at in range(0, len(suspects), size):
-            self._again.append(flight.of(suspects[at : at + size], isolated=True))
-
-    def _blame(self, flight: Flight, row: Row, how: str) -> Portion:
-        """Return the error of a row that killed its process as a portion. The flight notes it, too."""
-        error = Error(row.index, row.id, flight.stage or "target", "WorkerDied", how)
-        portion = Portion([((row.index,), dumps(error))])
-        flight.take(portion)
-        return portion
+        for start in range(0, len(suspects), size):
+            self._again.append(flight.chunk_with(suspects[start : start + size], isolated=True))
 
     def _in_flight(self, flight: Flight, rest: list[Row]) -> list[Row]:
         """Return the rows that may have been in flight in a lost task.
 
         These are the answered rows, which were being judged, and the first unanswered ones, also if not reported yet.
         """
-        asked = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
-        return [row for row in rest if row.index in asked or flight.is_answered(row)]
+        first_unanswered = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
+        return [row for row in rest if row.index in first_unanswered or flight.is_answered(row)]
 
     def _group(self, row: Row) -> str | None:
+        """Return the name of the group whose rows must run in the same task, None for a row without a group."""
         return group_of(row, self.plan.target, self.plan.group_column)
 
     def _units(self) -> Iterator[list[Row]]:
@@ -267,3 +292,298 @@ class ChunkDriver:
             else:
                 groups.setdefault(group, []).append(row)
         yield from groups.values()
+
+
+# -- Ray
+
+CPUS_PER_TASK = 0.25
+"""Share of a CPU that a task requests from Ray. It is small because a task mostly waits for answers."""
+
+_MOST_ROWS = 1_000
+_ROUNDS = 4
+"""A chunk has at least this many rows per concurrent call of a task, because the last rows do not use all calls."""
+
+_TOGETHER = 1.5
+"""The remaining rows are divided by this many times the number of parallel tasks, so that all tasks end together.
+
+Between two chunks, a worker is idle for about 0.1 s, so fewer and larger chunks are faster.
+"""
+
+_AHEAD = 2
+"""Tasks to queue beyond those that fit, so that a joining node finds work and an autoscaler sees demand."""
+
+_LOOK_EVERY_S = 1.0
+"""Seconds between two counts of the cluster's nodes and CPUs."""
+
+_WAIT_S = 0.2
+_PAUSE_S = 0.01
+"""Seconds between two reads of the streams, so that several portions are read together."""
+
+_GRACE_S = 12.0
+"""Seconds after a stop in which tasks may finish their calls."""
+
+_NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env.*", "*.env", "__pycache__"]
+
+
+def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsElsewhere:
+    """Return a function that makes the engine for `--on ray` or `--on ray:ADDRESS`.
+
+    `recipe` makes the run's execution in a task.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        ConfigurationError: The address is empty.
+    """
+    _ray()
+    share = options.task_cpus if isinstance(options, RayOptions) else None
+    if address is not None and not address.strip():
+        raise ConfigurationError("--on ray: has no address after the colon; give --on ray or --on ray:ADDRESS")
+    return partial(RayDriver, recipe, address or None, share or CPUS_PER_TASK)
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse an address that does not accept connections, because Ray itself would try for minutes.
+
+    Raises:
+        RunError: There is no connection within five seconds.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return  # "auto": Ray looks for the cluster of this machine
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        problem = f"cannot connect to Ray at {address} ({clean(error, 200)}); check the address and that Ray runs there"
+        raise RunError(problem) from None
+
+
+class RayDriver(ChunkDriver):
+    """The driver that runs the chunks of one run on Ray."""
+
+    def __init__(
+        self,
+        make: Callable[[], Execution],
+        address: str | None,
+        share: float,
+        *run: *tuple[Plan, Journal, CachedResults, Execution],
+    ) -> None:
+        """Prepare the driver: `make` makes the execution in a task, `share` is a task's share of a CPU.
+
+        Ray is not used yet.
+        """
+        super().__init__(*run)
+        self._make = make
+        self._address = address
+        self._share = share
+        self._ray = _ray()
+        self._services: Any = None  # Ray's actors have no types
+        self._flights: list[Flight] = []
+        self._number = 0
+        self._fits = self._nodes = 0
+        self._looked = -math.inf
+        self._stopping: float | None = None
+
+    async def portions(self) -> AsyncIterator[Portion]:
+        """Connect to Ray, run chunks as tasks and yield their portions; shut Ray down at the end.
+
+        The last portion may note the cost of calls of lost tasks.
+        """
+        pool, loop = ThreadPoolExecutor(1), asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(pool, self._connect)
+            _take_signals_back()
+            while await loop.run_in_executor(pool, self._submit):
+                for portion in await loop.run_in_executor(pool, self._next_portions):
+                    yield portion
+            if self._stop is None and (lost := await self._services.lost.remote()):
+                yield Portion(notes=[f"calls of lost tasks may have cost up to {lost:.4g}"])
+        finally:
+            # The kernel kills Ray's processes with the thread that started them, and Ray then ends this process.
+            # So that thread shuts Ray down, after its other work, even if this task is cancelled.
+            pool.submit(self._flights.clear)
+            ended = pool.submit(self._ray.shutdown)
+            pool.shutdown(wait=False)
+            await asyncio.shield(asyncio.wrap_future(ended))
+
+    def stop(self, reason: BaseException) -> None:
+        """Start nothing more, and tell the tasks to stop."""
+        super().stop(reason)
+        if self._stopping is None:
+            self._stopping = time.monotonic()
+            if self._services is not None:
+                self._services.stop.remote()
+
+    def waiting_for(self) -> str:
+        """Return a text about the tasks for the progress line."""
+        if not self._nodes:
+            return "connecting to Ray"
+        return f"{plural(min(len(self._flights), self._fits), 'task')} on {plural(self._nodes, 'node')}"
+
+    # -- the cluster
+
+    def _connect(self) -> None:
+        """Connect to Ray, start the actor with the services on this node, and prepare the tasks.
+
+        Raises:
+            RunError: Ray cannot be reached or started.
+        """
+        ray = self._ray
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray reports usage to its makers
+        if self._address is None:
+            # "local": without an address, Ray would join any cluster that this machine is part of.
+            settings: dict[str, Any] = {"address": "local", "include_dashboard": False}
+        else:
+            _check_reachable(self._address)
+            environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
+            settings = {"address": self._address, "runtime_env": environment}
+        task_input = self._task_input()
+        try:
+            ray.init(log_to_driver=False, logging_level="ERROR", namespace=task_input.namespace, **settings)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
+            raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
+        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(task_input)
+        self._services_end = self._services.stopped.remote()
+        self._pickled = ray.put(pickle.dumps(task_input))
+        self._task = ray.remote(
+            num_cpus=self._share, max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
+        )(run_chunk)
+
+    def _task_input(self) -> TaskInput:
+        """Return the input that all tasks of the run share."""
+        most = self._execution.settings.max_cost
+        return TaskInput(
+            run_id=self.plan.run_id,
+            make=self._make,
+            facts=self._facts.known(),
+            rates={name: endpoint.rates() for name, endpoint in self._facts.endpoints.items()},
+            max_cost=most,
+            spent=0.0 if most is None else self.spent(),
+            namespace=f"tunecheck-{secrets.token_hex(6)}",
+            workspace=str(Path.cwd()) if self._address is None else None,
+        )
+
+    def _look(self) -> None:
+        """Count the nodes of the cluster and the tasks that fit on it, at most once a second."""
+        if time.monotonic() - self._looked > _LOOK_EVERY_S:
+            self._looked = time.monotonic()
+            self._fits = max(1, int(self._ray.cluster_resources().get("CPU", 1) / self._share))
+            self._nodes = sum(node["Alive"] for node in self._ray.nodes())
+
+    # -- tasks
+
+    def _submit(self) -> bool:
+        """Start tasks while there is room; return False if none is in flight, or if stopping takes too long."""
+        self._look()
+        while self._stopping is None and len(self._flights) < self._fits + _AHEAD:
+            chunk = self.next_chunk(self._size())
+            if chunk is None:
+                break
+            self._number += 1
+            name = f"chunk-{self._number}"
+            stream = self._task.options(name=name).remote(self._pickled, name, chunk)
+            self._flights.append(Flight(chunk, name=name, stream=stream))
+        if self._stopping is not None and time.monotonic() - self._stopping > _GRACE_S:
+            return False
+        return bool(self._flights)
+
+    def _size(self) -> int:
+        """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together."""
+        fair = math.ceil(self.left / (self._fits * _TOGETHER))
+        return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * self.plan.concurrency, 2 * fair))))
+
+    def _next_portions(self) -> list[Portion]:
+        """Wait briefly for portions, and return those that have arrived.
+
+        A task that has sent nothing for a long time is cancelled. The run is stopped if the actor with the services is
+        lost.
+        """
+        streams = {flight.stream: flight for flight in self._flights}
+        time.sleep(_PAUSE_S)
+        self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
+        ready = self._ready([*streams, self._services_end])
+        if self._services_end in ready and self._stopping is None:
+            self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
+        silent = time.monotonic() - SILENCE_S
+        portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]
+        for stream, flight in streams.items():
+            if flight.heard < silent and stream not in ready:
+                self._ray.cancel(stream, force=True)
+                portions += self._end_task(flight, f"it sent nothing for {SILENCE_S:g} s")
+        return portions
+
+    def _ready(self, streams: list[Any]) -> list[Any]:
+        """Return the streams that have an item or have ended."""
+        return list(self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0])
+
+    def _read(self, flight: Flight) -> Iterator[Portion]:
+        """Yield the portions that a task has sent.
+
+        If the task has ended, its unfinished rows are queued for other tasks. An error of its code stops the run.
+        """
+        errors = self._ray.exceptions
+        try:
+            while self._ready([flight.stream]):
+                item = self._ray.get(next(flight.stream))
+                flight.heard = time.monotonic()
+                if isinstance(item, TaskEnd):
+                    yield from self._end_task(flight, item.message, stop=item.stop, died=not item.stop)
+                    return
+                flight.take(item)
+                yield item
+        except StopIteration:
+            yield from self._end_task(flight, "the task ended before its last row")
+        except errors.RayTaskError as error:  # a node without Tunecheck, say
+            yield from self._end_task(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
+        except errors.RayError:
+            yield from self._end_task(flight, "Ray lost the worker")
+
+    def _end_task(self, flight: Flight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
+        """Remove a task that has ended; queue its unfinished rows for other tasks, or stop the run if `stop` is true.
+
+        `how` is the reason of an early end; `died` is true if the process of an isolated row died.
+        """
+        self._flights.remove(flight)
+        if stop:
+            self.stop(RunError(how))
+        elif flight.rest and self._stopping is None:
+            self._services.give_up.remote(flight.name)
+            yield from self.hand_on(flight, how, died=died)
+
+
+def _left_out(workspace: Path) -> list[str]:
+    """Return the names of files and folders that are not sent to a cluster: runs, environments, secrets."""
+    found = list(_NOT_SHIPPED)
+    for folder in filter(Path.is_dir, workspace.iterdir()):
+        is_environment = (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+        if is_environment or any(folder.glob("*/run.json")):
+            found.append(folder.name)
+    return found
+
+
+def _take_signals_back() -> None:
+    """Set Python's signal handlers again, because Ray's own handlers would end the driver at once."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.getsignal(number))
+
+
+def _ray() -> Any:  # noqa: ANN401 - a module without types
+    """Return Ray's module, which does not print errors of workers.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+    """
+    try:
+        import ray.exceptions
+
+        import ray
+    except ImportError:
+        raise MissingExtraError("--on ray", "ray") from None
+    ray._private.worker._worker_logs_enabled = False  # it prints errors: the command's output may be JSON
+    return ray

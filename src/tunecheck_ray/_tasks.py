@@ -53,13 +53,13 @@ def _portions(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | 
     except Exception as error:  # noqa: BLE001 - the driver ends the run with it
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
-        said = str(error) if isinstance(error, TunecheckError) else f"{type(error).__name__}: {error}"
-        yield TaskEnd(said, stop=True)
+        message = str(error) if isinstance(error, TunecheckError) else f"{type(error).__name__}: {error}"
+        yield TaskEnd(message, stop=True)
 
 
 @functools.lru_cache(maxsize=1)
 def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
-    """Return the objects that the tasks of one run share in this process.
+    """Return the runner of chunks and the services, which the tasks of one run share in this process.
 
     Raises:
         TunecheckError: A file or package of the run is missing on this node, or differs from that of the driver.
@@ -68,11 +68,11 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
 
     given: TaskInput = pickle.loads(task_input)  # noqa: S301 - from the driver, which Ray lets run code here
     if (given.version, given.python) != (__version__, sys.version_info[:2]):
-        here, there = (
-            f"{version} on Python {python[0]}.{python[1]}"
-            for version, python in ((__version__, sys.version_info), (given.version, given.python))
+        worker = f"{__version__} on Python {sys.version_info[0]}.{sys.version_info[1]}"
+        driver = f"{given.version} on Python {given.python[0]}.{given.python[1]}"
+        raise ConfigurationError(
+            f"a Ray worker has Tunecheck {worker}, the driver {driver}; use one version on all nodes"
         )
-        raise ConfigurationError(f"a Ray worker has Tunecheck {here}, the driver {there}; use one version on all nodes")
     if given.workspace is not None:
         os.chdir(given.workspace)
     sys.path.insert(0, str(Path.cwd()))
@@ -92,19 +92,19 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
 def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Run a chunk in a child process and yield its portions.
 
-    If the process dies or falls silent, the last item says how it ended, and the task goes on living.
+    If the process dies or falls silent, the last item says how it ended, and the task itself survives.
     """
     import ray
 
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
+    reading_end, writing_end = context.Pipe(duplex=False)
     address = ray.get_runtime_context().gcs_address
-    process = context.Process(target=_serve_isolated, args=(address, task_input, task, chunk, there))
+    process = context.Process(target=_serve_isolated, args=(address, task_input, task, chunk, writing_end))
     process.start()
-    there.close()
+    writing_end.close()
     try:
-        while here.poll(SILENCE_S):
-            yield here.recv()
+        while reading_end.poll(SILENCE_S):
+            yield reading_end.recv()
         yield TaskEnd(f"it sent nothing for {SILENCE_S:g} s", stop=False)
     except EOFError:
         process.join(SILENCE_S)

@@ -8,6 +8,6 @@ PLUGIN = Plugin(
     extra="ray",
     options={"ray": Extension("tunecheck_ray._options:RayOptions", "The CPUs that a Ray task reserves.")},
     runners={
-        "ray": Extension("tunecheck_ray._runner:open_runner", "Ray on this machine; ray:ADDRESS joins a cluster.")
+        "ray": Extension("tunecheck_ray._driver:open_runner", "Ray on this machine; ray:ADDRESS joins a cluster.")
     },
 )
