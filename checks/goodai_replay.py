@@ -32,7 +32,7 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
 from tunecheck._trust import Trust
 from tunecheck_memory import Jokes, MemoryTest, Say, Scene, Step, Wait, load_filler, load_tokenizer, load_wording
-from tunecheck_memory._effects import (
+from tunecheck_memory._events import (
     Consult,
     Effect,
     Jump,

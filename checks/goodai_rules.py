@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
 from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
-from tunecheck_memory._configuration import plain_title
+from tunecheck_memory._kind import plain_title
 from tunecheck_memory._kinds.instructions import LIKENESS, expected_quote, letters, likeness
-from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
     MAX_JSON,
     NoExpectationError,
     UndecidedError,
+    all_replies,
     expected_text,
     expected_texts,
     last_reply,
-    replies,
     texts,
 )
 from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
+from tunecheck_memory._kinds.statements import MAX_ITEMS, expected_quantities
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 
@@ -89,7 +89,7 @@ def _says_sentence(given: FinishedTest) -> float:
         raise NoExpectationError
     said = [
         wanted.lower() in reply.lower() or likeness(wanted, reply) > LIKENESS
-        for wanted, reply in zip(expected, replies(given), strict=False)
+        for wanted, reply in zip(expected, all_replies(given), strict=False)
     ]
     if not all(said):
         raise UndecidedError("the reference asks a model for the closest sentence")

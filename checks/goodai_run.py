@@ -19,9 +19,9 @@ from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
 from tunecheck_memory import FillerPool, GenerationContext, Kind, MemoryTest, SessionWording, Tokenizer, find_kind
-from tunecheck_memory._configuration import COMMON_ARGUMENTS, is_kind_file
-from tunecheck_memory._effects import Effect, Outcome
-from tunecheck_memory._making import SUFFIX, read_definition
+from tunecheck_memory._benchmark import COMMON_ARGUMENTS, SUFFIX, read_definition
+from tunecheck_memory._events import Effect, Outcome
+from tunecheck_memory._kind import is_kind_file
 from tunecheck_memory._run_files import EventType, log_lines
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings, Test
 

@@ -39,7 +39,7 @@ WRITTEN_BY_US = {
     "bfcl-summary.json": "tunecheck_bfcl._summary:ModelSummary",
     "bfcl-summaries.json": "tunecheck_bfcl._summary:ModelsSummary",
     "memory-summary.json": "tunecheck_memory._run_files:MemorySummary",
-    "memory-events.jsonl": "tunecheck_memory._event_log:AnyRecord",
+    "memory-events.jsonl": "tunecheck_memory._events:AnyRecord",
     "comparison.json": "tunecheck.comparison._comparison:Comparison",
     "judge-calibration.json": "tunecheck._files:JudgeCalibration",
     "selection.json": "tunecheck.comparison._comparison:Selection",
@@ -48,7 +48,7 @@ WRITTEN_BY_US = {
 """The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
 
 WRITTEN_BY_PEOPLE = {
-    "memory-configuration.yml": "tunecheck_memory._configuration:ConfigurationFile",
+    "memory-configuration.yml": "tunecheck_memory._benchmark:ConfigurationFile",
     "prices.yaml": "tunecheck.endpoints._base:PriceFile",
     "sidecar.yaml": "tunecheck.datasets._sources:Sidecar",
     "evaluate-config.yaml": "tunecheck.cli._evaluate.command:evaluate",

@@ -27,9 +27,8 @@ from tunecheck_memory import (
     load_wording,
     schedule,
 )
-from tunecheck_memory._clock import SessionClock
-from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._session import Session, SessionState
+from tunecheck_memory._events import EventLog, read_events
+from tunecheck_memory._session import Session, SessionClock, SessionState
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")

@@ -1,17 +1,25 @@
 """The public names of this package and the modules that define them; `__init__.py` loads them on first use."""
 
-from ._agent_endpoint import MemoryAgentEndpoint as MemoryAgentEndpoint
 from ._agents import (
+    MemoryAgentEndpoint as MemoryAgentEndpoint,
     RememberingAgent as RememberingAgent,
     StatefulEndpoint as StatefulEndpoint,
     StatefulReply as StatefulReply,
 )
-from ._configuration import (
+from ._benchmark import (
     Configuration as Configuration,
-    find_kind as find_kind,
+    make_definitions as make_definitions,
     read_configuration as read_configuration,
+    write_definitions as write_definitions,
 )
-from ._effects import (
+from ._evaluation import (
+    MemoryOutcome as MemoryOutcome,
+    MemoryPlan as MemoryPlan,
+    MemoryTarget as MemoryTarget,
+    run_memory as run_memory,
+)
+from ._evaluator import MemoryEvaluator as MemoryEvaluator, Undecided as Undecided, judge_by_words as judge_by_words
+from ._events import (
     Begin as Begin,
     Consult as Consult,
     Deregister as Deregister,
@@ -25,8 +33,6 @@ from ._effects import (
     SuiteReset as SuiteReset,
     Waiting as Waiting,
 )
-from ._evaluation import MemoryOutcome as MemoryOutcome, MemoryPlan as MemoryPlan, run_memory as run_memory
-from ._evaluator import MemoryEvaluator as MemoryEvaluator, Undecided as Undecided, judge_by_words as judge_by_words
 from ._judging import EndpointJudge as EndpointJudge
 from ._kind import (
     AskJudge as AskJudge,
@@ -42,20 +48,17 @@ from ._kind import (
     Step as Step,
     Steps as Steps,
     Wait as Wait,
+    find_kind as find_kind,
 )
 from ._kinds.instructions import ProspectiveMemory as ProspectiveMemory
 from ._kinds.jokes import Jokes as Jokes
-from ._kinds.lists import Shopping as Shopping
 from ._kinds.replies import mentions as mentions, read_lenient as read_lenient
-from ._kinds.restaurant import Restaurant as Restaurant
-from ._kinds.restaurant_words import WordJudge as WordJudge
+from ._kinds.restaurant import Restaurant as Restaurant, WordJudge as WordJudge
 from ._kinds.scripts import scripted_test as scripted_test
-from ._kinds.statements import Colours as Colours
-from ._making import make_definitions as make_definitions, write_definitions as write_definitions
+from ._kinds.statements import Colours as Colours, Shopping as Shopping
 from ._run_files import EventType as EventType
 from ._scheduler import Scheduler as Scheduler, Settings as Settings, Test as Test, schedule as schedule
 from ._session import SessionStoppedError as SessionStoppedError
-from ._target import MemoryTarget as MemoryTarget
 from ._tokens import Tokenizer as Tokenizer, load_tokenizer as load_tokenizer
 from ._wording import (
     FillerPool as FillerPool,

@@ -1,20 +1,19 @@
-"""The agents under test. They get one message at a time; a window limits the conversation in their prompts."""
+"""The agents under test: models whose prompts repeat the conversation, and agents that keep their own memory."""
 
+import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
-from tunecheck import ConfigurationError, ContentFilterError, ReplyError
+from tunecheck import ConfigurationError, ContentFilterError, ReplyError, endpoints
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, dumps
-from tunecheck_memory._effects import Outcome
-from tunecheck_memory._tokens import CountingOnce, Tokenizer, replace_lone_surrogates
-
-MESSAGE_TOKENS = 4
-"""Tokens of a message in addition to its text: its role and delimiters in the usual chat formats."""
+from tunecheck_memory._events import Outcome
+from tunecheck_memory._tokens import MESSAGE_TOKENS, CountingOnce, Tokenizer, replace_lone_surrogates
 
 MAX_REPLY_CHARACTERS = 1 << 20
 """The longest accepted reply: some 250,000 tokens, more than any model writes at once."""
@@ -56,17 +55,17 @@ class Window:
         for exchange in self._kept:
             prompt.append({"role": "user", "content": exchange.message})
             prompt.append({"role": "assistant", "content": exchange.reply})
-        prompt.append({"role": "user", "content": message})
-        return prompt
+        return [*prompt, {"role": "user", "content": message}]
 
     def make_room(self, message: str) -> None:
         """Drop the oldest exchanges, for good, until a new message fits."""
-        needed = self._cost(message)
+        needed = self._tokens_of(message)
         while self._limit is not None and self._kept and self._used + needed > self._limit:
             self._used -= self._kept.popleft().tokens
 
     def keep(self, message: str, reply: str) -> None:
-        exchange = _Exchange(message, reply, self._cost(message) + self._cost(reply))
+        """Add an exchange, which later prompts repeat."""
+        exchange = _Exchange(message, reply, self._tokens_of(message) + self._tokens_of(reply))
         self._kept.append(exchange)
         self._used += exchange.tokens
 
@@ -85,7 +84,8 @@ class Window:
         self._kept.clear()
         self._used = 0
 
-    def _cost(self, text: str) -> int:
+    def _tokens_of(self, text: str) -> int:
+        """Return the tokens of a message with this text; 0 if there is no limit, because counting takes time."""
         return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
@@ -116,7 +116,8 @@ class Agent(ABC):
         """
 
     @abstractmethod
-    async def reset(self, key: str, at_us: int) -> None: ...
+    async def reset(self, key: str, at_us: int) -> None:
+        """Make the agent forget the conversation; raise EndpointError or StopRunError like `reply`."""
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
         """Tell the agent that time has passed, if it keeps track of time itself."""
@@ -307,3 +308,96 @@ def _to_utc(at_us: int) -> datetime:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     except OverflowError:
         raise ConfigurationError("the tests' waits end after the year 9999: shorten the waits") from None
+
+
+_REPLY = "/reply"
+
+
+class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], StatefulEndpoint):
+    """An agent with its own memory behind an HTTP server: requests go to `<url>/reply`, `<url>/reset`, `<url>/advance`.
+
+    The other keys of its definition are those of every HTTP endpoint. As an ordinary endpoint, it sends the system
+    messages and the only user message of each request in a new conversation.
+    """
+
+    kind = "memory_agent"
+    key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
+
+    def __init__(self, definition: endpoints.Definition) -> None:
+        """Raise ConfigurationError for keys of model endpoints, which do not apply to an agent."""
+        for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
+            if definition.data.get(key) is not None:
+                raise definition.at(key).error("does not apply to a memory agent: leave it out")
+        super().__init__(definition)
+
+    async def reply(
+        self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
+    ) -> StatefulReply:
+        """Send a message to the agent's `/reply`.
+
+        The suggested reply counts as adopted only if the agent answers with it.
+        """
+        body = _message_body(conversation, sent_at) | {"message": message}
+        if suggested is not None:
+            body["suggested_reply"] = suggested
+        completion, answer = await self._post(body, key, sent_at, {})
+        claims_adoption = isinstance(answer, dict) and answer.get("adopted") is True
+        return StatefulReply(completion, claims_adoption and suggested is not None and completion.text == suggested)
+
+    async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
+        await self._tell("/reset", _message_body(conversation, sent_at), key, sent_at)
+
+    async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
+        body = _message_body(conversation, sent_at) | {"seconds": seconds}
+        await self._tell("/advance", body, key, sent_at)
+
+    async def _tell(self, path: str, body: JSON, key: str, sent_at: datetime) -> None:
+        """Post to a path of the agent whose answer has no content; raise EndpointError if the call fails."""
+        url, headers = _sibling_url(self._url, path), endpoints.time_header(sent_at)
+        call = endpoints.ServiceCall(dumps(body), key, _check_no_error, url=url, headers=headers, empty_answers=True)
+        await self._client.post(call)
+
+    def _address(self, url: str, definition: endpoints.Definition) -> str:
+        return _sibling_url(url, _REPLY)
+
+    def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
+        return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
+
+    def _answer(self, reply: JSON) -> Completion:
+        """Return the text in the answer's `reply` as a completion; raise UnreadableReplyError if there is none."""
+        text = reply.get("reply") if isinstance(reply, dict) else None
+        if not isinstance(text, str):
+            raise endpoints.UnreadableReplyError(f"the agent's answer has no text in `reply`{endpoints.keys_of(reply)}")
+        return Completion(text, finish_reason="stop")
+
+
+def _check_no_error(reply: JSON) -> None:
+    """Accept any answer; raise UnreadableReplyError if it reports an error."""
+    if endpoints.says_error(reply):
+        raise endpoints.UnreadableReplyError("the agent answered with an error")
+
+
+def _sibling_url(url: str, path: str) -> str:
+    """Return the URL of a path of the agent: `path` replaces `/reply` at the end of `url`, or is appended to it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
+
+
+def _message_body(conversation: str, sent_at: datetime | None) -> dict[str, JSON]:
+    """Return the fields that the bodies of all requests have; `time` is left out if `sent_at` is None."""
+    body: dict[str, JSON] = {"conversation": conversation}
+    return body if sent_at is None else {**body, "time": endpoints.time_text(sent_at)}
+
+
+def _only_message(request: ChatRequest) -> str:
+    """Return a request's system and user texts as one message.
+
+    Raises:
+        ValueError: The request has earlier turns, or content that is no text.
+    """
+    roles = [message.get("role") for message in request.messages]
+    texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
+    if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
+        raise ValueError("a memory agent keeps the conversation itself: send a single user message of text")
+    return "\n\n".join(filter(None, texts))

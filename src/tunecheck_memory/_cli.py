@@ -11,36 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import to_builtins
 
-from tunecheck import ConfigurationError
-from tunecheck.cli import (
-    DONE,
-    FAILED,
-    RUNNING,
-    SCORING,
-    Invocation,
-    ModelOptions,
-    ResumableOptions,
-    begin,
-    command,
-    every_row_failed,
-    flag,
-    option,
-    print_json,
-    print_path,
-    print_run,
-    recorded_options,
-    run_arguments,
-    run_summary,
-)
+from tunecheck import ConfigurationError, cli
+from tunecheck.cli import RUNNING, SCORING, Invocation, ModelOptions, ResumableOptions, command, flag, option
 from tunecheck.pipeline import cost_text
 from tunecheck.plugins import JSON, Trust, clean
 from tunecheck.views import Table, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_memory._clock import ClockName
     from tunecheck_memory._evaluation import MemoryOutcome
     from tunecheck_memory._run_files import MemorySummary
+    from tunecheck_memory._session import ClockName
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
@@ -144,7 +125,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
             "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
         )
     asked = options.resume
-    options, trust = begin(_with_unfinished(options), invocation)
+    options, trust = cli.begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
@@ -158,12 +139,12 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)
     if options.json:
-        print_json(_summary(outcome))
+        cli.print_json(_summary(outcome))
     elif options.quiet:
-        print_path(outcome.result.run_dir)
+        cli.print_path(outcome.result.run_dir)
     else:
         _print_outcome(outcome)
-    return FAILED if every_row_failed(outcome.result, "test") else DONE
+    return cli.FAILED if cli.every_row_failed(outcome.result, "test") else cli.DONE
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
@@ -190,7 +171,7 @@ def _find_unfinished(options: MemoryRunOptions) -> str | None:
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
         try:
-            begun = recorded_options(MemoryRunOptions, run.id, run.manifest().command)
+            begun = cli.recorded_options(MemoryRunOptions, run.id, run.manifest().command)
             if begun.of_the_same() == options.of_the_same():
                 return None if run.status() in ("finished", "running") else run.id
         except ConfigurationError:  # another command's run, or a damaged one
@@ -222,7 +203,7 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
         clock=cast("ClockName", options.clock or "virtual"),
         **same,
     )
-    return run_memory(plan, **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust))
+    return run_memory(plan, **cli.run_arguments(options, "memory", max_cost=options.max_cost, trust=trust))
 
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
@@ -239,7 +220,7 @@ def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
 def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
     """Return what `--json` prints: the run's summary and figures, its notes, and the folders of its results."""
     return {
-        **run_summary(outcome.result),
+        **cli.run_summary(outcome.result),
         **to_builtins(outcome.figures),
         "notes": [*outcome.result.notes],
         "results": [str(folder) for folder in outcome.results],
@@ -251,7 +232,7 @@ def _print_outcome(outcome: MemoryOutcome) -> None:
     result = outcome.result
     folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
     files = ["memory/summary.json  eval_results.jsonl", *folders]
-    print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
+    cli.print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
 
 
 def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:

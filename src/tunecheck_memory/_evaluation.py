@@ -1,39 +1,43 @@
-"""Run the long-term-memory benchmark as one run of the pipeline, and write its figures and files."""
+"""Run the long-term-memory benchmark as one run of the pipeline, in which one conversation answers many rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
-from tunecheck import ConfigurationError, EvaluationResult, Run, evaluate, find_run
-from tunecheck.datasets import DatasetDefaults, open_dataset
-from tunecheck.endpoints import Endpoint
+import msgspec
+
+from tunecheck import CallContext, ConfigurationError, EvaluationResult, Row, Run, RunError, evaluate, find_run
+from tunecheck.datasets import SOURCE_ID, TRIAL, DatasetDefaults, open_dataset
+from tunecheck.endpoints import Endpoint, EndpointTargetBase
 from tunecheck.evaluation import RESULTS_DIR, RunArguments, result_or_unanswered
-from tunecheck.plugins import is_held
-from tunecheck_memory._clock import ClockName
-from tunecheck_memory._configuration import Configuration, read_configuration
-from tunecheck_memory._evaluator import MemoryEvaluator
-from tunecheck_memory._event_log import refuse_damage
-from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._making import DefinitionSet, LeftOut, Mode, definition_data, make_definitions
-from tunecheck_memory._run_files import (
-    EVALUATOR,
-    ISOLATED,
-    MemorySummary,
-    benchmark_folder,
-    keep_definitions,
-    write_run_files,
+from tunecheck.plugins import (
+    JSON,
+    CallsMade,
+    CostTracker,
+    EndpointUsage,
+    TargetOutput,
+    content_hash,
+    is_held,
+    whole_number,
 )
-from tunecheck_memory._scheduler import Settings, Test
-from tunecheck_memory._target import MemoryTarget
-from tunecheck_memory._tokens import Tokenizer, load_tokenizer
-from tunecheck_memory._wording import load_filler, load_wording
+from tunecheck_memory import _benchmark, _events, _run_files
+from tunecheck_memory._agents import Agent, agent_for
+from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, Mode, definition_data
+from tunecheck_memory._evaluator import MemoryEvaluator
+from tunecheck_memory._kind import FinishedTest, GenerationContext, Kind, Score
+from tunecheck_memory._scheduler import Settings, Test, schedule
+from tunecheck_memory._session import ClockName, Judge, Session, SessionState, TestState, make_clock
+from tunecheck_memory._tokens import CountingOnce, Tokenizer, load_tokenizer
+from tunecheck_memory._wording import SessionWording, load_filler, load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
 """The folder of benchmarks' definitions, with a subfolder for each run name."""
-
-_JUDGED_BY_WORDS = "restaurant"
-"""The kind of tests that can be judged by words instead of a model."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class MemoryOutcome:
     """
 
     result: EvaluationResult
-    figures: MemorySummary
+    figures: _run_files.MemorySummary
     left_out: Sequence[LeftOut]
     results: Sequence[Path]
 
@@ -102,63 +106,65 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         RunError: The run was stopped. Its finished tests are kept; the message says how to resume it.
     """
     trust = arguments.get("trust")
-    naming = None if trust is None else trust.of_options(Path(plan.configuration))
-    read = read_configuration(plan.configuration, seed=plan.seed, trust=naming)
+    trust_in_kinds = None if trust is None else trust.of_options(Path(plan.configuration))
+    config = _benchmark.read_configuration(plan.configuration, seed=plan.seed, trust=trust_in_kinds)
     if plan.judge is None:
-        _check_unjudged([each.kind for each in read.data_sets], plan.unjudged)
+        _check_unjudged([each.kind for each in config.data_sets], plan.unjudged)
     settings = Settings(
-        memory_span=read.memory_span,
+        memory_span=config.memory_span,
         wording=load_wording(plan.wording),
         filler=load_filler(plan.filler),
         tokenizer=load_tokenizer(plan.tokenizer) if isinstance(plan.tokenizer, str) else plan.tokenizer,
-        incompatibilities=read.incompatibilities,
-        isolated=plan.isolated or read.isolated,
-        seed=read.seed,
+        incompatibilities=config.incompatibilities,
+        isolated=plan.isolated or config.isolated,
+        seed=config.seed,
     )
     resume = arguments.get("resume")
     resumed = None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
-    suite = _definitions(plan, read, settings, resumed)
-    damaged = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
-    target = _target(plan, read, settings, suite)
-    target.notes = [*target.notes, *damaged]
+    suite = _definitions(plan, config, settings, resumed)
+    damage_notes = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
+    target = _target(plan, config, settings, suite)
+    target.notes = [*target.notes, *damage_notes]
     rows = open_dataset([_row(test) for test in target.tests])
     mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-    declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
+    declared = DatasetDefaults(column_mapping=mapping, primary=_run_files.EVALUATOR)
     result = result_or_unanswered(
         evaluate,
-        data=rows.with_defaults(declared, name=read.run_name),
+        data=rows.with_defaults(declared, name=config.run_name),
         target=target,
-        evaluators={EVALUATOR: MemoryEvaluator(plan.judge)},
-        evaluation_name=plan.name or read.run_name + (ISOLATED if settings.isolated else ""),
+        evaluators={_run_files.EVALUATOR: MemoryEvaluator(plan.judge)},
+        evaluation_name=plan.name or config.run_name + (_run_files.ISOLATED if settings.isolated else ""),
         repeat=plan.repeat,
         group_by="dataset",
         **arguments,
     )
     run = Run(result.run_dir)
-    folder = benchmark_folder(run.folder, read, isolated=settings.isolated)
-    figures, paths = write_run_files(run, target, suite, folder, plan.repeat, result.usage, isolated=settings.isolated)
+    folder = _run_files.benchmark_folder(run.folder, config, isolated=settings.isolated)
+    figures, paths = _run_files.write_run_files(
+        run, target, suite, folder, plan.repeat, result.usage, isolated=settings.isolated
+    )
     return MemoryOutcome(result, figures, suite.left_out, paths)
 
 
-def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
-    """Return the tests' definitions: those of the resumed run, if any, else those of the plan's folder or new ones."""
+def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
+    """Return the tests' definitions: those of the resumed run if it has any, else stored or new ones."""
     texts = None if plan.texts is None else Path(plan.texts)
-    context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
+    context = GenerationContext(config.seed, config.memory_span, texts, plan.generator)
     if resumed is not None:
-        folder_of_run = benchmark_folder(resumed.folder, read, isolated=settings.isolated) / "definitions"
+        folder_of_run = _run_files.benchmark_folder(resumed.folder, config, isolated=settings.isolated) / "definitions"
         if folder_of_run.is_dir():
-            return make_definitions(read, folder_of_run, context, mode="reuse")
-    folder = Path(plan.definitions or DEFINITIONS / read.run_name / "definitions")
-    return make_definitions(read, folder, context, mode=plan.mode, count=settings.tokenizer.count)
+            return _benchmark.make_definitions(config, folder_of_run, context, mode="reuse")
+    folder = Path(plan.definitions or DEFINITIONS / config.run_name / "definitions")
+    return _benchmark.make_definitions(config, folder, context, mode=plan.mode, count=settings.tokenizer.count)
 
 
-def _target(plan: MemoryPlan, read: Configuration, settings: Settings, suite: DefinitionSet) -> MemoryTarget:
+def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: DefinitionSet) -> MemoryTarget:
     """Return the plan's agent as a target that holds the conversation.
 
     Raises:
         ConfigurationError: The prompt size does not suit the agent, or there is no such clock.
     """
-    data_sets = {each.title: each for each in read.data_sets}
+    data_sets = {each.title: each for each in config.data_sets}
     tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in suite.definitions]
     kinds = [data_sets[title].kind for title in sorted({each.title for each in suite.definitions})]
     return MemoryTarget(
@@ -168,8 +174,8 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, suite: De
         judge=plan.judge,
         max_prompt_size=plan.max_prompt_size,
         clock=plan.clock,
-        prepare=lambda run: keep_definitions(
-            benchmark_folder(run, read, isolated=settings.isolated), read, suite.definitions
+        prepare=lambda run: _run_files.keep_definitions(
+            _run_files.benchmark_folder(run, config, isolated=settings.isolated), config, suite.definitions
         ),
         notes=[*_notes(suite, kinds, plan.judge)],
     )
@@ -185,12 +191,16 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
         return []
     run.manifest()  # refuses a folder that leads elsewhere
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
-    return [note for path in logs if (note := refuse_damage(path, accept=accept)) is not None]
+    return [note for path in logs if (note := _events.refuse_damage(path, accept=accept)) is not None]
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Raise ConfigurationError for tests that need a judge; `unjudged` allows those that only cannot be scored."""
-    asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS)
+    """Raise ConfigurationError for tests that need a judge.
+
+    `unjudged` allows tests that need the judge only for their score, not while they run.
+    """
+    # Words can judge the restaurant's replies; see WordJudge.
+    asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
     if asking:
         raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
     scored = ", ".join(kind.title for kind in kinds if kind.judged)
@@ -219,3 +229,320 @@ def _row(test: Test) -> dict[str, object]:
     columns: dict[str, object] = {"id": test.id, "dataset": test.definition.title, "example": test.definition.example}
     columns |= {name: data[name] for name in ("script", "is_question", "waits")}
     return {**columns, "expected": data["expected_responses"], "arguments": dict(test.kind.arguments)}
+
+
+# -- the agent as a target
+
+
+class MemoryTarget(EndpointTargetBase):
+    """An agent as a target: a row names a test, and is answered when the test ends in the row's session.
+
+    The rows of one repetition are one session; its first row starts it. Events are logged in the run's folder, and an
+    interrupted session continues from there.
+
+    Args:
+        endpoint: The agent: a model, or an agent with its own memory.
+        tests: All tests of a session.
+        settings: The settings of the interleaving.
+        judge: The model that running tests consult; without one, restaurant visits are judged by words.
+        max_prompt_size: The most tokens of the conversation in one prompt.
+        clock: `virtual`, `mirrored` (the agent is informed when time passes) or `real` (the session waits).
+        prepare: Called with the run's folder before the first session starts.
+        notes: Remarks for the run.
+
+    Raises:
+        ConfigurationError: The prompt size is below 1, or the agent keeps the conversation and cannot have one.
+    """
+
+    tracks_each_call = True
+    evaluators_may_change = True
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tests: Sequence[Test],
+        settings: Settings,
+        *,
+        judge: Endpoint | None = None,
+        max_prompt_size: int | None = None,
+        clock: ClockName = "virtual",
+        prepare: Callable[[Path], None] = lambda folder: None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Check that clock and prompt size suit the agent; no conversation starts yet."""
+        super().__init__(endpoint)
+        self.answers_can_be_reused = False
+        self.columns = OUTPUT_COLUMNS
+        self.tests = tuple(tests)
+        self._tests = {test.id: test for test in tests}
+        self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
+        self._judge = judge
+        self._max_prompt_size = max_prompt_size
+        self._clock: ClockName = clock
+        self._prepare = prepare
+        self.notes: Sequence[str] = tuple(notes)
+        self._running: dict[int, _Running] = {}
+        self._stopped = False
+        self._made_of = self._describe_parts()
+        self._unchangeable = {name: part for name, part in self._made_of.items() if name not in _events.CHANGEABLE}
+        make_clock(clock)
+        self._agent("", max_prompt_size)
+
+    def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
+        """Return the agent of a conversation; raise ConfigurationError if the prompt size does not suit it."""
+        tokenizer = self._settings.tokenizer
+        return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Wait until the row's test ends in its session, and return the test's columns.
+
+        The first row starts the session.
+
+        Raises:
+            RunError: The conversation cannot continue.
+        """
+        trial = row.values.get(TRIAL, 1)
+        assert isinstance(trial, int)
+        test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
+        try:
+            if trial not in self._running:
+                self._running[trial] = self._start(trial, context)
+            state = await self._running[trial].ended(test.id)
+        except ConfigurationError as error:  # RunError stops the run; this one would fail only the row
+            raise RunError(str(error)) from error
+        return output_columns(state, test, _events.session_name(trial))
+
+    def _start(self, trial: int, context: CallContext) -> _Running:
+        """Start the session of a repetition, or continue it from its event log.
+
+        Raises:
+            RunError: There is no run folder, or the log is damaged.
+            ConfigurationError: The log was begun with other settings.
+        """
+        if context.folder is None:
+            raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
+        if not self._running:
+            self._prepare(context.folder)
+        clock = make_clock(self._clock)
+        log = _events.EventLog(_events.event_log_path(context.folder, trial), clock.now(), self._made_of)
+        settings = replace(self._settings, start_us=log.start_us)
+        session = Session(
+            schedule=lambda: schedule(self._tests.values(), settings),
+            agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(_events.PROMPT_SIZE))),
+            make_judge=self._make_judge,
+            clock=clock,
+            log=log,
+            key=partial(_event_key, context.run_id, trial),
+            state=self.state_of(()),
+            costs=_costs(context, "target", self.endpoint, trial),
+            judge_costs=_costs(context, "judge", self._judge, trial),
+        )
+        if self._stopped:
+            session.stop()
+        return _Running(session, log, self._tests)
+
+    def _make_judge(self) -> Judge:
+        """Return the judge of running tests: the judge's model, else rules about words."""
+        if self._judge is not None:
+            from tunecheck_memory._judging import EndpointJudge
+
+            return EndpointJudge(self._judge)
+        from tunecheck_memory._kinds.restaurant import WordJudge
+
+        return WordJudge()
+
+    def state_of(self, events: Iterable[_events.Event]) -> SessionState:
+        """Return the state of a session after these events."""
+        return SessionState.of(events, self._settings.tokenizer.count)
+
+    def final_state(self, trial: int, events: Iterable[_events.Event]) -> SessionState:
+        """Return the state of a finished session; it is computed from its events if another process ran the session."""
+        running = self._running.get(trial)
+        return self.state_of(events) if running is None else running.session.state
+
+    def group_key(self, row: Row) -> str | None:
+        return _events.session_name(row.values.get(TRIAL, 1))
+
+    def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
+        """Return the test's share of the conversation's tokens."""
+        made = share_of(output, "share")
+        return made.input_tokens, made.output_tokens
+
+    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
+        conversation = str(output.get("session"))
+        yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
+        yield EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
+
+    def inputs(self, row: Row) -> JSON:
+        return [dict(row.values), self._unchangeable]
+
+    def _describe_parts(self) -> dict[str, JSON]:
+        """Return everything that determines the conversation, as values or hashes by name."""
+        settings, judge = self._settings, self._judge
+        tests: list[JSON] = [
+            [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
+            for test in self._tests.values()
+        ]
+        return {
+            "tests": content_hash(tests),
+            "settings": content_hash(_interleaving(settings)),
+            "wording": _wording_hash(settings.wording),
+            "filler": settings.filler.sha256,
+            "tokenizer": settings.tokenizer.name,
+            "clock": self._clock,
+            _events.PROMPT_SIZE: self._max_prompt_size,
+            _events.JUDGE: {"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
+        }
+
+    def fingerprint(self) -> str | None:
+        return content_hash([super().fingerprint(), self._unchangeable])
+
+    def describe(self) -> dict[str, JSON]:
+        return {**super().describe(), "memory": {**_interleaving(self._settings), **self._made_of}}
+
+    def stop(self) -> None:
+        self._stopped = True
+        for running in self._running.values():
+            running.session.stop()
+
+    async def close(self) -> None:
+        for running in self._running.values():
+            await running.close()
+        await super().close()
+
+
+class _Running:
+    """A session that runs in the background."""
+
+    def __init__(self, session: Session, log: _events.EventLog, tests: Iterable[str]) -> None:
+        """Start the session in the running event loop; its log is closed when it ends."""
+        loop = asyncio.get_running_loop()
+        self.session = session
+        self._ended: dict[str, asyncio.Future[TestState]] = {test: loop.create_future() for test in tests}
+        session.ended = lambda state: self._ended[state.id].set_result(state)
+        self._task = loop.create_task(session.run())
+        self._task.add_done_callback(lambda _: log.close())
+
+    async def ended(self, test: str) -> TestState:
+        """Wait until a test has ended, and return its state; raise the session's error if the session fails first."""
+        future = self._ended[test]
+        await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        self._task.result()
+        raise RunError(f"the conversation ended before the test {test!r} did")
+
+    async def close(self) -> None:
+        """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        if not self._task.cancelled():
+            self._task.exception()
+
+
+def _event_key(run_id: str, trial: int, number: int) -> str:
+    """Return the idempotency key of the event with this number, which is the same when the run is resumed."""
+    text = "\0".join((run_id, "memory", str(trial), str(number)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> CostTracker | None:
+    """Return the tracker of an endpoint's costs in a session; None if the context tracks no costs."""
+    return context.costs.of_endpoint(name, endpoint, _events.session_name(trial)) if context.costs is not None else None
+
+
+def _interleaving(settings: Settings) -> dict[str, JSON]:
+    """Return the settings that decide how tests are interleaved, for hashes and the manifest."""
+    names = ("memory_span", "by_topics", "isolated", "introduce", "seed", "max_message_tokens")
+    together: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
+    return {**{name: getattr(settings, name) for name in names}, "incompatibilities": together}
+
+
+def _wording_hash(wording: SessionWording) -> str:
+    """Return a hash of all texts and the menu, independent of the paths of their files."""
+    texts: dict[str, Any] = msgspec.to_builtins(wording)
+    menu = Path(texts["restaurant"].pop("menu_file"))
+    menu_hash = hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""
+    return content_hash([texts, menu_hash])
+
+
+OUTPUT_COLUMNS = frozenset(
+    "response responses questions since_question points reasons own_score own_sure log session began ended tokens "
+    "characters needles usage share judged latency_ms simulated".split()
+)
+
+
+def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
+    """Return the columns of a finished test, for its row.
+
+    response: the last reply to a question.
+    responses, questions: all replies and questions, in order.
+    since_question: all replies in the conversation from the question on, for tests with a callback.
+    points, reasons: `{"points", "most"}` and the reasons, if the test counts its points itself.
+    own_score, own_sure: the score by a user's own kind and whether its rules are sure, with `reasons`; else None.
+    log: the test's own events: `{"what", "message", "tokens", "at", …}`. `message` and `tokens` count those of the
+        whole conversation before the event; statements and questions have their `size` in tokens with the reply, and
+        the model's `reasoning` if there was any.
+    session: the conversation's name.
+    began, ended: `{"message", "tokens", "at"}`.
+    tokens, characters: counts of the whole conversation from the test's start to its end, the memory distance.
+    needles: the number of statements.
+    usage: the calls of its own messages.
+    share: the calls of the conversation since the previous test ended; the shares of all tests add up to the total.
+        Simulated replies are excluded.
+    judged: its calls to the judge; None without a judge model.
+    latency_ms: the sum over its own messages.
+    """
+    assert state.ended is not None
+    definition, points, own = test.definition, state.points, _own_score(state, test)
+    reasons = own.reasons if own is not None else points.reasons if points is not None else ()
+    counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
+    return {
+        "response": state.responses[-1] if state.responses else None,
+        **{name: [*getattr(state, name)] for name in ("responses", "questions", "since_question", "log")},
+        "points": counted,
+        "reasons": [*reasons],
+        "own_score": None if own is None else own.score,
+        "own_sure": None if own is None else own.sure,
+        "session": session,
+        "began": state.begun.data(),
+        "ended": state.ended.data(),
+        "tokens": state.ended.tokens - state.begun.tokens,
+        "characters": state.characters,
+        "needles": definition.statements,
+        "usage": state.spent.data(),
+        "share": state.share.data(),
+        "judged": state.judged.data() if state.judged.made.calls else None,
+        "latency_ms": state.spent.latency_ms,
+        "simulated": state.simulated,
+    }
+
+
+def _own_score(state: TestState, test: Test) -> Score | None:
+    """Return the score that a user's own kind gives; None for shipped kinds, which the evaluator scores.
+
+    Raises:
+        TypeError: The kind returned anything but a score or None. Other errors of its code are raised, too.
+    """
+    if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator applies shipped rules
+        return None
+    given = FinishedTest(
+        title=test.definition.title,
+        expected=test.definition.expected,
+        responses=state.responses,
+        args=test.kind.arguments,
+        questions=state.questions,
+        since_question=state.since_question,
+        points=state.points,
+        script=test.definition.script,
+    )
+    score: object = test.kind.score(given)
+    if score is not None and not isinstance(score, Score):
+        raise TypeError(f"the score of {state.id} is a {type(score).__name__}; expected a Score, or None")
+    return score
+
+
+def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
+    """Return the calls in the column `share` or `judged`; no calls if the column is empty."""
+    calls = output.get(column)
+    return msgspec.convert(calls, CallsMade) if isinstance(calls, dict) else CallsMade()

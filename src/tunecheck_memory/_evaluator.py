@@ -12,8 +12,7 @@ from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
 from tunecheck.evaluators import ModelConfig, judge_endpoint, none_if_nan
 from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
-from tunecheck_memory._configuration import shipped_kind
-from tunecheck_memory._kind import FinishedTest, Points, Score
+from tunecheck_memory._kind import FinishedTest, Points, Score, shipped_kind
 from tunecheck_memory._kinds.replies import UndecidedError
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ def read_test(
     **row: object,
 ) -> FinishedTest:
     """Return a row's columns as a finished test; a column may hold a value, its JSON text, or nothing.
+
+    `row` holds `arguments`, and the lists of texts that `FinishedTest` has under the same names.
 
     Raises:
         ValueError: The row names no data set, or a column's value has no JSON form.
@@ -67,8 +68,11 @@ def _value(value: object, name: str) -> JSON:
 
 
 def _as_list(value: object, name: str) -> list[JSON]:
+    """Return a column's value as a list: a single value as a list of one, nothing as an empty list."""
     data = _value(value, name)
-    return data if isinstance(data, list) else [] if data is None else [data]
+    if data is None:
+        return []
+    return data if isinstance(data, list) else [data]
 
 
 def _texts(value: object, name: str) -> list[str]:
@@ -195,11 +199,8 @@ class MemoryEvaluator(Evaluator):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, found, by), [] if found.sure else questions
         hint = "; give a judge with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
-        properties: dict[str, JSON] = {"dataset": test.title}
-        reason = found.reason + hint
-        unscored = verdict(
-            _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
-        )
+        reason, mark, properties = found.reason + hint, self._threshold, {"dataset": test.title}
+        unscored = verdict(_METRIC, not_applicable=True, threshold=mark, reason=reason, properties=properties)
         return test, unscored, questions
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:

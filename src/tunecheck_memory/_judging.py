@@ -12,9 +12,8 @@ from tunecheck import ConfigurationError, ContentFilterError, JudgementError, Pr
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, CallsMade, Verdict, dumps
 from tunecheck_memory._agents import outcome_of
-from tunecheck_memory._configuration import shipped_kind, shipped_kinds
-from tunecheck_memory._effects import Outcome
-from tunecheck_memory._kind import AskJudge, FinishedTest, Kind, Score
+from tunecheck_memory._events import Outcome
+from tunecheck_memory._kind import AskJudge, FinishedTest, Kind, Score, shipped_kind, shipped_kinds
 from tunecheck_memory._kinds.scripts import DATA
 
 _WORKSPACE = Path("prompty")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 
-from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, plain
+from tunecheck import ConfigurationError, PluginError
+from tunecheck.plugins import JSON, Candidate, Trust, did_you_mean, discover, find, load, load_offer, plain
+from tunecheck_memory.plugin import PLUGIN
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -37,7 +40,7 @@ class Wait(
     percentage: int | float = 0  # both types: 90 and 90.0 have different hashes in a resumed run
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an amount that is negative or no number."""
+        """Raise ValueError for an amount that is negative or not a number."""
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ValueError(f"Wait: {name} must be a whole number of at least 0, not {value!r:.60}")
@@ -62,9 +65,10 @@ class Say:
     register: bool = False
 
     def __post_init__(self) -> None:
+        """Raise ValueError for a message that is not text or cannot be sent."""
         if not isinstance(self.message, str):
             raise ValueError(f"Say: message must be text, not {self.message!r:.60}")
-        self.message.encode()  # a lone surrogate cannot be sent
+        self.message.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class AskJudge:
     values: Mapping[str, JSON]
 
     def __post_init__(self) -> None:
+        """Raise ValueError or TypeError for a purpose that is not text or values without a JSON form."""
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
             raise ValueError("AskJudge: purpose must be a text, and values a dict of JSON values")
 
@@ -97,11 +102,13 @@ class Points:
     reasons: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        """Raise ValueError for points that are not numbers."""
         if not (is_number(self.points) and is_number(self.most)):
             raise ValueError(f"Points: points and most must be numbers, not {self.points!r:.60} and {self.most!r:.60}")
 
 
 def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; booleans do not count."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -192,7 +199,8 @@ GROUP = "memory"
 def default_waits(lines: int) -> tuple[Wait, ...]:
     """Return a wait after each line but the last that spreads the lines evenly over 90% of the memory span."""
     share = 90 / (lines - 1) if lines > 1 else 0
-    return tuple(Wait(percentage=(line + 1) * share) for line in range(lines - 1)) + (Wait(),) * (lines > 0)
+    waits = [Wait(percentage=(line + 1) * share) for line in range(lines - 1)]
+    return (*waits, Wait()) if lines else ()
 
 
 @dataclass(frozen=True)
@@ -321,3 +329,101 @@ def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topi
         for title, kind in by_title.items():
             blocked[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
     return blocked
+
+
+# -- finding kinds
+
+
+def find_kind(
+    name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, trust: Trust | None = None
+) -> Kind:
+    """Return the kind with this name ("colours"), or in this file ("kinds/haiku.py", relative to `folder`).
+
+    `trust` decides which files may load; by default all.
+
+    Raises:
+        PluginError: No kind has this name, or its code does not load.
+        ConfigurationError: An argument is unknown or wrong.
+    """
+    return make_kind(kind_class(name, folder=folder, trust=trust), arguments or {})
+
+
+def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
+    """Return the class of a kind, by name or file, like `find_kind`.
+
+    Raises:
+        PluginError: No kind has this name, or its code does not load.
+        UntrustedError: `trust` does not allow the file.
+    """
+    if is_kind_file(name):
+        path = ((folder or Path()) / name).resolve()
+        if not path.is_file():
+            raise PluginError(
+                f"{path}: there is no such file; give the path of a data set relative to the configuration's folder"
+            )
+        if trust is not None:
+            trust.check(path, "run its code as a kind of memory test", folder=GROUP)
+        loaded = load(Candidate(GROUP, path.stem, str(path), partial(load_offer, path), path))
+    else:
+        installed = discover(GROUP)
+        names = [each.name for each in installed]
+        if name not in names:
+            raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
+        loaded = find(GROUP, name, among=installed, trust=trust)
+    if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
+        problem = "is not a kind of memory test: it must be a class derived from tunecheck_memory.Kind"
+        raise PluginError(f"{name!r} {problem}")
+    return loaded
+
+
+def is_kind_file(name: str) -> bool:
+    """Return whether a data set's name in a configuration is the path of a Python file."""
+    return name.lower().endswith(".py")
+
+
+def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
+    """Return a kind with these arguments of a configuration.
+
+    Raises:
+        ConfigurationError: An argument is unknown, or the kind refuses the arguments.
+    """
+    known = kind.argument_names()
+    for name in arguments:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; it takes none"
+            raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
+    try:
+        instance = kind(**arguments)
+        dict(instance.arguments)  # raises if the kind does not store its arguments
+        return instance
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
+
+
+_ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
+
+
+@lru_cache(maxsize=64)
+def shipped_kind(title: str) -> type[Kind] | None:
+    """Return the shipped kind with this title or name ("Spy Meeting", "spy_meeting"), or None if there is none."""
+    name = plain_title(title)
+    return shipped_kinds().get(_ALIASES.get(name, name))
+
+
+@lru_cache(maxsize=1)
+def shipped_kinds() -> Mapping[str, type[Kind]]:
+    """Return the shipped kinds by their plain names."""
+    kinds = {}
+    for name, extension in PLUGIN.own_kinds[GROUP].items():
+        kind = extension.load()
+        assert isinstance(kind, type) and issubclass(kind, Kind)
+        kinds[plain_title(name)] = kind
+    return kinds
+
+
+def plain_title(title: str) -> str:
+    """Return a title in lower case, with letters and digits only."""
+    return re.sub(r"[\W_]+", "", title[:200].lower())

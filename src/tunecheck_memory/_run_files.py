@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -28,24 +28,14 @@ from msgspec import structs
 from tunecheck import Run, RunError
 from tunecheck.plugins import FORMAT_VERSION, JSON, dumps_line, raise_as, real_number, write_file
 from tunecheck.runs import dumps_readably
-from tunecheck_memory._configuration import Configuration
-from tunecheck_memory._effects import (
-    Begin,
-    Consult,
-    Deregister,
-    Effect,
-    End,
-    Outcome,
-    Register,
-    Send,
-    SuiteReset,
-    Waiting,
-)
-from tunecheck_memory._event_log import FOLDER, Event, event_log_path, read_events
+from tunecheck_memory import _events as effects
+from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, safe_name, write_definitions
+from tunecheck_memory._events import FOLDER, Effect, Event, Outcome, event_log_path, read_events
 from tunecheck_memory._kind import MemoryTest
-from tunecheck_memory._making import DefinitionSet, LeftOut, safe_name, write_definitions
 from tunecheck_memory._session import SessionState, TestState
-from tunecheck_memory._target import MemoryTarget
+
+if TYPE_CHECKING:
+    from tunecheck_memory._evaluation import MemoryTarget
 
 
 class MemoryFigures(msgspec.Struct, frozen=True):
@@ -264,7 +254,7 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
         return _LogEntry(type_, at_us, data, f"SYSTEM ({_local(at_us)}): Test '{test}' {words}")
 
     match effect:
-        case Send(_, message, question):
+        case effects.Send(_, message, question):
             sent, answered = EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE
             if effect.filler:
                 sent, answered = EventType.SEND_FILL, EventType.RESPONSE_FILL
@@ -275,20 +265,20 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
             for type_, time_us, who, words in said:
                 data: dict[str, JSON] = {"message": words, "is_question": question}
                 yield _LogEntry(type_, time_us, data, f"{who} ({_local(time_us)}): {words}")
-        case Begin(_, tokens):
+        case effects.Begin(_, tokens):
             yield system(EventType.BEGIN, "BEGINS", tokens=tokens)
-        case Waiting(_, tokens, seconds):
+        case effects.Waiting(_, tokens, seconds):
             words = f"WAITING for {tokens} TOKENS, {timedelta(seconds=seconds)} TIME."
             yield system(EventType.WAIT, words, tokens=tokens, time=seconds)
-        case Consult():
+        case effects.Consult():
             yield system(EventType.LLM_CALL, "CALLS an LLM", response=text)
-        case End():
+        case effects.End():
             yield system(EventType.END, "ENDS")
-        case Register():
+        case effects.Register():
             yield system(EventType.REGISTER_CALLBACK, "REGISTERS a callback")
-        case Deregister():
+        case effects.Deregister():
             yield system(EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback")
-        case SuiteReset():
+        case effects.SuiteReset():
             yield system(EventType.SUITE_RESET, "")
 
 
@@ -325,7 +315,7 @@ def write_results(
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
             messages, entries = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
-            messages += lines if isinstance(effect, Send) else []
+            messages += lines if isinstance(effect, effects.Send) else []
             entries += lines
             before_us = outcome.at_us
     for test, log in logs.items():

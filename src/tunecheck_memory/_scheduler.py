@@ -1,6 +1,6 @@
 """The scheduler: it interleaves tests in one conversation. It makes decisions, but no calls.
 
-`schedule()` yields effects and is sent the outcome of each (`tunecheck_memory._effects`). The rules are those of the
+`schedule()` yields effects and is sent the outcome of each (`tunecheck_memory._events`). The rules are those of the
 GoodAI benchmark. A test that has waited long enough continues before a new test begins. Incompatible tests never
 overlap. If all tests wait, first the clock moves to the end of a wait; if that is not enough, filler adds tokens.
 """
@@ -13,21 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from tunecheck import RunError, TunecheckError
-from tunecheck_memory._effects import (
-    Begin,
-    Consult,
-    Deregister,
-    Effect,
-    End,
-    Jump,
-    Outcome,
-    Register,
-    ResetAgent,
-    Schedule,
-    Send,
-    SuiteReset,
-    Waiting,
-)
+from tunecheck_memory import _events as effects
+from tunecheck_memory._events import Effect, Outcome, Schedule
 from tunecheck_memory._kind import AskJudge, Kind, MemoryTest, Points, Replied, Say, Scene, Step, Steps, Wait, conflicts
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import FillerPool, FillerWriter, SessionWording
@@ -196,8 +183,8 @@ class Scheduler:
         """Introduce the agent to the tests, unless they are isolated, then run all tests; yield each effect."""
         settings = self.settings
         if settings.introduce and not settings.isolated:
-            yield from self._say(Send("", settings.wording.introduction))
-            yield from self._note(SuiteReset())
+            yield from self._say(effects.Send("", settings.wording.introduction))
+            yield from self._note(effects.SuiteReset())
         yield from self.go_on()
 
     def go_on(self) -> Schedule:
@@ -232,7 +219,7 @@ class Scheduler:
             self.start(task)
         if task.begun_at is None:
             task.begun_at = self.tokens
-            yield from self._note(Begin(task.id, self.tokens))
+            yield from self._note(effects.Begin(task.id, self.tokens))
         return task
 
     def _ready(self) -> Task | None:
@@ -252,7 +239,7 @@ class Scheduler:
         """
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)
-            yield from self._note(Jump(self.waiting[first].at_us + _SECOND))
+            yield from self._note(effects.Jump(self.waiting[first].at_us + _SECOND))
             if self._is_free(first):
                 return self.tasks[first]
         return None
@@ -277,29 +264,29 @@ class Scheduler:
         while (step := task.next()) is not None:
             begun_us = self.now_us
             if isinstance(step, Say):
-                reply = yield from self._say(Send(task.id, step.message, step.question))
+                reply = yield from self._say(effects.Send(task.id, step.message, step.question))
                 task.record_reply(reply, begun_us)
                 if step.register:
-                    yield from self._note(Register(task.id))
+                    yield from self._note(effects.Register(task.id))
                     task.replies = [reply]
                     self.callbacks[task.id] = task
                 if task.waits_for_callback and self.settings.isolated:
                     return False
             elif isinstance(step, AskJudge):
-                outcome = yield from self._note(Consult(task.id, step.purpose, dict(step.values)))
+                outcome = yield from self._note(effects.Consult(task.id, step.purpose, dict(step.values)))
                 task.record_reply(outcome.text or "", begun_us)
             elif not self.settings.isolated:
                 yield from self._wait(task, step)
                 return False
             elif step.seconds:
-                yield from self._note(Jump(self.now_us + step.seconds * _SECOND))
+                yield from self._note(effects.Jump(self.now_us + step.seconds * _SECOND))
         if task.waits_for_callback:  # checked again after any other message
             yield from self._wait(task, Wait(tokens=1))
         return not task.waits_for_callback
 
     def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
         tokens = self.to_wait(task, wait)
-        yield from self._note(Waiting(task.id, tokens, wait.seconds))
+        yield from self._note(effects.Waiting(task.id, tokens, wait.seconds))
         self.set_waiting(task, tokens, wait.seconds)
 
     def _ask_callbacks(self) -> _Doing[None]:
@@ -308,7 +295,7 @@ class Scheduler:
             if task.test.kind.is_over(task.test.definition, task.replies or ()):
                 task.over = True
                 del self.callbacks[id_]
-                yield from self._note(Deregister(id_))
+                yield from self._note(effects.Deregister(id_))
 
     def _finish(self, task: Task) -> _Doing[None]:
         """End a test. If its kind demands a reset, a message first makes the agent forget the test.
@@ -317,11 +304,11 @@ class Scheduler:
         """
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:
-            yield from self._say(Send(task.id, farewell))
+            yield from self._say(effects.Send(task.id, farewell))
         self.end(task)
-        yield from self._note(End(task.id, task.points))
+        yield from self._note(effects.End(task.id, task.points))
         if self.settings.isolated:
-            yield from self._note(ResetAgent(task.id))
+            yield from self._note(effects.ResetAgent(task.id))
 
     def _fill(self, tokens: int) -> _Doing[None]:
         """Send filler until this many tokens have been exchanged, replies included."""
@@ -330,10 +317,10 @@ class Scheduler:
             filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
             # While a callback counts replies, the agent must answer itself: no reply is suggested.
             suggested = None if self.callbacks else filler.suggested
-            yield from self._say(Send("", filler.message, suggested=suggested, draws=filler.draws))
+            yield from self._say(effects.Send("", filler.message, suggested=suggested, draws=filler.draws))
             tokens -= self.tokens - before
 
-    def _say(self, send: Send) -> _Doing[str]:
+    def _say(self, send: effects.Send) -> _Doing[str]:
         """Send a message, count the exchange, and return the reply's text."""
         outcome = yield from self._note(send)
         reply = outcome.text or ""
@@ -346,7 +333,7 @@ class Scheduler:
         self.now_us = max(self.now_us, outcome.at_us)
         return outcome
 
-    def count_exchange(self, send: Send, reply: str) -> None:
+    def count_exchange(self, send: effects.Send, reply: str) -> None:
         """Count the tokens of a message and its reply; hand the reply to the tests that collect replies."""
         reply_tokens = self._count(reply)
         self.tokens += self._count(send.message) + reply_tokens

@@ -3,6 +3,8 @@
 schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
     ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
     └────────────────────────────── session state ───────────────────────────────────┘
+
+All code that needs the time gets the session's clock. Times are in µs since 1970 (UTC).
 """
 
 from __future__ import annotations
@@ -10,33 +12,98 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Literal, Protocol, get_args
 
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
-from tunecheck.plugins import JSON, CallsMade, CostTracker, whole_number
+from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, whole_number
+from tunecheck_memory import _events as effects
 from tunecheck_memory._agents import Agent
-from tunecheck_memory._clock import SessionClock, as_iso
-from tunecheck_memory._effects import (
-    Begin,
-    Consult,
-    Deregister,
-    Effect,
-    End,
-    Jump,
-    Outcome,
-    Register,
-    ResetAgent,
-    Schedule,
-    Send,
-    Waiting,
-    to_data,
-)
-from tunecheck_memory._event_log import PROMPT_SIZE, Event, EventLog
+from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
 from tunecheck_memory._kind import AskJudge, Points
+
+ClockName = Literal["virtual", "mirrored", "real"]
+
+START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
+"""The start of virtual time. It is constant, so that conversations are reproducible."""
+
+EXCHANGE_US = 1_000_000
+"""The virtual time of a message and its reply."""
+
+
+class SessionClock:
+    """Virtual time of a conversation: it passes with messages and jumps, and never goes back.
+
+    If `tells_agent` is True, the session informs the agent of jumps.
+    """
+
+    def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
+        self._now_us = start_us
+        self.tells_agent = tells_agent
+
+    def now(self) -> int:
+        return self._now_us
+
+    def set(self, at_us: int) -> None:
+        self._now_us = max(self._now_us, at_us)
+
+    def exchanged(self) -> int:
+        """Let the time of a message and its reply pass; return the new time."""
+        self._now_us += EXCHANGE_US
+        return self._now_us
+
+    async def jump(self, until_us: int) -> int:
+        """Set the time to `until_us` without waiting; return the new time, which never goes back."""
+        self.set(until_us)
+        return self._now_us
+
+
+class RealClock(SessionClock):
+    """The time of the machine."""
+
+    def __init__(
+        self,
+        now: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Take the machine's clock, or a replacement: `now` in µs since 1970, `sleep` in seconds."""
+        super().__init__(now())
+        self._machine = now
+        self._sleep = sleep
+
+    def now(self) -> int:
+        self.set(self._machine())
+        return self._now_us
+
+    def exchanged(self) -> int:
+        return self.now()
+
+    async def jump(self, until_us: int) -> int:
+        """Wait until the machine's time is `until_us`; return the time. Interruptions of the run count as waiting."""
+        while (left := until_us - self._machine()) > 0:
+            await self._sleep(left / 1_000_000)
+        self.set(until_us)
+        return self.now()
+
+
+def make_clock(name: ClockName) -> SessionClock:
+    """Return a new clock of this kind; raise ConfigurationError if there is none."""
+    clocks = get_args(ClockName)
+    if name not in clocks:
+        raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
+    return RealClock() if name == "real" else SessionClock(tells_agent=name == "mirrored")
+
+
+def as_iso(at_us: int) -> str:
+    """Return a time as ISO 8601 in UTC, with milliseconds unless they are 0."""
+    moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
+    rest = at_us // 1_000 % 1_000
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +127,10 @@ class Spent:
 
     def add(self, outcome: Outcome) -> None:
         """Count a call's tokens and latency; an adopted reply needed no call."""
-        if outcome.adopted:  # no call was made
-            return
-        self.made = self.made.plus(outcome.made)
-        if outcome.latency_ms is not None:
-            self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
+        if not outcome.adopted:
+            self.made = self.made.plus(outcome.made)
+            if outcome.latency_ms is not None:
+                self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
     def data(self) -> dict[str, JSON]:
         """Return calls and tokens as columns; other counts only if they are not 0."""
@@ -136,27 +202,27 @@ class SessionState:
         """Add an effect with its outcome to the state; return the test's state if this ended a test, else None."""
         now = Moment(self.messages, self.tokens, outcome.at_us)
         match effect:
-            case Send():
+            case effects.Send():
                 self._note_exchange(effect, outcome, now)
-            case Begin(test):
+            case effects.Begin(test):
                 # Negative, because the end of the test adds the session's characters: the test's own remain.
                 self.tests[test] = TestState(test, now, characters=-self._characters)
                 self.tests[test].note("begin", now)
-            case Waiting(test, tokens, seconds):
+            case effects.Waiting(test, tokens, seconds):
                 self.tests[test].note("wait", now, for_tokens=tokens, for_seconds=seconds)
-            case Consult(test, purpose, values):
+            case effects.Consult(test, purpose, values):
                 state = self.tests[test]
                 state.simulated |= outcome.simulated
                 if outcome.judged_by_model:
                     state.judged.add(outcome)
                 state.note("judge", now, purpose=purpose, values=values, reply=outcome.text)
-            case Register(test):
+            case effects.Register(test):
                 self.tests[test].registered_at = len(self._replies) - 1
                 self.tests[test].note("callback", now)
-            case Deregister(test):
+            case effects.Deregister(test):
                 self.tests[test].note("callback over", now)
                 self._keep_replies(self.tests[test])
-            case End(test, points):
+            case effects.End(test, points):
                 state = self.tests[test]
                 self._keep_replies(state)
                 state.points, state.ended = points, now
@@ -166,7 +232,7 @@ class SessionState:
                 return state
         return None
 
-    def _note_exchange(self, effect: Send, outcome: Outcome, before: Moment) -> None:
+    def _note_exchange(self, effect: effects.Send, outcome: Outcome, before: Moment) -> None:
         """Add a message and its reply to the counts, and to the test that sent the message, unless it is filler.
 
         `before` is the place in the conversation before the message.
@@ -222,7 +288,8 @@ class Judge(Protocol):
         """
 
 
-class SessionStoppedError(RunError): ...
+class SessionStoppedError(RunError):
+    """The session ended early because it was stopped."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -250,7 +317,7 @@ class Session:
     judge_costs: CostTracker | None = None
 
     def __post_init__(self) -> None:
-        self._judge_made: Judge | None = None
+        self._judge: Judge | None = None
         self._stopping = asyncio.Event()
         self._number = 0
 
@@ -314,12 +381,12 @@ class Session:
             self.log.done(outcome)
             return outcome
         self.clock.set(outcome.at_us)
-        costs = self.costs if isinstance(effect, Send) else self.judge_costs
+        costs = self._costs_of(effect)
         if costs is not None and _is_paid(effect, outcome):
             costs.record(outcome.made)
-        if isinstance(effect, Send):
+        if isinstance(effect, effects.Send):
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
-        elif isinstance(effect, ResetAgent):
+        elif isinstance(effect, effects.ResetAgent):
             self.agent.observe_reset()
         return outcome
 
@@ -333,13 +400,14 @@ class Session:
         """
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
-        if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
+        is_call = isinstance(effect, effects.Send | effects.Consult | effects.ResetAgent)
+        if is_call or (isinstance(effect, effects.Jump) and self.clock.tells_agent):
             key, at_us = self.key(self._number), self.clock.now()
             self.log.intend(effect, key, at_us)
             outcome = await self._ask(effect, key, at_us)
             self.log.done(outcome)
             return outcome
-        at_us = await self._wait(effect.until_us) if isinstance(effect, Jump) else self.clock.now()
+        at_us = await self._wait(effect.until_us) if isinstance(effect, effects.Jump) else self.clock.now()
         outcome = Outcome(at_us)
         self.log.did(effect, outcome)
         return outcome
@@ -368,32 +436,35 @@ class Session:
             RunError: The call failed after all retries.
         """
         try:
-            if isinstance(effect, (Send, Consult)):
-                costs = self.costs if isinstance(effect, Send) else self.judge_costs
-                async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
-                    outcome = await (
-                        self._say(effect, key, at_us) if isinstance(effect, Send) else self._judge(effect, key)
-                    )
-                    if count is not None and _is_paid(effect, outcome):
-                        count(outcome.made)
-                return outcome
-            if isinstance(effect, Jump):
+            if isinstance(effect, effects.Jump):
                 await self.agent.advance(at_us, effect.until_us, key)
                 return Outcome(await self.clock.jump(effect.until_us))
-            await self.agent.reset(key, at_us)
-            return Outcome(self.clock.now())
+            if isinstance(effect, effects.ResetAgent):
+                await self.agent.reset(key, at_us)
+                return Outcome(self.clock.now())
+            costs = self._costs_of(effect)
+            async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
+                outcome = await self._reply_to(effect, key, at_us)
+                if count is not None and _is_paid(effect, outcome):
+                    count(outcome.made)
+            return outcome
         except EndpointError as error:
             refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
-            advice = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
+            advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and refused else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
 
-    async def _say(self, effect: Send, key: str, at_us: int) -> Outcome:
-        reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-        return structs.replace(reply, at_us=self.clock.exchanged())
+    async def _reply_to(self, effect: Effect, key: str, at_us: int) -> Outcome:
+        """Send a message to the agent, or a question to the judge; return the outcome at the clock's new time."""
+        if isinstance(effect, effects.Send):
+            reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+            return structs.replace(reply, at_us=self.clock.exchanged())
+        assert isinstance(effect, effects.Consult)
+        self._judge = self._judge or self.make_judge()
+        return structs.replace(await self._judge.ask(effect.request, key=key), at_us=self.clock.now())
 
-    async def _judge(self, effect: Consult, key: str) -> Outcome:
-        judge = self._judge_made = self._judge_made or self.make_judge()
-        return structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
+    def _costs_of(self, effect: Effect) -> CostTracker | None:
+        """Return the tracker of the agent's costs for a message, of the judge's costs for any other effect."""
+        return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
 
 # services' messages about a prompt that exceeds the model's context window
@@ -407,16 +478,16 @@ _WINDOW_ADVICE = "; the conversation no longer fits the model: give --max-prompt
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:
     """Return whether an outcome caused a call to a real model."""
-    if isinstance(effect, Consult):
+    if isinstance(effect, effects.Consult):
         return outcome.judged_by_model
-    return isinstance(effect, Send) and not outcome.adopted and not outcome.simulated
+    return isinstance(effect, effects.Send) and not outcome.adopted and not outcome.simulated
 
 
 def _effect_text(effect: Effect | None) -> str:
     """Return an effect as text for error messages."""
     if effect is None:
         return "the end"
-    if isinstance(effect, Send):
+    if isinstance(effect, effects.Send):
         sender = effect.test or ("filler" if effect.draws else "the introduction")
         message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
         return f"a message of {sender}: {message!r}"

@@ -14,6 +14,9 @@ from tunecheck.plugins import did_you_mean
 ENCODINGS = ("cl100k_base", "o200k_base")
 """The encodings that the extra `memory` provides offline; published runs were counted with the first."""
 
+MESSAGE_TOKENS = 4
+"""Tokens of a message in addition to its text: its role and delimiters in the usual chat formats."""
+
 _PACKAGE = "bpe_openai"
 _CORE = f"{_PACKAGE}._bindings"
 
@@ -28,7 +31,7 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
-    """Return the tokenizer of this name.
+    """Return the tokenizer of the encoding with this name.
 
     Raises:
         ConfigurationError: The name is unknown.
@@ -46,8 +49,11 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
 def _load_core() -> ModuleType:
     """Load only the part of bpe-openai that counts tokens, without running the package's `__init__`.
 
-    The `__init__` takes half a second to build tables of every encoding for Python. A later import of the package finds
-    this part loaded.
+    The `__init__` takes half a second to build tables of every encoding for Python. A later import of the package
+    reuses the loaded part.
+
+    Raises:
+        ImportError: bpe-openai is not installed.
     """
     package = util.find_spec(_PACKAGE)
     spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
@@ -69,7 +75,7 @@ class _Encoding:
         """Return the number of tokens; a lone surrogate counts as its replacement character."""
         try:
             return self._count(text)
-        except UnicodeEncodeError:  # a lone surrogate counts as its replacement character
+        except UnicodeEncodeError:  # a lone surrogate
             return self._count(replace_lone_surrogates(text))
 
 
@@ -79,7 +85,7 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 class CountingOnce:
-    """A tokenizer that caches its last counts, as scheduler, agent and session state count the same message."""
+    """A tokenizer that caches its last counts, because scheduler, agent and session state count the same message."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name

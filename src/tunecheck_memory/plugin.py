@@ -19,15 +19,15 @@ PLUGIN = Plugin(
     panels={"timeline": Extension("tunecheck_memory._panel:TIMELINE_PANEL", "How a run's tests were interleaved.")},
     endpoints={
         "memory_agent": Extension(
-            "tunecheck_memory._agent_endpoint:MemoryAgentEndpoint", "An agent with its own memory, served over HTTP."
+            "tunecheck_memory._agents:MemoryAgentEndpoint", "An agent with its own memory, served over HTTP."
         )
     },
     own_kinds={
         "memory": {
             "colours": Extension("tunecheck_memory._kinds.statements:Colours"),
             "names": Extension("tunecheck_memory._kinds.statements:Names"),
-            "name_list": Extension("tunecheck_memory._kinds.lists:NameList"),
-            "shopping": Extension("tunecheck_memory._kinds.lists:Shopping"),
+            "name_list": Extension("tunecheck_memory._kinds.statements:NameList"),
+            "shopping": Extension("tunecheck_memory._kinds.statements:Shopping"),
             "locations": Extension("tunecheck_memory._kinds.town:Locations"),
             "locations_directions": Extension("tunecheck_memory._kinds.town:LocationsDirections"),
             "jokes": Extension("tunecheck_memory._kinds.jokes:Jokes"),
@@ -36,7 +36,7 @@ PLUGIN = Plugin(
             "chapterbreak": Extension("tunecheck_memory._kinds.chapterbreak:ChapterBreak"),
             "delayed_recall": Extension("tunecheck_memory._kinds.recall:DelayedRecall"),
             "instruction_recall": Extension("tunecheck_memory._kinds.recall:InstructionRecall"),
-            "how_to_think": Extension("tunecheck_memory._kinds.how_to_think:HowToThink"),
+            "how_to_think": Extension("tunecheck_memory._kinds.instructions:HowToThink"),
             "prospective_memory": Extension("tunecheck_memory._kinds.instructions:ProspectiveMemory"),
             "conflicting_personal_info": Extension("tunecheck_memory._kinds.recall:ConflictingPersonalInfo"),
             "trigger_response": Extension("tunecheck_memory._kinds.instructions:TriggerResponse"),

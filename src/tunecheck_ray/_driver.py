@@ -24,26 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tunecheck import ConfigurationError, MissingExtraError, Row, RunError
+from tunecheck import ConfigurationError, MissingExtraError, Row, RunError, pipeline
 from tunecheck.evaluation import Execution, RunsElsewhere
-from tunecheck.pipeline import (
-    UNREAD,
-    Answer,
-    Budget,
-    CachedResults,
-    Chunk,
-    Error,
-    Journal,
-    Load,
-    Plan,
-    Portion,
-    RowVerdicts,
-    RunCalls,
-    Step,
-    Tally,
-    Verdicts,
-    group_of,
-)
+from tunecheck.pipeline import CachedResults, Chunk, Journal, Plan, Portion
 from tunecheck.plugins import JSON, clean, dumps, plural
 from tunecheck_ray._options import RayOptions
 from tunecheck_ray._services import TaskInput, TaskServer
@@ -117,7 +100,7 @@ class ChunkDriver:
         `cached` holds the results to reuse: the run's own if it is resumed, and those of its parent run.
         """
         self.plan = plan
-        self.tally = Tally()
+        self.tally = pipeline.Tally()
         self._journal = journal
         self._cached = cached
         self._execution = execution
@@ -162,7 +145,7 @@ class ChunkDriver:
         """Start nothing more; calls in flight may finish and are journaled. `run` then raises the reason."""
         self._stop = self._stop or reason
 
-    def load(self) -> Load | None:
+    def load(self) -> pipeline.Load | None:
         """Return None: calls are counted in the tasks."""
         return None
 
@@ -172,8 +155,8 @@ class ChunkDriver:
 
     def spent(self) -> float:
         """Return the cost of the calls that a resumed run has recorded, in the currency of its prices."""
-        budget = Budget(None)
-        calls = RunCalls(self.plan.run_id, self._journal, self._cached, budget)
+        budget = pipeline.Budget(None)
+        calls = pipeline.RunCalls(self.plan.run_id, self._journal, self._cached, budget)
         target = self.plan.target
         if target is not None and self._cached:
             for row in self.plan.rows():
@@ -223,10 +206,10 @@ class ChunkDriver:
             found = self._cached.answer(row.index, input_hash)
             if found is None:
                 steps = self._cached.steps(row.index, input_hash).items()
-                return [dumps(Step(row.index, row.id, input_hash, part, value)) for part, value in steps]
+                return [dumps(pipeline.Step(row.index, row.id, input_hash, part, value)) for part, value in steps]
             columns = found.value
-            records.append(Answer(row.index, row.id, input_hash, columns))
-        verdicts: RowVerdicts = {}
+            records.append(pipeline.Answer(row.index, row.id, input_hash, columns))
+        verdicts: pipeline.RowVerdicts = {}
         for evaluator in self.plan.evaluators:
             try:
                 input_hash = evaluator.input_hash(evaluator.bind(row.values, columns))
@@ -236,7 +219,7 @@ class ChunkDriver:
                 verdicts[evaluator.name] = (input_hash, verdict.value)
         if len(verdicts) == len(self.plan.evaluators):
             return None
-        records += [Verdicts([(row.index, verdicts)])] if verdicts else []
+        records += [pipeline.Verdicts([(row.index, verdicts)])] if verdicts else []
         return [*map(dumps, records), *self._cached.calls_of(row.index)]
 
     # -- lost tasks
@@ -255,7 +238,7 @@ class ChunkDriver:
             self._deaths[row.index] += 1
             if (died and flight.stage) or self._deaths[row.index] >= _MOST_DEATHS:
                 reason = f"the process that worked on this row died: {how}"
-                error = Error(row.index, row.id, flight.stage or "target", "WorkerDied", reason)
+                error = pipeline.Error(row.index, row.id, flight.stage or "target", "WorkerDied", reason)
                 portion = Portion([((row.index,), dumps(error))])
                 flight.take(portion)
                 yield portion
@@ -276,12 +259,13 @@ class ChunkDriver:
 
         These are the answered rows, which were being judged, and the first unanswered ones, also if not reported yet.
         """
-        first_unanswered = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
+        unanswered = [row.index for row in rest if not flight.is_answered(row)]
+        first_unanswered = unanswered[: pipeline.UNREAD * self.plan.concurrency]
         return [row for row in rest if row.index in first_unanswered or flight.is_answered(row)]
 
     def _group(self, row: Row) -> str | None:
         """Return the name of the group whose rows must run in the same task, None for a row without a group."""
-        return group_of(row, self.plan.target, self.plan.group_column)
+        return pipeline.group_of(row, self.plan.target, self.plan.group_column)
 
     def _units(self) -> Iterator[list[Row]]:
         """Yield lists of rows that must run in the same task. Groups come last, after all data is read."""

@@ -22,18 +22,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tunecheck import ConfigurationError, EndpointError
-from tunecheck.endpoints import (
-    ChatEndpoint,
-    ChatRequest,
-    Completion,
-    Endpoint,
-    Exchange,
-    ServiceCall,
-    UnreadableReplyError,
-    Usage,
-    read_usage,
-)
+from tunecheck import ConfigurationError, EndpointError, endpoints
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, UnreadableReplyError
 from tunecheck.plugins import JSON, dumps
 
 # -- vectors
@@ -175,7 +165,7 @@ class EmbeddingEndpoint(Endpoint):
         Raises:
             ConfigurationError: this kind of endpoint has no embeddings.
         """
-        if not isinstance(chat, ChatEndpoint):
+        if not isinstance(chat, endpoints.ChatEndpoint):
             raise ConfigurationError(
                 f"endpoint {chat.name!r} has no embeddings; its kind must be openai (any server with /v1/embeddings) "
                 "or azure_openai"
@@ -268,20 +258,20 @@ class EmbeddingEndpoint(Endpoint):
         if len(batch) > 1:
             key = hashlib.blake2b("\0".join(pending.key for pending in batch).encode(), digest_size=16).hexdigest()
         read = functools.partial(read_embeddings, count=len(batch))
-        exchange = await self._client.post(ServiceCall(body, key, read, expected, self._operation.url))
-        usages = _share_tokens(read_usage(exchange.reply).input_tokens, texts)
+        exchange = await self._client.post(endpoints.ServiceCall(body, key, read, expected, self._operation.url))
+        usages = _share_tokens(endpoints.read_usage(exchange.reply).input_tokens, texts)
         return [
             _completion(packed_vector(vector), usage, exchange)
             for vector, usage in zip(exchange.answer, usages, strict=True)
         ]
 
 
-def _completion(vector: str, tokens: int | None, exchange: Exchange[Any]) -> Completion:
+def _completion(vector: str, tokens: int | None, exchange: endpoints.Exchange[Any]) -> Completion:
     """Return a vector as a completion, with its share of the tokens and the request's latency and id."""
     reply = exchange.reply
     return _Embedded(
         text=vector,
-        usage=Usage(tokens, None if tokens is None else 0),
+        usage=endpoints.Usage(tokens, None if tokens is None else 0),
         latency_ms=exchange.latency_ms,
         request_id=exchange.request_id,
         simulated=isinstance(reply, Mapping) and reply.get("simulated") is True,

@@ -15,7 +15,8 @@ from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory import Outcome
-from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, MESSAGE_TOKENS, EndpointAgent, Window
+from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, EndpointAgent, Window
+from tunecheck_memory._tokens import MESSAGE_TOKENS
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)

@@ -10,8 +10,8 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck_memory import Configuration, MemoryTest, Wait, read_configuration, write_definitions
+from tunecheck_memory._benchmark import definition_data, definition_path, read_definition
 from tunecheck_memory._kind import default_waits
-from tunecheck_memory._making import definition_data, definition_path, read_definition
 
 SMALL = """\
 config:

@@ -27,8 +27,7 @@ from tunecheck_memory import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._effects import to_data
-from tunecheck_memory._event_log import EventLog
+from tunecheck_memory._events import EventLog, to_data
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
 

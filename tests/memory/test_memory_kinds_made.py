@@ -15,7 +15,7 @@ from tests.memory_scoring_parts import score_by_words
 from tunecheck import ConfigurationError, ReplyError
 from tunecheck.endpoints import load_endpoint
 from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, find_kind
-from tunecheck_memory._configuration import shipped_kind
+from tunecheck_memory._kind import shipped_kind
 from tunecheck_memory._kinds.recall import read_content
 
 kinds = st.sampled_from(SCRIPTED)

@@ -10,7 +10,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import GenerationContext, make_definitions, read_configuration
-from tunecheck_memory._making import DefinitionSet, Mode
+from tunecheck_memory._benchmark import DefinitionSet, Mode
 
 CONFIG = """\
 config: {run_name: Small}

@@ -13,11 +13,10 @@ from tests.pipeline_parts import strict_json, strict_lines
 from tests.tables import cases
 
 from tunecheck_memory import Outcome, Send, write_definitions
-from tunecheck_memory._clock import START_US
-from tunecheck_memory._event_log import read_events
-from tunecheck_memory._making import safe_name
+from tunecheck_memory._benchmark import safe_name
+from tunecheck_memory._events import read_events
 from tunecheck_memory._run_files import Scored, agent_folder, run_figures, write_results
-from tunecheck_memory._session import SessionState
+from tunecheck_memory._session import START_US, SessionState
 
 
 def state_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionState:

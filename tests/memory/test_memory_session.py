@@ -23,8 +23,8 @@ from tunecheck_memory import (
     Test,
     Wait,
 )
-from tunecheck_memory._clock import START_US, RealClock, SessionClock
-from tunecheck_memory._event_log import read_events
+from tunecheck_memory._events import read_events
+from tunecheck_memory._session import START_US, RealClock, SessionClock
 
 
 class DiedError(Exception):

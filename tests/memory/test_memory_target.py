@@ -13,8 +13,8 @@ from tunecheck import CallContext, ConfigurationError, EndpointError, Evaluation
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory import Colours, FinishedTest, MemoryTarget, Score, Send, Test
-from tunecheck_memory._event_log import event_log_path, read_events
-from tunecheck_memory._making import definition_data
+from tunecheck_memory._benchmark import definition_data
+from tunecheck_memory._events import event_log_path, read_events
 
 
 class Model(Endpoint):

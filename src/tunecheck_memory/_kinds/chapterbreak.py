@@ -50,13 +50,13 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
         ConfigurationError: The path does not exist, or holds no text.
         DataError: A file cannot be read; the message names file and line.
     """
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    lines = [each for each in files if each.suffix.lower() == ".jsonl"]
-    books = {each: _read_book(each) for each in files if each.suffix.lower() == ".txt"}
-    if not lines and not books:
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    passage_files = [file for file in files if file.suffix.lower() == ".jsonl"]
+    books = {file: _read_book(file) for file in files if file.suffix.lower() == ".txt"}
+    if not passage_files and not books:
         raise ConfigurationError(f"{path}: holds no texts; add .txt files (books) or .jsonl files (passages)")
-    found = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
-    return found + [passage for file in lines for passage in _read_passages(file, split)]
+    of_books = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
+    return of_books + [passage for file in passage_files for passage in _read_passages(file, split)]
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -93,8 +93,8 @@ class _Passage:
         chosen: list[str] = []
         for group in self.others:
             beginnings = dict.fromkeys(map(_head, group))
-            fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
-            chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
+            unused = [each for each in beginnings if each != self.beginning and each not in chosen]
+            chosen += random.sample(unused, min(count - len(chosen), len(unused)))
         if len(chosen) < count:
             raise DataError(f"{self.where}: needs {count} beginnings of other chapters, but has {len(chosen)}")
         return chosen
@@ -240,8 +240,7 @@ class ChapterBreak(Kind):
         reply, answer = last_reply(given), expected_text(given)
         text = _OF_HOW_MANY.sub(" ", reply)
         options = [*_NAMED_OPTION.finditer(text)] or [*_DIGITS.finditer(text)]
-        affirmed = [each for each in options if not is_denied(text, each.start(), each.end())]
-        chosen = {each[each.lastindex or 0] for each in affirmed}
+        chosen = {match[match.lastindex or 0] for match in options if not is_denied(text, *match.span())}
         is_right = chosen == {answer.strip()}
         shown = ", ".join(sorted(chosen)[:6]) or "none"
         reason = f"the reply chooses {shown}" + ("" if is_right else f", not {answer} alone")

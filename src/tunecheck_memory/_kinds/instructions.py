@@ -1,21 +1,20 @@
-"""Kinds with an instruction for later: for the nth reply, or for each message with a certain occasion."""
+"""Kinds with an instruction for later: for the nth reply, for each message with an occasion, or for a sort of problem.
+
+The rules for problems are invented, so that common sense gives another answer. Their texts are data; the answers are
+computed here.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
-from tunecheck_memory._kinds.replies import (
-    NoExpectationError,
-    UndecidedError,
-    expected_texts,
-    plain_words,
-    replies,
-    texts,
-)
+from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, whole
 
 FEWEST, MOST = 2, 8
@@ -32,8 +31,11 @@ class ProspectiveMemory(Kind):
     resets = True
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
-        """Return True once the reply that must contain the saying was given."""
-        return len(replies) >= expected_reply(definition)
+        """Return True once the reply that must contain the saying was given; the first one if none is stated."""
+        match definition.expected:  # [[saying, author, number of the reply]]
+            case [[*_, int(number)], *_]:
+                return len(replies) >= number
+        return len(replies) >= 1
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with a random saying, and the request to append it to a random one of the next replies."""
@@ -52,32 +54,23 @@ class ProspectiveMemory(Kind):
         it.
         """
         quote, turn = expected_quote(given)
-        since = texts(given.since_question)
-        if not since:
-            raise UndecidedError("the replies since the question are unknown")
-        numbers = [number for number, reply in enumerate(since, 1) if quote in letters(reply)]
-        if turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since[0]):
+        since_request = replies.texts(given.since_question)
+        if not since_request:
+            raise replies.UndecidedError("the replies since the question are unknown")
+        numbers = [number for number, reply in enumerate(since_request, 1) if quote in letters(reply)]
+        if turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since_request[0]):
             numbers = numbers[1:]
         right = numbers == [turn]
-        said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
-        return Score(float(right), (said + ("" if right else f"; expected only in reply {turn}"),))
-
-
-def expected_reply(definition: MemoryTest) -> int:
-    """Return the number of the reply that must contain the saying, counted from 1; 1 if the definition names none."""
-    match definition.expected:
-        case [[*_, int(number)], *_]:
-            return number
-    return 1
+        place = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
+        return Score(float(right), (place + ("" if right else f"; expected only in reply {turn}"),))
 
 
 def _ordinal(number: int) -> str:
-    """Return 1st, 2nd, 3rd, 4th, …"""
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
-    return f"{number}{ending}"
+    """Return 1st, 2nd, 3rd, 4th, …, for numbers of one digit."""
+    return f"{number}{({1: 'st', 2: 'nd', 3: 'rd'}).get(number, 'th')}"
 
 
-_ORDERS = read_lines("response to an occasion")
+_REQUESTS = read_lines("response to an occasion")
 
 
 class _Trigger(msgspec.Struct, frozen=True):
@@ -106,9 +99,9 @@ class TriggerResponse(Kind):
         """Return a test with an agreed answer to an occasion, and messages with that occasion as its questions."""
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
-        order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)
+        request = random.choice(_REQUESTS).format(occasion=trigger.occasion, response=trigger.response)
         lines = [random.choice(trigger.lines) for _ in range(self.trigger_activations)]
-        return scripted_test(self, example, [order], lines, [trigger.response] * len(lines))
+        return scripted_test(self, example, [request], lines, [trigger.response] * len(lines))
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score the share of replies with the agreed sentence.
@@ -116,11 +109,11 @@ class TriggerResponse(Kind):
         A reply has the sentence if it has the sentence's words in order, or if the ROUGE-L F1 (Lin 2004, with stems) of
         one of the reply's sentences is above 0.75. A reply that refuses to say the sentence does not count.
         """
-        expected = expected_texts(given)
+        expected = replies.expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):
-            raise NoExpectationError
-        pairs = zip(expected[:_MOST_REPLIES], replies(given), strict=False)
-        said = [_is_said(wanted, reply) for wanted, reply in pairs]
+            raise replies.NoExpectationError
+        pairs = zip(expected[:_MOST_REPLIES], replies.all_replies(given), strict=False)
+        said = [_says(reply, sentence) for sentence, reply in pairs]
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
 
@@ -135,7 +128,7 @@ def expected_quote(given: FinishedTest) -> tuple[str, int]:
         case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
             return quote, turn
         case _:
-            raise NoExpectationError
+            raise replies.NoExpectationError
 
 
 _ANNOUNCES = re.compile(
@@ -178,17 +171,17 @@ _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
 
 
-def _is_said(expected: str, reply: str) -> bool:
+def _says(reply: str, sentence: str) -> bool:
     """Return True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
-    reply = plain_words(reply)
-    in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(expected))[:100]))
-    if match := re.search(rf"\b{in_order}\b", reply, re.I):
+    reply = replies.plain_words(reply)
+    words_in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", replies.plain_words(sentence))[:100]))
+    if match := re.search(rf"\b{words_in_order}\b", reply, re.I):
         # "I will not say 'Here is …'" has the words and does not say them.
         lead = re.split(r"[.!?\n]", reply[max(0, match.start() - 80) : match.start()])[-1]
         tail = reply[match.end() : match.end() + 120]
         return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
-    sentences = _SENTENCE_END.split(reply, _MOST_SENTENCES)
-    return any(likeness(expected, sentence) > LIKENESS and not _DENIED.search(sentence) for sentence in sentences)
+    parts = _SENTENCE_END.split(reply, _MOST_SENTENCES)
+    return any(likeness(sentence, part) > LIKENESS and not _DENIED.search(part) for part in parts)
 
 
 def likeness(sentence: str, text: str) -> float:
@@ -197,3 +190,119 @@ def likeness(sentence: str, text: str) -> float:
     if len(tokens) > _MOST_WORDS:
         return 0.0
     return rouge_l(rouge_tokens(sentence, stemmer=True)[:_MOST_WORDS], tokens).f1_score
+
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_OPENING = "I want you to think in a way of my own about a certain sort of question. {rule} Keep to it from now on."
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    """The templates of a rule, its problem and the answer, and the `choices` from which their values are drawn."""
+
+    rule: str
+    problem: str
+    answer: str
+    choices: tuple[Any, ...]
+
+
+class HowToThink(Kind):
+    """The user states a rule, and later asks for the solution of a problem by this rule."""
+
+    name = "how_to_think"
+    title = "How to think"
+    judged = True
+    judge_prompt = "memory_how_to_think"
+
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
+        """Return a test of a random rule: the rule, and later a problem with the solution that the rule gives."""
+        random = making.random(self.title, example)
+        name, draw = random.choice([*_RULES.items()])
+        templates = read_data("rules", dict[str, _Rule])[name]
+        values = draw(random, templates.choices)
+        opening = _OPENING.format(rule=templates.rule.format(**values))
+        problem, answer = templates.problem.format(**values), templates.answer.format(**values)
+        return scripted_test(self, example, [opening], [problem], [answer])
+
+
+_Values: TypeAlias = Mapping[str, object]
+"""The values of the templates, with the solution."""
+
+
+def _budget(random: Random, things: Sequence[Any]) -> _Values:
+    """Draw a purchase; its total includes a reserve in percent and is rounded up to a multiple of `step`."""
+    reserve, step = random.choice((10, 20, 30, 50)), random.choice((10, 20, 50, 100))
+    price, count, thing = random.randint(3, 60), random.randint(3, 12), random.choice(things)
+    total = -(-price * count * (100 + reserve) // (100 * step)) * step
+    return {"reserve": reserve, "step": step, "price": price, "count": count, "thing": thing, "total": total}
+
+
+def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
+    """Draw a task of some working days, two days off in the week, and a first day; the solution is the last day."""
+    off = sorted(random.sample(range(7), 2))
+    start = random.choice([day for day in range(7) if day not in off])
+    length, task = random.randint(2, 9), random.choice(tasks)
+    day, worked = start, 1
+    while worked < length:
+        day += 1
+        worked += day % 7 not in off
+    days_off = [DAYS[number] for number in off]
+    return {"off": days_off, "start": DAYS[start], "length": length, "task": task, "end": DAYS[day % 7]}
+
+
+def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
+    """Draw five estimates, shuffled; the solution is the mean of all but the lowest and the highest."""
+    middle, apart = random.randint(20, 80), random.randint(1, 12)
+    estimates = [middle - apart, middle, middle + apart]
+    estimates += [middle - apart - random.randint(5, 15), middle + apart + random.randint(16, 90)]
+    random.shuffle(estimates)
+    return {"estimates": ", ".join(map(str, estimates)), "middle": middle, "what": random.choice(subjects)}
+
+
+def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
+    """Draw four offers with different values; the solution is the one with the second lowest value."""
+    measure, most, unit, thing = random.choice(kinds)
+    names = random.sample(read_words("last_names"), 4)
+    offers = dict(zip(names, random.sample(range(20, 400), 4), strict=True))
+    listed = ", ".join(f"{name} ({value} {unit})" for name, value in offers.items())
+    second = sorted(offers, key=offers.__getitem__)[1]
+    return {"measure": measure, "most": most, "thing": thing, "offers": listed, "second": second}
+
+
+def _tip(random: Random, payers: Sequence[Any]) -> _Values:
+    """Draw a bill that a group splits; the payer pays half of what each of the others pays."""
+    people, share, payer = random.randint(3, 7), random.randint(6, 30), random.choice(payers)
+    return {"people": people, "share": share, "payer": payer, "bill": share * (2 * people - 1)}
+
+
+def _packing(random: Random, things: Sequence[Any]) -> _Values:
+    """Draw things to pack: some for each night, and spare ones for every three nights begun."""
+    thing, each = random.choice(things), random.randint(1, 4)
+    spare, nights = random.randint(1, 5), random.randint(2, 12)
+    total = each * nights + spare * -(-nights // 3)
+    return {"thing": thing, "each": each, "spare": spare, "nights": nights, "total": total}
+
+
+def _order(random: Random, known: Sequence[Any]) -> _Values:
+    """Draw tasks; the solution is the first or the last of them in alphabetical order, from A to Z or from Z to A."""
+    *tasks, last = random.sample(known, 4)
+    place, backwards = random.choice((("first", True), ("first", False), ("last", True), ("last", False)))
+    ordered = sorted([*tasks, last], reverse=backwards)
+    answer = ordered[0 if place == "first" else -1]
+    way = "from Z to A" if backwards else "from A to Z"
+    return {"tasks": ", ".join(tasks), "last": last, "place": place, "way": way, "answer": answer}
+
+
+def _temperature(random: Random, _: Sequence[Any]) -> _Values:
+    """Draw a temperature and a wind speed; it feels some degrees colder for each full `per` of wind speed."""
+    per, less = random.choice((5, 10, 20)), random.randint(1, 3)
+    temperature, wind = random.randint(2, 25), random.choice((10, 20, 40, 60))
+    degrees, felt = f"{less} degree{'s' if less > 1 else ''}", temperature - less * (wind // per)
+    return {"per": per, "degrees": degrees, "temperature": temperature, "wind": wind, "felt": felt}
+
+
+_RULES: Mapping[str, Callable[[Random, Sequence[Any]], _Values]] = {
+    "budget": _budget, "deadline": _deadline, "estimate": _estimate, "pick": _pick, "tip": _tip, "packing": _packing,
+    "order": _order, "temperature": _temperature,
+}  # fmt: skip
+"""The functions that draw a problem and solve it, by the names of their texts."""

@@ -61,16 +61,16 @@ class Jokes(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others."""
         reply, joke = last_reply(given), expected_text(given)
-        others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _like(joke, line)]
+        others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]
         reply = plain_words(reply)
         passages = list(_passages(reply))
-        right = [each for each in passages if _like(joke, each.text) and not each.denied]
+        right = [passage for passage in passages if _tells(passage.text, joke) and not passage.denied]
         if not right:
             return Score(0.0, ("the reply does not tell the joke",))
-        wrong = [each for each in passages if _is_another(each, joke, others)]
-        several = bool(wrong) or _SEVERAL.search(reply) is not None
-        settled = any(each.settled for each in right) and not any(each.settled for each in wrong)
-        if settled or not several:
+        wrong = [passage for passage in passages if _is_another_joke(passage, joke, others)]
+        tells_several = bool(wrong) or _SEVERAL.search(reply) is not None
+        chooses_right = any(passage.chosen for passage in right) and not any(passage.chosen for passage in wrong)
+        if chooses_right or not tells_several:
             return Score(1.0, ("the reply tells the joke",))
         return Score(0.0, ("the reply tells several jokes without choosing the right one",), sure=False)
 
@@ -88,7 +88,7 @@ _ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILI
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
-_SETTLED = re.compile(
+_CHOOSES = re.compile(
     r"\b(?:the (?:one|joke) (?:you|that|from|about)|must (?:be|have been)|most likely|probably|specifically|so it was"
     r"|the answer is|is the (?:one|joke)|was the (?:one|joke)|(?:hours?|minutes?)(?: and \d+ minutes?)? ago)\b",
     re.I,
@@ -106,7 +106,7 @@ _SEVERAL = re.compile(
 _DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
 
 
-_OTHER_WORDS = 5
+_FEWEST_WORDS = 5
 """A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
 
@@ -118,14 +118,14 @@ _MOST_OTHERS = 20
 
 @dataclass(frozen=True, slots=True)
 class _JokePassage:
-    """A quoted text, a line of a list, or a sentence; `apart` is True for the first two.
+    """A part of a reply that may be a joke; `is_separate` is True for a quoted text or a line of a list.
 
-    Words around it show that the reply chooses it (`settled`) or denies it (`denied`).
+    Words around it show that the reply chooses it (`chosen`) or denies it (`denied`).
     """
 
     text: str
-    apart: bool
-    settled: bool
+    is_separate: bool
+    chosen: bool
     denied: bool
 
 
@@ -133,29 +133,29 @@ def _passages(reply: str) -> Iterator[_JokePassage]:
     """Yield the parts of a reply that may be a joke: quoted texts, list items, and each two sentences in a row."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
-            yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
+            yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], is_separate=True)
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
-        yield _passage(f"{first} {second}", "", apart=False)
+        yield _passage(f"{first} {second}", "", is_separate=False)
 
 
-def _passage(text: str, before: str, *, apart: bool) -> _JokePassage:
-    """Return a part of a reply, with what its words and the words before it say of it."""
+def _passage(text: str, before: str, *, is_separate: bool) -> _JokePassage:
+    """Return a part of a reply; the words of its lead, or its own words, show whether the reply chooses it."""
     lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
-    settled = bool(_SETTLED.search(lead if apart else text))
-    return _JokePassage(text, apart, settled, bool(_DENIED.search(lead)))
+    chosen = bool(_CHOOSES.search(lead if is_separate else text))
+    return _JokePassage(text, is_separate, chosen, bool(_DENIED.search(lead)))
 
 
-def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
-    """Return True if a passage is another joke: one that the user told or, if these are unknown, any separate text."""
-    if _like(joke, passage.text) or passage.denied:
+def _is_another_joke(passage: _JokePassage, joke: str, others: list[str]) -> bool:
+    """Return True if a passage is one of the other jokes or, if these are unknown, any separate text of some words."""
+    if _tells(passage.text, joke) or passage.denied:
         return False
-    if any(_like(other, passage.text) for other in others):
-        return True
-    return passage.apart and not others and len(rouge_tokens(passage.text)) >= _OTHER_WORDS
+    if others:
+        return any(_tells(passage.text, other) for other in others)
+    return passage.is_separate and len(rouge_tokens(passage.text)) >= _FEWEST_WORDS
 
 
-def _like(joke: str, text: str) -> bool:
+def _tells(text: str, joke: str) -> bool:
     """Return True if a text has at least 80% of the joke's words in order."""
     joke_words, words = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
     return bool(joke_words and words) and rouge_l(joke_words, words).recall >= LIKENESS

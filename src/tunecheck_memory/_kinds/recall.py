@@ -76,16 +76,15 @@ class InstructionRecall(Kind):
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
-        machine = f"{values['maker']} {values['machine']}"
+        values["machine"] = machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: a repeated step would make "the next step" ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
-        values["machine"] = machine
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
-        at = random.randrange(len(steps))
-        question = (_NEXT if at else _FIRST).format(machine=machine, step=steps[at - 1])
-        asked = [Fact("", question, steps[at]), *random.sample(rules, 2)]
+        number = random.randrange(len(steps))
+        question = (_NEXT if number else _FIRST).format(machine=machine, step=steps[number - 1])
+        asked = [Fact("", question, steps[number]), *random.sample(rules, 2)]
         random.shuffle(asked)
-        numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
+        numbered = [f"{place}. {step}" for place, step in enumerate(steps, 1)]
         told = "\n".join([manual.opening.format(machine=machine), *numbered, *(rule.fact for rule in rules)])
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
 
@@ -117,6 +116,7 @@ class KeyValuePairs(Kind):
 
 
 def _identifier(random: Random) -> str:
+    """Return a random UUID."""
     return str(UUID(int=random.getrandbits(128), version=4))
 
 
@@ -201,6 +201,5 @@ def read_content(text: str) -> tuple[list[str], str, str]:
     Raises:
         ValueError: The reply is not JSON, or lacks one of them.
     """
-    value = read_lenient(text[:_MOST_CHARACTERS])
-    content = convert_value(value, _Content)
+    content = convert_value(read_lenient(text[:_MOST_CHARACTERS]), _Content)
     return content.content, content.question, content.answer

@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from tunecheck.calls import PythonScanner
 from tunecheck.plugins import JSON, convert_value, loads, plain
 from tunecheck_memory import FinishedTest, Score
+
+T = TypeVar("T")
 
 MAX_CHARACTERS = 50_000
 """The most characters of a reply that are read; the longest recorded one has 8,000."""
@@ -24,35 +27,42 @@ class UndecidedError(Exception):
 
 
 class NoExpectationError(UndecidedError):
+    """The row's expected answer does not have the form that the rules need."""
+
     def __init__(self) -> None:
         super().__init__("the expected answer cannot be read")
 
 
 def last_reply(given: FinishedTest) -> str:
     """Return the reply to the last question; raise UndecidedError if there is no reply."""
-    return replies(given)[-1]
+    return all_replies(given)[-1]
 
 
-def replies(given: FinishedTest) -> list[str]:
-    """Return the replies to the questions; raise UndecidedError if there is none."""
+def all_replies(given: FinishedTest) -> list[str]:
+    """Return the replies to the questions; raise UndecidedError if there is no reply."""
     if not (answers := texts(given.responses)):
         raise UndecidedError("there is no reply to score")
     return answers
 
 
 def texts(values: Sequence[JSON]) -> list[str]:
-    """Return the texts among values of any type, each cut to the length that is read."""
+    """Return the texts among values of any type, each cut to the length that is read; empty if it is not a list."""
     if not isinstance(values, (list, tuple)):
         return []
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
 
 
-def expected_texts(given: FinishedTest) -> list[str]:
-    """Return the expected texts; raise NoExpectationError if they are not a list of texts, or too many."""
+def expected_as(form: type[T], given: FinishedTest) -> T:
+    """Return the expected answers in this form, such as `list[str]`; raise NoExpectationError if they have another."""
     try:
-        expected = convert_value(given.expected, list[str])
+        return convert_value(given.expected, form)
     except msgspec.ValidationError:
         raise NoExpectationError from None
+
+
+def expected_texts(given: FinishedTest) -> list[str]:
+    """Return the expected texts; raise NoExpectationError if they are not a list of texts, or too many."""
+    expected = expected_as(list[str], given)
     if len(expected) > MAX_EXPECTED:
         raise NoExpectationError
     return texts(expected)
@@ -108,6 +118,7 @@ def find_words(word: str, text: str, *, cased: bool = False) -> Iterator[re.Matc
 
 
 def mentions(word: str, text: str, *, cased: bool = False) -> bool:
+    """Return True if a text has a word or phrase as whole words; case counts only if `cased`."""
     return next(find_words(word, text, cased=cased), None) is not None
 
 
@@ -117,6 +128,7 @@ def plain_words(text: str) -> str:
 
 
 def score_mention(value: str, found: bool) -> Score:
+    """Return the score 1 if the expected value was found in the reply, else 0, with the reason."""
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
 
 
@@ -126,7 +138,7 @@ MAX_JSON = 200_000
 _FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')|([^\W\d][\w-]*+)|//[^\n]*|\.\.\.|…""", re.DOTALL)
 _NAMES_ALONE = re.compile(r"\{([^{}:]+)\}")
-_WORDS = frozenset(("true", "false", "null", "True", "False", "None"))
+_LITERALS = frozenset(("true", "false", "null", "True", "False", "None"))
 _FORGOTTEN_COMMA = re.compile(r"(?<=[}\]])(?=\s*[{\[])")
 _decode = json.JSONDecoder(strict=False).raw_decode
 
@@ -158,7 +170,9 @@ def read_lenient(text: str) -> JSON:
     return PythonScanner(f"[{names[1]}]" if names else body).value()
 
 
-def _plain_token(found: re.Match[str]) -> str:
-    """Return a token in Python's syntax: nothing for a comment, quotation marks around a bare word."""
-    quoted, word = found.groups()
-    return quoted or (word if word in _WORDS else f'"{word}"' if word else "")
+def _plain_token(match: re.Match[str]) -> str:
+    """Return a token in Python's syntax: nothing for a comment or `...`, quotation marks around a bare word."""
+    quoted, word = match.groups()
+    if word is None:
+        return quoted or ""
+    return word if word in _LITERALS else f'"{word}"'

@@ -1,16 +1,24 @@
-"""A restaurant visit: the agent orders, replaces a dish that is out, notices a wrong dish, and recalls its drink."""
+"""A restaurant visit: the agent orders, replaces a dish that is out, notices a wrong dish, and recalls its drink.
+
+A model judges the visit's replies. A memory test without a judge model uses `WordJudge`, which is deterministic and
+reads the replies with patterns.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from tunecheck.plugins import JSON
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON, dumps
 from tunecheck_memory import AskJudge, FinishedTest, GenerationContext, Kind, MemoryTest, Points, Say, Score
+from tunecheck_memory._events import Outcome
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
 from tunecheck_memory._wording import Menu, fill
@@ -241,3 +249,268 @@ def _join_items(items: Sequence[str]) -> str:
     """Return the items as in speech: "a, b and c"."""
     *before, last = items
     return f"{', '.join(before)} and {last}" if before else last
+
+
+_LONGEST_REPLY = 20_000
+_MOST_WORDS = 600
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+
+# What the guest does not say: stage directions (`*smiles*`, `(nods)`), emphasis, and labels such as `Guest:`.
+_ASIDE = re.compile(r"\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)|\*\*|__|`")
+_LABEL = re.compile(r"^ *(?:customer|guest|diner|me|you)\s*:\s*", re.IGNORECASE | re.MULTILINE)
+
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+
+# The reply of an assistant or a waiter instead of a guest.
+_NO_GUEST = re.compile(
+    # "as an AI", "I am a virtual assistant"
+    r"\b(?:i'm|i am|as) (?:\w+ )?an? (?:\w+ )?(?:ai|language model|virtual|digital|assistant|chatbot)\b(?! cook)"
+    # "I can't physically eat"
+    r"|\bi (?:can't|cannot|don't|do not|am unable to)(?: \w+)? (?:physically|order|drink|eat|consume|have)\b"
+    # "may I bring you", "feel free", "I would recommend"
+    r"|\b(?:how (?:can|may) i|(?:can|could|may) i (?:get|bring|offer|serve|help|interest) you|may i suggest|feel free"
+    r"|i (?:can|could) (?:help|assist|suggest|recommend|offer)|i(?:'d| would)? (?:recommend|suggest)"
+    # "would you like", "you might want to try", "we offer"
+    r"|would you like|do you prefer|what would you|let me know (?:what|which|if)"
+    r"|you (?:may|might|can|could) (?:also |want to |like to )*(?:enjoy|choose|try|consider|order|have)"
+    r"|(?:we|our restaurant) (?:offer|have|serve))\b"
+)
+
+_ORDERS = re.compile(
+    # "I'll have", "could we start with", but not "I would like to know" or "let me have a moment"
+    r"\b(?:(?:i|we)(?:'ll| will| shall|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))"
+    r"(?: \w+){0,2}? (?:have|take|go (?:\w+ )?(?:with|for)|order|try|start with|get|opt for|choose|pick|do|like|love"
+    r"|prefer|enjoy|stick with|switch to|change \w+ (?:\w+ )?to)\b(?! (?:to (?:know|ask|see|look)|(?:an?|some|another"
+    r"|few) (?:\w+ )?(?:minutes?|moments?|time|look|recommendations?)))"
+    # "please bring", "I've decided on", "give me", "make it", "how about"
+    r"|\b(?:could you|please) (?:bring|get|make)\b|\bi(?:'ve| have)? (?:want|decided on|chosen|order|settled on)\b"
+    r"|\b(?:bring|give|get) (?:me|us)\b|\b(?:make|put) (?:me|us|it|that)\b|\b(?:how|what) about\b"
+    # "Maybe the soup", but not "Maybe the soup or the salad"; "for my main"
+    r"|^(?:maybe|perhaps)\b(?!.* or )"
+    r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b"
+)
+_CONTINUES = re.compile(r"(?:and|also|plus|as well as|along with)\b")
+_KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|before)|remain)\b")
+_INSTEAD_OF = re.compile(r"\b(?:instead of|in place of|rather than)\b[^,.;!?]*")
+_PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|lovely|wonderful|available)\b")
+
+_COMPLAINS = re.compile(
+    # "a mix-up", "this is wrong"
+    r"\b(?:mix(?:ed)?[- ]?up|mistaken?|misunderst\w+|confus\w+|error|wrong|incorrect|oversight|supposed to|actually)\b"
+    # "I didn't order", "that's not what I asked for"
+    r"|\b(?:didn't|did not|don't (?:think|believe|recall)|never|not (?:what|the))\b[^.?!]{0,40}\b"
+    r"(?:order|ordered|asked|requested|chose|wanted)\b"
+    # "I had originally ordered", "where is my"
+    r"|\b(?:i|we|i'd|i've) (?:had |have |originally |specifically )*(?:ordered|asked for|requested|chose|expected)\b"
+    r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
+)
+_FORGOT = re.compile(
+    r"\b(?:don't|didn't|do not|did not|can't|cannot|couldn't|not)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b"
+    r"|\b(?:forgot|haven't (?:had|ordered)|didn't (?:have|order) (?:a|any))\b"
+)
+
+# The name of an entry ends before its side dishes and its sorts.
+_NAME_END = re.compile(r"\s*(?:,|\(|\bwith\b|\bserved\b|\bin\b|\bon\b|\bover\b)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
+_THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
+
+# Words that name neither a dish nor a drink.
+_STOP_WORDS = frozenset(
+    "a an and the of with in or de la al i i'll i'd we like have to please would for my me some then can could get you "
+    "thank instead go take pot glass cup can bottle drink be that it this with also just".split()
+)
+_OPPOSITES = (
+    ("sweetened", "unsweetened"), ("sparkling", "still"), ("red", "white"), ("black", "green"), ("clear", "cloudy"),
+    ("hot", "iced"),
+)  # fmt: skip
+_LIKENESS = 65
+"""Least token set ratio of a sentence and an entry's name, from 0 to 100."""
+
+
+class WordJudge:
+    """A judge that answers the four questions of a restaurant visit from the words of the reply.
+
+    The answers have the form of a model's answers. Only the beginning of a long reply counts.
+    """
+
+    async def ask(self, request: AskJudge, *, key: str) -> Outcome:
+        """Return the judgement as JSON; `key` has no effect."""
+        return Outcome(0, self.judge(request))
+
+    def judge(self, request: AskJudge) -> str:
+        """Answer one question of a restaurant visit from the words of the reply; return the answer as JSON.
+
+        Raises:
+            ConfigurationError: Only a model can answer this question.
+        """
+        values = request.values
+        reply = _spoken_words(_text(values, "reply"))
+        answer: dict[str, JSON]
+        match request.purpose:
+            case "restaurant_follows_role":
+                orders = any(map(_ORDERS.search, _SENTENCE_END.split(reply)))
+                answer = {"follows_role": bool(_WORD.search(reply)) and (orders or not _NO_GUEST.search(reply))}
+            case "restaurant_extraction":
+                menu = Menu.of_text(_text(values, "menu"))
+                order = _ordered_items(reply, menu, are_drinks=values.get("wanted") == "drinks")
+                answer = {"has_ordered_something": bool(order), "order": [*order]}
+            case "restaurant_noticed":
+                answer = {"noticed": _COMPLAINS.search(reply) is not None}
+            case "restaurant_recalls":
+                answer = {"recalls": _recalls_all(values.get("drinks"), reply)}
+            case purpose:
+                raise ConfigurationError(
+                    f"the question {purpose!r} cannot be answered by comparing text: give a judge model with --judge"
+                )
+        return dumps(answer).decode()
+
+
+def _spoken_words(reply: str) -> str:
+    """Return the guest's words in a reply, in lower case.
+
+    Stage directions, emphasis and labels such as "Guest:" are removed.
+    """
+    text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_LONGEST_REPLY].translate(_QUOTES))
+    return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
+
+
+def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str, JSON]]:
+    """Return the items that a reply orders, each in the form of the judge's answer.
+
+    They are the entries of the menu in ordering sentences; without any, all entries in a brief reply. If there is no
+    entry either, the words of the first ordering sentence are an item that is not on the menu.
+    """
+    entries = menu.drinks if are_drinks else menu.dishes
+    names = _Names(entries)
+    sentences = [*_sentences(reply, names)]
+    ordering = [sentence for sentence in sentences if sentence.orders]
+    numbers = _distinct_entries(ordering)
+    if not numbers and _is_brief(reply):
+        numbers = _distinct_entries(sentences)
+    if numbers:
+        item_names = {number: names.own_words(number, reply) if are_drinks else entries[number] for number in numbers}
+        return [_item(are_drinks, name, number, entries[number]) for number, name in item_names.items()]
+    for sentence in ordering:
+        words = _stems(_ORDERS.sub(" ", sentence.text))
+        if words:
+            return [_item(are_drinks, " ".join(words[:12]))]
+    return []
+
+
+def _item(is_drink: bool, name: str, number: int | None = None, entry: str = "") -> dict[str, JSON]:
+    """Return an ordered item in the form of the judge's answer; without a number, it is not on the menu."""
+    return {"is_drink": is_drink, "item": name, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
+
+
+def _is_brief(reply: str) -> bool:
+    """Return True for a reply of a few words that neither asks nor praises, such as "The soup, thanks."."""
+    asks_or_praises = "?" in reply or _PRAISES.search(reply) or _NO_GUEST.search(reply)
+    return len(_WORD.findall(reply)) <= 25 and not asks_or_praises
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One sentence: its text, True if it orders something new, and the numbers of the menu's entries in it."""
+
+    text: str
+    orders: bool
+    entries: Sequence[int]
+
+
+def _sentences(reply: str, names: _Names) -> Iterator[_Sentence]:
+    """Yield the sentences of a reply with the menu's entries in them.
+
+    An order continues in a sentence that begins with "and".
+    """
+    previous = _Sentence("", False, ())
+    for piece in filter(str.strip, _SENTENCE_END.split(reply)):
+        text = _INSTEAD_OF.sub("", piece)
+        orders = bool(_ORDERS.search(text)) or (previous.orders and bool(_CONTINUES.match(text)))
+        entries = names.find(text)
+        if orders and not entries and "?" not in previous.text and _THAT.search(text):
+            entries = list(previous.entries)  # "The goulash sounds good. I'll take that."
+        previous = _Sentence(text, orders and not _KEEPS.search(text), entries)
+        yield previous
+
+
+def _distinct_entries(sentences: Iterable[_Sentence]) -> list[int]:
+    """Return the numbers of the menu's entries in these sentences, each once, in their order."""
+    return list(dict.fromkeys(number for sentence in sentences for number in sentence.entries))
+
+
+class _Names:
+    """The names of menu entries: the words before "with" and the like."""
+
+    def __init__(self, entries: Mapping[int, str]) -> None:
+        """Take the menu's entries by number, and keep the significant words of each name."""
+        self._entries = entries
+        self._names = {
+            number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()
+        }
+
+    def find(self, text: str) -> list[int]:
+        """Return the numbers of the menu's entries that a text names, in its order; then those that it has as numbers.
+
+        Each word of the text names at most one entry.
+        """
+        words = _stems(text)[:_MOST_WORDS]
+        unused, positions = words, dict[int, int]()
+        while best := self._most_alike(unused):
+            number, shared = best
+            positions[number] = min(map(words.index, shared))
+            unused = [word for word in unused if word not in shared]
+        written = [int(match[1]) for match in _NUMBER.finditer(text)]
+        return [*sorted(positions, key=positions.__getitem__), *(each for each in written if each in self._entries)]
+
+    def _most_alike(self, words: Sequence[str]) -> tuple[int, set[str]] | None:
+        """Return the number of the entry whose name is most similar to the words, and the words in both.
+
+        Return None if no entry is similar enough.
+        """
+        from rapidfuzz import fuzz, process  # loaded when used: 15 ms
+
+        best = process.extractOne(" ".join(words), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS)
+        if best is None:
+            return None
+        name, _, number = best
+        shared = set(name.split()) & set(words)
+        return (number, shared) if shared else None
+
+    def own_words(self, number: int, text: str) -> str:
+        """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
+
+        Return the entry if the guest uses none of its words.
+        """
+        name, _, sorts = self._entries[number].partition("(")
+        words = list(dict.fromkeys(_stems(text)))
+        chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
+        return " ".join(chosen) or self._entries[number]
+
+
+def _recalls_all(drinks: JSON, reply: str) -> bool:
+    """Return True if the reply names every drink, and nothing in it says that the guest forgot or is unsure."""
+    names = [drink for drink in drinks if isinstance(drink, str)] if isinstance(drinks, list) else []
+    if not names or _FORGOT.search(reply):
+        return False
+    return all(_recalls(name, reply) for name in names)
+
+
+def _recalls(drink: str, reply: str) -> bool:
+    """Return True if the reply names the drink; its sort (red or white) may be missing, but not be the opposite."""
+    name, words = _stems(drink), set(_stems(reply))
+    if not name or name[-1] not in words:
+        return False
+    pairs = [*_OPPOSITES, *((second, first) for first, second in _OPPOSITES)]
+    return not any(sort in name and opposite in words and sort not in words for sort, opposite in pairs)
+
+
+def _stems(text: str) -> list[str]:
+    """Return the words of a text that name things, in lower case and without a plural's s."""
+    words = [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
+
+
+def _text(values: Mapping[str, JSON], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""

@@ -23,12 +23,14 @@ T = TypeVar("T")
 
 @lru_cache(maxsize=32)
 def read_words(name: str) -> tuple[str, ...]:
+    """Return the words or sentences in a text file of the data folder, one per line."""
     lines = (DATA / f"{name}.txt").read_text("utf-8").splitlines()
     return tuple(line.strip() for line in lines if line.strip())
 
 
 @lru_cache(maxsize=32)
 def read_data(name: str, form: type[T]) -> T:
+    """Return the content of a JSON file of the data folder in this form."""
     return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
 
 
@@ -97,6 +99,7 @@ class Fact(msgspec.Struct, frozen=True):
     answer: str
 
     def with_values(self, values: Mapping[str, str]) -> Fact:
+        """Return the fact with values in place of the names in braces."""
         return Fact(fill(self.fact, values), fill(self.question, values), fill(self.answer, values))
 
 

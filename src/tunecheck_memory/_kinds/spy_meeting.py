@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tunecheck.plugins import convert_value
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
-from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
+from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
 
 _OPENING = read_line("spies")
@@ -22,14 +21,13 @@ class SpyCode(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
-    codes: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
-    return codes
+SPY_CODES: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
+"""The coded messages for the time, the place and the thing."""
 
 
 def spy_words() -> list[tuple[str, ...]]:
     """Return the words of all messages. Words of messages that were not sent are wrong in a reply."""
-    return [code.words for codes in spy_codes().values() for code in codes]
+    return [code.words for codes in SPY_CODES.values() for code in codes]
 
 
 class SpyMeeting(Kind):
@@ -45,7 +43,7 @@ class SpyMeeting(Kind):
         The messages come in random order from random senders.
         """
         random = making.random(self.title, example)
-        codes = [random.choice(known) for known in spy_codes().values()]
+        codes = [random.choice(known) for known in SPY_CODES.values()]
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
         names = [f"{first_name} {last_name}" for first_name, last_name in zip(first, last, strict=True)]
@@ -61,24 +59,24 @@ class SpyMeeting(Kind):
         dawn"). If all messages are understood, one wrong word costs nothing. The rules are sure if all messages are
         understood without a wrong word, or if the reply declines and no message is understood.
         """
-        reply, expected = last_reply(given), expected_words(given)
+        reply, expected = replies.last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
-        # The list that has the expected words is the one that the messages come from: the benchmark's or ours.
-        choices: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
-        codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
+        # The messages come from the list with most of the expected words: the GoodAI benchmark's or ours.
+        lists: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
+        codes = max(lists, key=lambda codes: sum(not known.isdisjoint(words) for words in codes))
         others = [words for words in codes if known.isdisjoint(words)]
         said = _said_words(reply, {*known, *(word for words in others for word in words)})
         understood = [any(word in said for word in words) for words in expected]
-        wrong = [found[0] for words in others if (found := [word for word in words if word in said])]
-        passed_over = all(understood) and len(wrong) == 1
+        wrong = [said_words[0] for words in others if (said_words := [word for word in words if word in said])]
+        is_forgiven = all(understood) and len(wrong) == 1
         reasons = [
             f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
             for words, right in zip(expected, understood, strict=True)
         ]
         if wrong:
             reasons.append(f"{wrong[0]!r} belongs to another message")
-        points = max(0, sum(understood) - bool(wrong and not passed_over))
-        sure = (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
+        points = max(0, sum(understood) - bool(wrong and not is_forgiven))
+        sure = (points == len(expected) and not wrong) or (replies.declines(reply) and not any(understood))
         return Score(points / len(expected), tuple(reasons), sure)
 
 
@@ -100,7 +98,7 @@ _COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|trai
 
 def _said_words(reply: str, words: set[str]) -> set[str]:
     """Return the words that a reply has and does not deny, in any case and number, also as part of compounds."""
-    text = _OTHER_SENSE.sub(" ", plain_words(reply))
+    text = _OTHER_SENSE.sub(" ", replies.plain_words(reply))
     stems: dict[str, set[str]] = {}
     for word in words:
         stems.setdefault(_MODIFIER.sub("", word.lower()).removesuffix("s"), set()).add(word)
@@ -108,21 +106,18 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
     forms = re.compile(rf"(?<!\w){_COMPOUND}(?P<stem>{longest_first})(?:e?s|(?P<doing>ing))?(?!\w)", re.IGNORECASE)
     named: set[str] = set()
     for match in forms.finditer(text):
-        if (match["compound"] or not match["doing"]) and not is_denied(text, match.start(), match.end()):
+        if (match["compound"] or not match["doing"]) and not replies.is_denied(text, match.start(), match.end()):
             named |= stems.get(match["stem"].lower(), set())
     return named
 
 
 def expected_words(given: FinishedTest) -> list[list[str]]:
-    """Return the words that show that a message was understood, for each message.
+    """Return for each message the words that show that it was understood.
 
     Raises:
         NoExpectationError: The test does not state them.
     """
-    try:
-        expected = convert_value(given.expected, list[list[str]])
-    except msgspec.ValidationError:
-        raise NoExpectationError from None
+    expected = replies.expected_as(list[list[str]], given)
     if not 0 < len(expected) <= len(CODES) or not all(words and all(map(str.strip, words)) for words in expected):
-        raise NoExpectationError
+        raise replies.NoExpectationError
     return [words[:40] for words in expected]

@@ -48,6 +48,7 @@ class Leg(NamedTuple):
 
     @property
     def back(self) -> Leg:
+        """The way back."""
         return Leg(self.end, self.kilometres, _OPPOSITE[self.direction], self.start)
 
     def told(self, sentence: str) -> str:
@@ -194,11 +195,11 @@ def _score_position(reached: tuple[float, float], expected: tuple[float, float])
 def _read_two_parts(text: str, places: Places) -> list[Route]:
     """Return the route of a reply that names direction and distance apart, such as "Direction: East. Distance: 4 km".
 
-    Empty unless the reply has exactly one direction and one distance.
+    Return an empty list unless the reply has exactly one direction and one distance.
     """
-    found = moves(places.masked(text))
-    directions = {move.eighths for move in found if move.eighths is not None}
-    lengths = {move.kilometers for move in found if move.kilometers is not None}
+    parts = moves(places.masked(text))
+    directions = {move.eighths for move in parts if move.eighths is not None}
+    lengths = {move.kilometers for move in parts if move.kilometers is not None}
     if len(directions) != 1 or len(lengths) != 1:
         return []
     return [Route([Move(lengths.pop(), directions.pop(), 0, 0)], arrives=True)]

@@ -1,18 +1,23 @@
-"""The event log of one session: all events of its conversation in order. They determine the session's state.
+"""The events of one session: the scheduler's effects with their outcomes, and the log that keeps them in order.
 
-One JSON object per line in `RUN/memory/<session>/events.jsonl`:
+The scheduler is a generator that makes no calls itself: it yields an effect and is sent an `Outcome`. A live session
+executes and logs the effects. A resumed session first sends the outcomes in its event log, and a replay sends those in
+another run's log. All three drive the same generator, so they cannot diverge.
+
+The log has one JSON object per line in `RUN/memory/<session>/events.jsonl`:
 
     {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: the settings that events depend on
     {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before a call to the agent or the judge
     {"k": "done", "n": 12, "outcome": {…}}                          the outcome of the call
     {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            an effect without a call
 
-If a run was resumed with another prompt size or judge, the first event after that has `"changed": {…}`. A last `do`
-without a `done` was in flight when the process died: it is repeated with the same key. A torn last line is removed.
+It stores the fields of effects and outcomes by name, order and `rename`: a change breaks existing logs. If a run was
+resumed with another prompt size or judge, the first event after that has `"changed": {…}`. A last `do` without a `done`
+was in flight when the process died: it is repeated with the same key. A torn last line is removed.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +27,7 @@ from tunecheck import ConfigurationError, RunError
 from tunecheck.plugins import (
     FORMAT_VERSION,
     JSON,
+    CallsMade,
     RecordFile,
     WholeRecords,
     check_first_record,
@@ -31,14 +37,153 @@ from tunecheck.plugins import (
     raise_as,
     synced_file,
 )
-from tunecheck_memory._effects import Effect, Outcome
+from tunecheck_memory._kind import AskJudge, Points
+
+
+class Outcome(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={
+        "at_us": "at",
+        "latency_ms": "ms",
+        "input_tokens": "in",
+        "output_tokens": "out",
+        "cached_input_tokens": "cached",
+    },
+):
+    """The text of a reply or judgement, its time (`at_us`, µs since 1970, UTC), and its cost.
+
+    adopted: the agent took the suggested reply without a call.
+    declined: the service declined the content; the text is empty, and later prompts leave the exchange out.
+    asked: the number of characters sent, if the service did not report input tokens.
+    masked: the reply repeated a secret, which is masked in `text`.
+    reasoning: the model's reasoning.
+    """
+
+    at_us: int
+    text: str | None = None
+    latency_ms: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    adopted: bool = False
+    simulated: bool = False
+    declined: bool = False
+    cached_input_tokens: int | None = None
+    asked: int = 0
+    masked: bool = False
+    reasoning: str | None = None
+
+    @property
+    def made(self) -> CallsMade:
+        """The call's tokens; characters stand in for tokens that the service did not report."""
+        characters = len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0
+        return CallsMade(
+            1, self.input_tokens, self.output_tokens, self.cached_input_tokens, self.asked, characters, int(self.masked)
+        )
+
+    @property
+    def judged_by_model(self) -> bool:
+        """True if a model made the judgement, not rules about words."""
+        return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
+
+
+class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
+    """A step of the conversation; `test` is the id of the test that it belongs to."""
+
+
+class Send(_Effect, frozen=True, tag="send"):
+    """Send a message to the agent; `test` is "" for the introduction and filler.
+
+    `suggested` is a reply that the agent may adopt; `draws` are the indexes of a filler's entries in the pool.
+    """
+
+    test: str
+    message: str
+    question: bool = False
+    suggested: str | None = None
+    draws: tuple[int, ...] = ()
+
+    @property
+    def filler(self) -> bool:
+        return not self.test
+
+
+class Consult(_Effect, frozen=True, tag="consult"):
+    """A running test asks the judge a question; see `AskJudge`."""
+
+    test: str
+    purpose: str
+    values: dict[str, Any]
+
+    @property
+    def request(self) -> AskJudge:
+        return AskJudge(self.purpose, self.values)
+
+
+class Begin(_Effect, frozen=True, tag="begin"):
+    """A test begins; `tokens` counts the tokens of the conversation before it."""
+
+    test: str
+    tokens: int
+
+
+class End(_Effect, frozen=True, tag="end"):
+    """A test ends; `points` is set if the test counts its points itself."""
+
+    test: str
+    points: Points | None = None
+
+
+class Waiting(_Effect, frozen=True, tag="wait"):
+    """A test waits for this many more tokens and seconds."""
+
+    test: str
+    tokens: int
+    seconds: int
+
+
+class Register(_Effect, frozen=True, tag="register"):
+    test: str
+
+
+class Deregister(_Effect, frozen=True, tag="deregister"):
+    test: str
+
+
+class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
+    """Make the agent forget everything, after each test in isolated mode."""
+
+    test: str
+
+
+class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
+    """Let time pass until `until_us` (µs since 1970, UTC) without messages."""
+
+    until_us: int
+
+
+class SuiteReset(_Effect, frozen=True, tag="suite_reset"):
+    """The tests start. The GoodAI benchmark logs this after its introduction, and when it resumes a run."""
+
+
+Effect: TypeAlias = Send | Consult | Begin | End | Waiting | Register | Deregister | Jump | ResetAgent | SuiteReset
+
+Schedule: TypeAlias = Generator[Effect, Outcome, None]
+
+
+def to_data(value: Effect | Outcome) -> dict[str, JSON]:
+    """Return an effect or an outcome as JSON, in the form of the event log."""
+    data: dict[str, JSON] = msgspec.to_builtins(value)
+    return data
+
 
 PROMPT_SIZE, JUDGE = "prompt size", "judge"
 CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
 """Settings that may change when a session is resumed; they apply to later events."""
 
-FOLDER, EVENTS = "memory", "events.jsonl"
-"""The name of the folder in a run's folder, and the file name of a session's event log."""
+FOLDER = "memory"
+"""The folder of memory runs in a run's folder."""
 
 
 def session_name(trial: object) -> str:
@@ -46,7 +191,7 @@ def session_name(trial: object) -> str:
 
 
 def event_log_path(run: Path, trial: int) -> Path:
-    return run / FOLDER / session_name(trial) / EVENTS
+    return run / FOLDER / session_name(trial) / "events.jsonl"
 
 
 class _EventRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="k"): ...
@@ -116,7 +261,8 @@ class EventLog:
             ConfigurationError: A setting has changed that must not.
             RunError: The log is damaged.
         """
-        header, self.recorded = _whole(path)[:2]
+        log = _read_whole(path)
+        header, self.recorded = log.header, log.events
         assert header is not None
         before: dict[str, JSON] = {**header.made_of}
         for event in self.recorded:
@@ -160,7 +306,7 @@ class EventLog:
 
 def read_events(path: Path) -> list[Event]:
     """Return the events of a log. Raise ConfigurationError if it is unreadable, RunError if it is damaged."""
-    return _whole(path).events
+    return _read_whole(path).events
 
 
 def refuse_damage(path: Path, *, accept: bool) -> str | None:
@@ -171,7 +317,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     Raises:
         RunError: The log is damaged and `accept` is False, or it cannot be written.
     """
-    log = _read(path) if accept else _whole(path)
+    log = _read(path) if accept else _read_whole(path)
     if log.problem is None:
         return None
     with raise_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
@@ -182,7 +328,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
 
 
 class _Log(NamedTuple):
-    """The content of a log up to its byte `end`, and the problem there."""
+    """The content of a log up to its byte `end`, and the problem there; None if the log is whole."""
 
     header: _Session | None
     events: list[Event]
@@ -190,7 +336,7 @@ class _Log(NamedTuple):
     problem: str | None
 
 
-def _whole(path: Path) -> _Log:
+def _read_whole(path: Path) -> _Log:
     """Return the content of a log; raise RunError if it is damaged, ConfigurationError if it cannot be opened."""
     log = _read(path)
     if log.problem is not None:
@@ -206,8 +352,8 @@ def _read(path: Path) -> _Log:
     check_first_record(path)
     header: _Session | None = None
     events: list[Event] = []
-    end = calls = 0
-    problem: object = None
+    end = calls = 0  # where the readable records end, and the number of calls after that
+    problem = ""
     with raise_as(ConfigurationError, path), open_regular(path) as file:
         records = WholeRecords(path, file)
         for begin, line in records:
@@ -220,15 +366,14 @@ def _read(path: Path) -> _Log:
                     header = record
                 else:
                     _add(events, record, header)
+                end = begin + len(line)
             except ValueError as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
-            else:
-                end = begin + len(line)
     lost = records.damage.lost
-    if problem is None and not lost:
+    if not problem and not lost:
         return _Log(header, events, end, None)
-    again = plural(calls + max(lost, 1), "call")
-    return _Log(header, events, end, f"{problem or records.damage}; continuing from there repeats up to {again}")
+    repeated = plural(calls + max(lost, 1), "call")
+    return _Log(header, events, end, f"{problem or records.damage}; continuing from there repeats up to {repeated}")
 
 
 def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:
@@ -238,17 +383,17 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
         ValueError: The record does not follow the last one.
     """
     in_flight = bool(events) and events[-1].outcome is None
-    if header is None or isinstance(record, _Session) or record.n != len(events) - in_flight:
-        raise ValueError("the record does not follow the previous record")
-    if isinstance(record, _Done) and in_flight:
-        both = {**(events[-1].changed or {}), **(record.changed or {})} or None
-        events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=both)
-    elif isinstance(record, Event) and not in_flight and _is_complete(record):
+    is_next = header is not None and not isinstance(record, _Session) and record.n == len(events) - in_flight
+    if is_next and isinstance(record, _Done) and in_flight:
+        changed = {**(events[-1].changed or {}), **(record.changed or {})} or None
+        events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=changed)
+    elif is_next and isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
         raise ValueError("the record does not follow the previous record")
 
 
 def _is_complete(event: Event) -> bool:
-    """Return whether an event has what its record must have: a call its key, any other effect its outcome."""
-    return (event.key is None, event.outcome is None) == ((True, False) if isinstance(event, _Did) else (False, True))
+    """Return whether a call has its key and no outcome yet, and an effect without a call its outcome and no key."""
+    has_key, has_outcome = event.key is not None, event.outcome is not None
+    return (has_outcome and not has_key) if isinstance(event, _Did) else (has_key and not has_outcome)

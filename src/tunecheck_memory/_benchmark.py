@@ -1,0 +1,510 @@
+"""A benchmark: its configuration, and the definitions of its tests, which are made, stored and read.
+
+The configuration is one of the published YAML files of the GoodAI benchmark, or your own:
+
+config:
+  run_name: Benchmark 3 - 32k       # name of the benchmark's folder; by default the file's name
+  incompatibilities: [[names, name_list]]
+datasets:
+  args: {memory_span: 32000, dataset_examples: 3, seed: 0}      # for all data sets
+  datasets:
+    - name: colours                 # or the path of a Python file: kinds/haiku.py
+      args: {colour_changes: 3}     # overrides the values for all data sets
+
+The folder of definitions has the GoodAI benchmark's layout: `config.yml` and `<Title>/<example>.def.json`.
+`made_of.json` records the inputs of each data set's tests. It is written last, so that an interrupted run leaves no
+record. A memory run calls `make_definitions`; its results folder calls `write_definitions`.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from tunecheck import ConfigurationError, DataError, PluginError, TunecheckError
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    Document,
+    Trust,
+    Written,
+    convert_value,
+    did_you_mean,
+    loads,
+    plain,
+    raise_as,
+    read_as,
+    read_object,
+    read_regular,
+    read_yaml,
+    write_file,
+)
+from tunecheck.runs import dumps_readably
+from tunecheck_memory._kind import GenerationContext, Kind, MemoryTest, conflicts, is_kind_file, kind_class, make_kind
+from tunecheck_memory._tokens import MESSAGE_TOKENS
+
+_FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set of a configuration: tests of one kind.
+
+    `name` is the data set's name in the file. `sha256` is the hash of the kind's Python file, if the user wrote one.
+    """
+
+    name: str
+    kind: Kind
+    examples: int
+    memory_span: int
+    seed: int
+    sha256: str | None = None
+
+    @property
+    def title(self) -> str:
+        return self.kind.title
+
+    def recipe(self) -> dict[str, JSON]:
+        """Return everything that determines the data set's tests, for `made_of.json`."""
+        recipe: dict[str, JSON] = {} if self.sha256 is None else {"sha256": self.sha256}
+        recipe |= {"name": self.name, "args": dict(self.kind.arguments), "dataset_examples": self.examples}
+        return recipe | {"memory_span": self.memory_span, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A benchmark's configuration. `memory_span` is in tokens; a data set may have its own.
+
+    `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `isolated` is a setting of this
+    package; published configurations lack it.
+    """
+
+    path: Path
+    run_name: str
+    memory_span: int
+    seed: int
+    data_sets: tuple[DataSet, ...]
+    incompatibilities: tuple[frozenset[str], ...] = ()
+    isolated: bool = False
+
+    def settings(self) -> dict[str, JSON]:
+        """Return the configuration as the data of a file that the GoodAI benchmark can read.
+
+        Kinds with a common topic become incompatible by name, because the GoodAI benchmark has no topics.
+        """
+        names = {each.title: each.name for each in self.data_sets}
+        blocked = conflicts([each.kind for each in self.data_sets], self.incompatibilities, by_topics=True)
+        pairs: list[JSON] = [
+            [names[first], names[second]] for first, second in combinations(names, 2) if second in blocked[first]
+        ]
+        data_sets: list[JSON] = []
+        for each in self.data_sets:
+            settings = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
+            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **settings}})
+        return {
+            "config": {"run_name": self.run_name, "incompatibilities": pairs, "isolated": self.isolated},
+            "datasets": {"args": {"memory_span": self.memory_span, "seed": self.seed}, "datasets": data_sets},
+        }
+
+    def text(self) -> bytes:
+        """Return the configuration as a YAML file."""
+        import yaml
+
+        text: str = yaml.safe_dump(self.settings(), sort_keys=False, allow_unicode=True, width=120)
+        return text.encode()
+
+
+def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
+    """Read a configuration file; `seed` takes precedence over the file's seed.
+
+    `trust` decides which Python files of kinds may load; by default all. Their paths are relative to the configuration.
+    Other names refer to installed kinds, or to kinds in the workspace's `memory/`.
+
+    Raises:
+        ConfigurationError: The file is unreadable, or a key, name or argument is wrong; the message names the line.
+    """
+    return _Reader(read_yaml(path), Path(path), seed, trust).read()
+
+
+class _CommonArguments(msgspec.Struct, frozen=True):
+    dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
+    seed: Annotated[int, Meta(ge=1 - 2**63, le=2**63 - 1)] = 0
+
+
+COMMON_ARGUMENTS = _CommonArguments.__struct_fields__
+
+
+class _Config(Written, frozen=True):
+    run_name: str | None = None
+    debug: bool = False
+    incompatibilities: list[list[str]] | None = None
+    isolated: bool = False
+
+
+class _DataSetEntry(Written, frozen=True):
+    name: str
+    args: dict[str, Any] | None = None
+
+
+class _DataSets(Written, frozen=True):
+    datasets: Annotated[list[_DataSetEntry], Meta(min_length=1)]
+    args: dict[str, Any] | None = None
+
+
+class ConfigurationFile(Written, frozen=True):
+    """The content of a configuration file."""
+
+    datasets: _DataSets
+    config: _Config | None = None
+
+
+_Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass
+class _Reader:
+    """Reader of one configuration file; see `read_configuration`."""
+
+    document: Document
+    path: Path
+    seed: int | None
+    trust: Trust | None
+
+    def read(self) -> Configuration:
+        """Check the whole file and return the configuration.
+
+        Raises:
+            ConfigurationError: A key, a name or an argument is wrong; the message names the line.
+        """
+        file = read_as(self.document.value, ConfigurationFile, self.document.where)
+        config, shared, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
+        kinds = [self._kind(entry.name, ("datasets", "datasets", index)) for index, entry in enumerate(entries)]
+        common = self._common(shared, ("datasets", "args"))
+        self._check_shared(shared, kinds)
+        data_sets: dict[str, DataSet] = {}
+        for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
+            if kind.title in data_sets:
+                problem = f"the data set {kind.title!r} is listed twice: list it once"
+                raise self._mistake(("datasets", "datasets", index), problem)
+            data_sets[kind.title] = self._data_set(entry, kind, shared, ("datasets", "datasets", index, "args"))
+        titles = {data_set.name: title for title, data_set in data_sets.items()}
+        incompatibilities = [
+            frozenset(titles.get(name) or self._kind(name, ("config", "incompatibilities", at)).title for name in names)
+            for at, names in enumerate(config.incompatibilities or ())
+        ]
+        run_name, in_order, groups = self._run_name(config), tuple(data_sets.values()), tuple(incompatibilities)
+        return Configuration(self.path, run_name, common.memory_span, common.seed, in_order, groups, config.isolated)
+
+    def _common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
+        """Return the arguments that every data set has; a seed of the caller replaces the file's."""
+        read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
+        return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
+
+    def _run_name(self, config: _Config) -> str:
+        """Return the benchmark's name, by default the file's; raise ConfigurationError if no folder can have it."""
+        name = self.path.stem if config.run_name is None else config.run_name
+        if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
+            problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
+            raise self._mistake(("config", "run_name"), problem)
+        return name.strip()
+
+    def _data_set(self, entry: _DataSetEntry, kind: type[Kind], shared: Mapping[str, JSON], path: _Path) -> DataSet:
+        """Return a data set with its own arguments, and those for all data sets (`shared`) that its kind accepts.
+
+        Raises:
+            ConfigurationError: An argument is wrong; the message names the line.
+        """
+        own = entry.args or {}
+        args, accepted = {**shared, **own}, {*kind.argument_names(), *own}
+        common = self._common(args, path)
+        arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
+        try:
+            test_kind = make_kind(kind, arguments)
+        except ConfigurationError as error:
+            raise self._mistake(path, str(error)) from error.__cause__
+        file = self.path.parent / entry.name
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
+        return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
+
+    def _check_shared(self, arguments: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
+        """Raise ConfigurationError for an argument in the section for all data sets that no data set has."""
+        known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
+        for key in arguments:
+            if key not in known:
+                problem = f"no data set of this file has an argument {key!r}{did_you_mean(key, known)}"
+                raise self._mistake(("datasets", "args", key), problem)
+
+    def _kind(self, name: str, path: _Path) -> type[Kind]:
+        """Return the class of a kind; an error names the line at `path`."""
+        try:
+            return kind_class(name, folder=self.path.parent, trust=self.trust)
+        except PluginError as error:
+            raise PluginError(f"{self.document.where(*path)}: {error}") from error.__cause__
+
+    def _mistake(self, path: _Path, problem: str) -> ConfigurationError:
+        """Return the error of a wrong value, with the line of the value at `path`."""
+        return ConfigurationError(f"{self.document.where(*path)}: {problem}")
+
+
+SUFFIX = ".def.json"
+
+CONFIG, RECORD = "config.yml", "made_of.json"
+
+MAX_BYTES = 16 << 20
+"""The largest accepted file; definitions with a book's chapters have less than a hundredth of this size."""
+
+_UNSAFE = frozenset('/\\:*?"<>|\0')
+
+_ADVICE = "give --regenerate to make new definitions, or --reuse to use these"
+
+Mode = Literal["reuse", "regenerate"]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A data set that was left out of a memory run, and the reason."""
+
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DefinitionSet:
+    """Definitions in the configuration's order, and the data sets that are left out because their texts are missing."""
+
+    definitions: tuple[MemoryTest, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def make_definitions(
+    configuration: Configuration,
+    folder: Path,
+    making: GenerationContext,
+    *,
+    mode: Mode | None = None,
+    count: Callable[[str], int] | None = None,
+) -> DefinitionSet:
+    """Return a configuration's definitions: those stored in `folder`, or new ones, which are then stored there.
+
+    Args:
+        configuration: The data sets; each has its own seed and memory span.
+        folder: The folder of the definitions.
+        making: The texts and the generator model for new definitions.
+        mode: None uses existing definitions, and refuses them if their record has other data sets, arguments, spans
+            or seeds. "reuse" uses them without a check of the record, "regenerate" makes all definitions again. If
+            there are no definitions, each mode makes them.
+        count: A function that counts the tokens of a text. If given, no test may be longer than its memory span.
+
+    Raises:
+        ConfigurationError: The record is of another configuration, a data set cannot be made, or a test is too long.
+        DataError: A definition cannot be read or written.
+        EndpointError: The generator failed after all retries.
+    """
+    stored = {data_set.title: _read_stored(folder / data_set.title) for data_set in configuration.data_sets}
+    lacking_texts = {
+        data_set.title: f"{data_set.name} needs texts: give a folder of .txt or .jsonl files with --texts"
+        for data_set in _without_texts(configuration, making)
+        if not stored[data_set.title]
+    }
+    if mode == "regenerate" or not any(stored.values()):
+        stored |= _make_anew(configuration, folder, making)
+    elif mode is None:
+        _check_record(configuration, folder, lacking_texts)
+    elif missing := [title for title, tests in stored.items() if not tests and title not in lacking_texts]:
+        raise ConfigurationError(f"{folder}: has no definitions of {missing[0]}; give --regenerate")
+    definitions = tuple(test for tests in stored.values() for test in tests)
+    if not definitions:
+        reasons = "; ".join(f"{title}: {reason}" for title, reason in lacking_texts.items())
+        raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
+    if count is not None:
+        _check_spans(configuration, definitions, count)
+    return DefinitionSet(definitions, tuple(LeftOut(title, reason) for title, reason in lacking_texts.items()))
+
+
+def _without_texts(configuration: Configuration, making: GenerationContext) -> list[DataSet]:
+    """Return the data sets whose tests cannot be made because no texts are given."""
+    return [data_set for data_set in configuration.data_sets if data_set.kind.needs_texts and making.texts is None]
+
+
+def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest], count: Callable[[str], int]) -> None:
+    """Raise ConfigurationError for a test that has at least as many tokens as its memory span."""
+    spans = {data_set.title: data_set.memory_span for data_set in configuration.data_sets}
+    for definition in definitions:
+        tokens = sum(count(line) + MESSAGE_TOKENS for line in definition.script)
+        if tokens >= spans[definition.title]:
+            raise ConfigurationError(
+                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and does not fit into its "
+                f"memory_span of {spans[definition.title]:,} tokens; increase memory_span, or leave the data set out"
+            )
+
+
+def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[str, str]) -> None:
+    """Raise ConfigurationError if the record of stored definitions is missing, unreadable or of another configuration.
+
+    The keys of `left_out` are the titles of data sets that are left out.
+    """
+    missing = f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}"
+    record = read_object(folder / RECORD, missing)
+    record.pop("format_version", None)
+    wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
+    if difference := _difference(record, wanted):
+        problem = f"its definitions were made from another configuration: {difference}"
+        raise ConfigurationError(f"{folder}: {problem}; {_ADVICE}")
+
+
+def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> dict[str, list[MemoryTest]]:
+    """Make the tests of all data sets and store them in place of the old ones; return them by title.
+
+    Data sets that lack their texts keep their old tests. All tests are made before any is deleted.
+    """
+    keep = {data_set.title for data_set in _without_texts(configuration, making)}
+    to_make = [data_set for data_set in configuration.data_sets if data_set.title not in keep]
+    new = {data_set.title: _make(data_set, configuration, making) for data_set in to_make}
+    with raise_as(ConfigurationError, folder, "cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RECORD).unlink(missing_ok=True)
+        for old_folder in [path for path in folder.glob("*/") if path.name not in keep]:
+            for file in old_folder.glob(f"*{SUFFIX}"):
+                file.unlink()
+            if not any(old_folder.iterdir()):
+                old_folder.rmdir()
+        write_definitions((test for tests in new.values() for test in tests), folder)
+        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
+        write_file(folder / CONFIG, configuration.text())
+        write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
+    return {title: _read_stored(folder / title) for title in new}
+
+
+def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[MemoryTest]:
+    """Return the new tests of one data set.
+
+    Raises:
+        ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
+    """
+    where = f"{configuration.path}: the data set {data_set.title!r} cannot be made"
+    context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
+    try:
+        tests: object = data_set.kind.definitions(data_set.examples, context)
+    except TunecheckError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
+        raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(tests, (list, tuple)):
+        raise ConfigurationError(f"{where}: the kind returned {tests!r:.60}, not a list of tests")
+    by_example: dict[str, MemoryTest] = {}
+    for test in tests:
+        problem = _problem(test, data_set.title)
+        if problem is None and test.example in by_example:
+            problem = f"the kind made two tests with the example {test.example!r}"
+        if problem is not None:
+            raise ConfigurationError(f"{where}: {problem}")
+        by_example[test.example] = test
+    return [*by_example.values()]
+
+
+def _problem(test: object, title: str) -> str | None:
+    """Return the problem of a test that a kind made, as part of a sentence; None if the test is valid."""
+    if not isinstance(test, MemoryTest):
+        return f"the kind returned {test!r:.60}, not a MemoryTest"
+    if test.title != title:
+        return f"the kind made a test with the title {test.title!r}, not {title!r}"
+    try:
+        plain([*test.expected])
+        convert_value(msgspec.to_builtins(test), MemoryTest)
+    except (TypeError, ValueError, AttributeError) as error:
+        return f"the test {test.example!r} cannot be written as JSON: {error}"
+    return None
+
+
+def _recipes(configuration: Configuration) -> dict[str, JSON]:
+    """Return the inputs of each data set's tests by its title."""
+    return {data_set.title: data_set.recipe() for data_set in configuration.data_sets}
+
+
+def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
+    """Return the first difference of the stored record from the wanted one as a sentence; None if they are equal."""
+    for title in dict.fromkeys([*wanted, *stored]):
+        old, new = stored.get(title), wanted.get(title)
+        if new is None or old is None:
+            return f"{title} is {'not in this configuration' if new is None else 'new'}"
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            return f"{title} is unreadable"
+        for key in dict.fromkeys([*new, *old]):
+            if old.get(key) != new.get(key):
+                return f"{title} was made with {key} {_value_text(old.get(key))}, not {_value_text(new.get(key))}"
+    return None
+
+
+def _value_text(value: JSON) -> str:
+    """Return a value of a record for a message; arguments as `key: value`, and "none" without arguments."""
+    if not isinstance(value, dict):
+        return str(value)
+    return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
+
+
+def _read_stored(folder: Path) -> list[MemoryTest]:
+    """Return the tests of the definition files in a folder; empty if there are none. Raise DataError like the next."""
+    return [read_definition(file) for file in sorted(folder.glob(f"*{SUFFIX}"))]
+
+
+def read_definition(file: Path | str) -> MemoryTest:
+    """Read a test's definition from its file; the names of its folder and file are title and example.
+
+    Raises:
+        DataError: The file cannot be read, or is no definition; the message names file and key.
+    """
+    path = Path(file)
+    with raise_as(DataError, path):
+        raw = read_regular(path, MAX_BYTES)
+    try:
+        content = loads(raw)
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON: {error}") from None
+    if isinstance(content, dict):
+        content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
+    return read_as(content, MemoryTest, str(path), error=DataError)
+
+
+def write_definitions(definitions: Iterable[MemoryTest], folder: Path | str) -> list[Path]:
+    """Write each definition to its file in a folder, over any old one; return the files.
+
+    Raises:
+        DataError: A title or an example cannot be a file name, or a file cannot be written.
+    """
+    paths = []
+    for definition in definitions:
+        path = definition_path(folder, definition)
+        with raise_as(DataError, path, "cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(dumps_readably(definition_data(definition)))
+        paths.append(path)
+    return paths
+
+
+def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
+    """Return the path of a definition's file below this folder.
+
+    Raises:
+        DataError: Its title or example cannot be a file name.
+    """
+    for name in (definition.title, definition.example):
+        if not name.strip(". ") or _UNSAFE & set(name):
+            raise DataError(f"{definition.id!r}: {name!r} cannot be a file name: choose another name")
+    return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
+
+
+def definition_data(definition: MemoryTest) -> dict[str, JSON]:
+    """Return a definition in the form of its file."""
+    return {name: value for name, value in msgspec.to_builtins(definition).items() if name not in ("title", "example")}
+
+
+def safe_name(text: str) -> str:
+    """Replace the characters of a text that file names cannot contain."""
+    name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
+    return name.strip(". ") or "run"
