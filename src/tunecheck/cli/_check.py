@@ -27,8 +27,8 @@ from tunecheck.cli._running import is_embedded, load_named
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 from tunecheck.endpoints._base import SOME_COLUMNS, Completion
 from tunecheck.endpoints._target import read_messages, read_paths
-from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, row_kind_reader, value_reader
-from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, read_layers
+from tunecheck.pipeline._scoring import BoundEvaluator, ColumnMissingError, row_kind_reader, value_reader
 from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED
 

@@ -150,7 +150,7 @@ class Gate:
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
         """Return True if the gate's metric lies between 0 and 1: a pass rate, a cause's share, or as it declares."""
         from tunecheck.evaluators._base import Evaluator
-        from tunecheck.pipeline._scoring import declared_metrics
+        from tunecheck.pipeline._mapping import declared_metrics
 
         if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(f".{PASS_RATE}"):
             return True
@@ -160,7 +160,7 @@ class Gate:
             f"{name}.{metric.name}"
             for name, evaluator in evaluators.items()
             for metric in declared_metrics(evaluator)
-            if metric.kind == "binary" or getattr(metric, "range", None) in ((0, 1), [0, 1])
+            if metric.kind == "binary" or metric.range == [0, 1]
         )
         return self.metric.removesuffix("_score") in shares
 

@@ -24,9 +24,9 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
 from tunecheck.formats._reading import choose_profile
 from tunecheck.pipeline._finished_rows import check_output_path, write_azure_results
-from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, path_in_data, read_layers
+from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, path_in_data, read_layers
 from tunecheck.pipeline._plan import CallableTarget
-from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.plugins import UploaderLike
 from tunecheck.runs._store import Run, find_run

@@ -28,11 +28,11 @@ from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import MAX_COLUMNS, ResultRow, RowsView, write_table
-from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
+from tunecheck.pipeline._mapping import check_binding, tools_left_out
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
-from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers, row_kind_reader
 from tunecheck.runs._manifest import (
     describe_evaluators,
     describe_mapping,

@@ -39,16 +39,10 @@ from ._finished_rows import (
 )
 from ._journal_reader import JournalReader as JournalReader
 from ._mapping import (
-    ColumnMissingError as ColumnMissingError,
-    Constant as Constant,
-    Mapped as Mapped,
-    MappingLayers as MappingLayers,
-    Reference as Reference,
+    bind_evaluator as bind_evaluator,
     is_async as is_async,
     parse_mapping as parse_mapping,
     read_layers as read_layers,
-    row_kind_reader as row_kind_reader,
-    value_reader as value_reader,
 )
 from ._model_calls import CachedResults as CachedResults, RunCalls as RunCalls, SharedCalls as SharedCalls
 from ._plan import CallableTarget as CallableTarget, Plan as Plan, Tally as Tally
@@ -60,10 +54,16 @@ from ._results import (
 )
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,
+    ColumnMissingError as ColumnMissingError,
+    Constant as Constant,
+    Mapped as Mapped,
+    MappingLayers as MappingLayers,
     Outcome as Outcome,
     Output as Output,
     Partial as Partial,
-    bind_evaluator as bind_evaluator,
+    Reference as Reference,
+    row_kind_reader as row_kind_reader,
+    value_reader as value_reader,
 )
 from ._worker_queues import (
     DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,

@@ -1,7 +1,8 @@
-"""Column mapping: from `${data.…}` and `${target.…}` to the keyword parameters of an evaluator or a target.
+"""Before the first row: column mappings are read and checked, and evaluators are bound to their columns.
 
-Later layers override earlier ones: the data set's mapping, then `default`, then the evaluator's own. A parameter
-without a mapping takes the target's column of its name, else the data's top-level column. There are no other guesses.
+Later layers of a mapping override earlier ones: the data set's mapping, then `default`, then the evaluator's own. A
+parameter without a mapping takes the target's column of its name, else the data's top-level column. There are no other
+guesses.
 """
 
 from __future__ import annotations
@@ -9,57 +10,25 @@ from __future__ import annotations
 import inspect
 import itertools
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, MISSING, Missing, ValuePath, find_value, parse_path, plain
+from tunecheck._files import MetricEntry
+from tunecheck._fingerprints import fingerprint
+from tunecheck._json import ValuePath, parse_path, plain, text_or_none
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.formats._collector import may_hold_calls
-from tunecheck.formats._reading import cached_reading, tools_of
-
-Source = Literal["data", "target"]
-
-RowValues: TypeAlias = Mapping[str, object]
-"""The columns of a row's data, or of the target's answer to it, by name."""
-
-
-class ColumnMissingError(KeyError):
-    """A row lacks the column that a required parameter is mapped to."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """`${data.a.b}`: the source of a value and the path to it."""
-
-    source: Source
-    steps: ValuePath
-    text: str
-
-    def resolve(self, data: RowValues, target: RowValues) -> object | Missing:
-        """Return the value at the path in a row's data or target columns, or MISSING."""
-        return find_value(data if self.source == "data" else target, self.steps)
-
-    def value_in(self, data: RowValues, target: RowValues) -> object:
-        """Return the value at the path in a row's data or target columns, or None if there is none."""
-        value = self.resolve(data, target)
-        return None if value is MISSING else value
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A plain value in the mapping itself."""
-
-    value: JSON
-
-
-Mapped = Reference | Constant
-MappingLayers = Mapping[str, Mapping[str, Mapped]]
+from tunecheck.calls._schemas import TOOL_COLUMNS
+from tunecheck.pipeline._scoring import (
+    TOOLS,
+    Binder,
+    Binding,
+    BoundEvaluator,
+    Constant,
+    Mapped,
+    MappingLayers,
+    Reference,
+    Signature,
+)
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], str]) -> dict[str, Mapped]:
@@ -172,95 +141,19 @@ def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
     return mapping
 
 
-@dataclass(frozen=True, slots=True)
-class _Binding:
-    """One parameter of a callable, and the reference or constant that the mapping has for it, if any."""
-
-    parameter: str
-    mapped: Mapped | None
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Binder:
-    """Builds the keyword arguments of one call from a row's data columns and target columns.
-
-    `choices` are the possible parameter lists. `takes_any`: the callable has `**kwargs`. `only_mapped`: optional
-    parameters get a value only if the mapping names them. `what` names the callable in errors; binders that differ only
-    in `what` are equal.
-    """
-
-    choices: tuple[tuple[_Binding, ...], ...]
-    takes_any: bool
-    only_mapped: bool
-    what: str = field(compare=False)
-
-    def __call__(self, data: RowValues, target: RowValues) -> dict[str, object]:
-        """Return the arguments for one row, for the first parameter list whose required columns the row has.
-
-        A callable with `**kwargs` gets all other columns, too.
-
-        Raises:
-            ColumnMissingError: the row lacks a column for a required parameter.
-        """
-        first_error: ColumnMissingError | None = None
-        optional = {} if self.only_mapped else data
-        for bindings in self.choices:
-            try:
-                arguments = _bind(bindings, data, optional, target, self.what)
-            except ColumnMissingError as error:
-                first_error = first_error or error
-            else:
-                return {**optional, **target, **arguments} if self.takes_any else arguments
-        raise first_error or ColumnMissingError(
-            f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
-        )
-
-
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
     """Return the binder that builds an evaluator's arguments for each row; `what` names the evaluator in errors.
 
     An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
     mapping names them.
     """
-    choices: list[tuple[_Binding, ...]] = []
+    choices: list[tuple[Binding, ...]] = []
     for parameters in signature.choices:
-        bindings = [_Binding(name, mapping.get(name), required) for name, required in parameters.items()]
+        bindings = [Binding(name, mapping.get(name), required) for name, required in parameters.items()]
         if signature.takes_any:
-            bindings += [_Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
+            bindings += [Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
         choices.append(tuple(bindings))
     return Binder(tuple(choices), signature.takes_any, only_mapped, what)
-
-
-def _bind(
-    bindings: Sequence[_Binding], data: RowValues, optional: RowValues, target: RowValues, what: str
-) -> dict[str, object]:
-    """Return the arguments of one call by parameter name, without optional parameters that have no value.
-
-    A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
-    that of `optional`.
-
-    Raises:
-        ColumnMissingError: a required parameter has no value in this row.
-    """
-    arguments: dict[str, object] = {}
-    for binding in bindings:
-        mapped, name = binding.mapped, binding.parameter
-        if mapped is None:
-            value = target[name] if name in target else (data if binding.required else optional).get(name, MISSING)
-        elif isinstance(mapped, Constant):
-            value = mapped.value
-        else:
-            value = mapped.resolve(data, target)
-        if value is not MISSING:
-            arguments[name] = value
-        elif binding.required:
-            if isinstance(mapped, Reference):
-                reason = f"is mapped to {mapped.text}, which this row does not have"
-            else:
-                reason = "has no mapping, and this row has no column of that name"
-            raise ColumnMissingError(f"{what}: parameter {name!r} {reason}")
-    return arguments
 
 
 def check_binding(
@@ -311,8 +204,8 @@ def check_binding(
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
     """Return the data's column of tool definitions if the evaluator would get them only by a mapping, else None."""
-    takes_tools = _TOOLS in signature
-    if not takes_tools or _TOOLS in mapping or _TOOLS in columns:
+    takes_tools = TOOLS in signature
+    if not takes_tools or TOOLS in mapping or TOOLS in columns:
         return None
     return next((column for column in TOOL_COLUMNS if column in columns), None)
 
@@ -336,22 +229,6 @@ def _check_reference(
             return
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The possible parameter lists of a callable.
-
-    Each choice maps parameter names to True if required. Most callables have one choice; a callable with overloads
-    (such as Azure AI Evaluation's evaluators) has several, tried in order. `takes_any`: it accepts `**kwargs`.
-    """
-
-    choices: Sequence[Mapping[str, bool]]
-    takes_any: bool = False
-
-    def __contains__(self, name: str) -> bool:
-        """Return True if a choice has a parameter of this name."""
-        return any(name in choice for choice in self.choices)
 
 
 def read_signature(function: Callable[..., object], what: str) -> Signature:
@@ -410,53 +287,105 @@ def is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
-_GROUND_TRUTH = "ground_truth"
-_TOOLS = "tool_definitions"
+# -- evaluators
 
 
-def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], str | None]:
-    """Return a function that returns a row's kind, given its data and target columns."""
-    read_truth, read_tools = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
+def bind_evaluator(
+    name: str,
+    evaluator: object,
+    mapping: Mapping[str, Mapped],
+    target_columns: frozenset[str] | None = None,
+    *,
+    only_mapped: bool = False,
+) -> BoundEvaluator:
+    """Prepare a user's evaluator for a run: read its parameters, attributes and fingerprint; instantiate a class.
 
-    def kind(data: RowValues, target: RowValues) -> str | None:
-        """Return `call` if the row's ground truth contains a call, else `answer`; None without a ground truth."""
-        truth = read_truth(data, target)
-        if truth is None:
-            return None
-        tools = tools_of(read_tools(data, target))
-        has_call = _contains_call(truth, tools) or (isinstance(truth, list) and _turns_contain_call(truth))
-        return "call" if has_call else "answer"
+    `target_columns` are the target's columns: None if unknown, empty without a target. `only_mapped`: see
+    `make_binder`.
 
-    return kind
-
-
-def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
-    """Return a function that reads a parameter's value from a row's data and target columns; None without a value.
-
-    The first layer that maps the parameter counts, `default` before the evaluators' own. Without a mapping, the value
-    is that of the data's column of this name, else of the first of `columns`.
+    Raises:
+        ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its
+        parameters cannot be read.
     """
-    entries = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
-    mapped = next((entry for entry in entries if entry is not None), None)
-    if mapped is None:
-        names = (parameter, *columns)
-        return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
-    if isinstance(mapped, Constant):
-        value = mapped.value
-        return lambda data, target: value
-    return mapped.value_in
+    function = _as_callable(name, evaluator)
+    signature = read_signature(function, f"evaluator {name!r}")
+    cpu_bound = bool(getattr(function, "cpu_bound", False))
+    asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
+    return BoundEvaluator(
+        name=name,
+        function=function,
+        awaited=_async_form(function),
+        signature=signature,
+        bind=make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped),
+        asynchronous=asks_models or is_async(function),
+        asks_models=asks_models,
+        needs_target=_needs_target(signature, mapping, target_columns),
+        pure=cpu_bound or bool(getattr(function, "pure", False)),
+        cpu_bound=cpu_bound,
+        fingerprint=fingerprint(function),
+        primary=text_or_none(getattr(function, "primary", None)),
+        metrics=declared_metrics(function),
+    )
 
 
-def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:
-    """Return True if a ground truth is a call, also one that cannot be parsed."""
-    reading = cached_reading(value, tools)
-    return bool(reading.calls or reading.problem)
+def declared_metrics(function: object) -> list[MetricEntry]:
+    """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored."""
+    declared, entries = getattr(function, "metrics", ()), []
+    for metric in declared if isinstance(declared, (list, tuple)) else ():
+        name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
+        if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
+            bounds: list[float | None] | None = None
+            limits = getattr(metric, "range", None)
+            if isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits):
+                bounds = [*map(float, limits)]
+            entries.append(MetricEntry(name, kind, bounds, direction))
+    return entries
 
 
-def _turns_contain_call(value: list[object]) -> bool:
-    """Return True if a ground truth is a list of turns, each a list, and a turn contains a call."""
-    turns = [turn for turn in value if isinstance(turn, list)]
-    if len(turns) < len(value):
-        return False
-    items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
-    return any(_contains_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
+def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
+    """Return True if the evaluator may read a column of the target's answer; it is then not called without one."""
+    parameters = set(mapping) if signature.takes_any else set()
+    parameters.update(*signature.choices)
+    for name in parameters:
+        mapped = mapping.get(name)
+        if mapped is None and (target_columns is None or name in target_columns):
+            return True
+        if isinstance(mapped, Reference) and mapped.source == "target":
+            return True
+    return False
+
+
+def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
+    """Return the evaluator as a callable; instantiate a class without arguments.
+
+    Raises:
+        ConfigurationError: the class needs arguments or its constructor fails, or the object is not callable.
+    """
+    if inspect.isclass(evaluator):
+        try:
+            evaluator = evaluator()
+        except TypeError as error:
+            raise ConfigurationError(f"evaluator {name!r} needs arguments, so give an instance: {error}") from None
+        except Exception as error:  # noqa: BLE001 - a user's class may raise anything
+            raise ConfigurationError(
+                f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"
+            ) from error
+    if not callable(evaluator):
+        raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")
+    return evaluator
+
+
+_AZURE = "azure.ai.evaluation."
+
+
+def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
+    """Return the coroutine function inside an Azure AI Evaluation evaluator; None for all other evaluators.
+
+    Called directly, these evaluators create an event loop each time. None also for a subclass with its own `__call__`.
+    """
+    for member in ("_to_async", "__call__"):
+        defined_in = getattr(getattr(type(function), member, None), "__module__", "")
+        if not str(defined_in).startswith(_AZURE):
+            return None
+    async_form: Callable[..., Coroutine[object, object, object]] = type(function)._to_async(function)  # type: ignore[attr-defined]
+    return async_form

@@ -18,9 +18,9 @@ from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck._version import is_shipped
-from tunecheck.pipeline._mapping import Binder, Mapped, RowValues, Signature, is_async, make_binder, read_signature
+from tunecheck.pipeline._mapping import is_async, make_binder, read_signature
 from tunecheck.pipeline._results import RowState
-from tunecheck.pipeline._scoring import BoundEvaluator, CallsChoice, ReadCallsCount, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, CallsChoice, Mapped, ReadCallsCount, RowValues, private_copies
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
 _MOST_REFUSED = 5
@@ -216,9 +216,9 @@ class CallableTarget(Target):
             ConfigurationError: the parameters cannot be read.
         """
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.signature: Signature = read_signature(function, "the target")
+        self.signature = read_signature(function, "the target")
         self._function = function
-        self._bind: Binder = make_binder(self.signature, mapping, "the target")
+        self._bind = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
         self._threads = None if is_async(function) else Threads(concurrency, "target")
         self.loop = UserLoop()

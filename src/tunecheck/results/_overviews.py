@@ -20,7 +20,7 @@ from tunecheck._files import EvaluatorEntry, NewerFileError, RunFile
 from tunecheck._json import JSON, object_or_empty, real_number
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, order_evaluators, read_failures
-from tunecheck.pipeline._mapping import ColumnMissingError
+from tunecheck.pipeline._scoring import ColumnMissingError
 from tunecheck.runs._store import Run, began_here, command_of, endpoint_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, structs
 
 from tunecheck._disk import open_regular, sha256_of
 from tunecheck._errors import ConfigurationError, RunError, raise_as
-from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON, content_hash, text_or_json
 from tunecheck._messages import cut_apart, plural
@@ -25,8 +25,8 @@ from tunecheck._targets import Target
 from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import ALL_SECRETS, storable_settings
-from tunecheck.pipeline._mapping import Constant, Mapped, Reference, parse_mapping
-from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
+from tunecheck.pipeline._mapping import parse_mapping
+from tunecheck.pipeline._scoring import BoundEvaluator, Constant, Mapped, Reference
 from tunecheck.runs._store import Run, damage_error, digest_of
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
         fingerprint=evaluator.fingerprint,
         judge=_judge(evaluator, kind, arguments),
         primary=evaluator.primary or None,
-        metrics=[
-            MetricEntry(metric.name, metric.kind, _bounds(metric), metric.higher_is_better)
-            for metric in evaluator.metrics
-        ],
+        metrics=[*evaluator.metrics],
     )
 
 
@@ -90,14 +87,6 @@ def _public_name(kind: object) -> str:
     package = module.partition(".")[0]
     is_public = is_shipped(package) and getattr(sys.modules[package], name, None) is kind
     return f"{package if is_public else module}.{name}"
-
-
-def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
-    """Return a metric's lowest and highest value as it declares them, or None."""
-    bounds = getattr(metric, "range", None)
-    if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
-        return None
-    return [float(bound) for bound in bounds]
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:

@@ -18,8 +18,7 @@ from tunecheck.evaluation._execution import Execution
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
 from tunecheck.pipeline._finished_rows import order_evaluators
-from tunecheck.pipeline._mapping import row_kind_reader, value_reader
-from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._scoring import BoundEvaluator, row_kind_reader, value_reader
 from tunecheck.statistics._decisions import smallest_binary
 
 _JUDGEMENT = 400
