@@ -13,9 +13,9 @@ from typing import Literal, cast
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, raise_as, write_file
 from tunecheck.runs import dumps_readably
-from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._openapi.operations import (
+from tunecheck_authoring._author.world import plain_values
+from tunecheck_authoring._openapi import (
     ApiDocument,
     ApiOperation,
     Schema,
@@ -24,7 +24,7 @@ from tunecheck_authoring._openapi.operations import (
     read_operations,
     unused_name,
 )
-from tunecheck_authoring._services.resources import Action, Resource, Resources, made_key
+from tunecheck_authoring._table_simulators import Action, Resource, Resources, made_key
 
 _SEARCH = frozenset("q query search keyword keywords term text".split())
 _LIMIT = frozenset("limit per_page page_size pagesize max_results maxresults size count top first".split())

@@ -5,17 +5,16 @@ from tunecheck.plugins import Extension, Plugin
 PLUGIN = Plugin(
     "authoring",
     "Author, check, audit and export data sets.",
-    data_checks={"rows": Extension("tunecheck_authoring._cli.audit:check_rows", "Ids, roles, tools, calls.")},
+    data_checks={"rows": Extension("tunecheck_authoring._cli:check_rows", "Ids, roles, tools, calls.")},
     commands={
         "datasets audit": Extension(
-            "tunecheck_authoring._cli.audit:audit", "Find probable mistakes in a data set, with evidence."
+            "tunecheck_authoring._cli:audit", "Find probable mistakes in a data set, with evidence."
         ),
         "datasets author": Extension(
-            "tunecheck_authoring._cli.author:author",
-            "Make a validated data set of conversations with simulated services.",
+            "tunecheck_authoring._cli:author", "Make a validated data set of conversations with simulated services."
         ),
         "datasets export": Extension(
-            "tunecheck_authoring._cli.export:export",
+            "tunecheck_authoring._cli:export",
             "Write the rows that a run failed as training examples, grouped by cause.",
         ),
     },
@@ -25,11 +24,11 @@ PLUGIN = Plugin(
         )
     },
     converters={
-        "glaive": Extension("tunecheck_authoring._training.glaive:FORM", "Raw Glaive conversations."),
+        "glaive": Extension("tunecheck_authoring._training.other_forms:GLAIVE", "Raw Glaive conversations."),
         "openai-evals": Extension(
             "tunecheck_authoring._training.openai_evals:FORM", "Exports of OpenAI's hosted Evals."
         ),
-        "sharegpt": Extension("tunecheck_authoring._training.sharegpt:FORM", "ShareGPT's conversations."),
-        "xlam": Extension("tunecheck_authoring._training.xlam:FORM", "xLAM's questions."),
+        "sharegpt": Extension("tunecheck_authoring._training.other_forms:SHAREGPT", "ShareGPT's conversations."),
+        "xlam": Extension("tunecheck_authoring._training.other_forms:XLAM", "xLAM's questions."),
     },
 )

@@ -12,7 +12,7 @@ from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import MAX_GROWTH, ConversationError, ConversionReport, convert, forms, open_dataset
 from tunecheck.formats import read_calls
 from tunecheck.plugins import dumps
-from tunecheck_authoring._training.glaive import glaive_rows
+from tunecheck_authoring._training.other_forms import glaive_rows
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
 FUNCTIONS = (

@@ -18,7 +18,7 @@ from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.plugins import dumps
 from tunecheck.runs import value_reader
-from tunecheck_authoring._audit.conversations import CheckedRow, EntryCheck
+from tunecheck_authoring._audit.checks import CheckedRow, EntryCheck
 from tunecheck_authoring._audit.dialogue import (
     AuditFinding,
     Dialogue,

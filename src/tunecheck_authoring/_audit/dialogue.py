@@ -18,8 +18,19 @@ from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.episodes import Change, leaves
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
-from tunecheck_authoring._audit.conversations import ASKS, PROBLEMS, CheckedRow, EntryCheck
-from tunecheck_authoring._audit.rows import Finding, RightCall, Value, as_right, call_text, is_plain, right_calls
+from tunecheck_authoring._audit.checks import (
+    ASKS,
+    PROBLEMS,
+    CheckedRow,
+    EntryCheck,
+    Finding,
+    RightCall,
+    Value,
+    as_right,
+    call_text,
+    is_plain,
+    right_calls,
+)
 
 # Texts in quotation marks of any kind, except apostrophes inside words and keys before a JSON value.
 _QUOTED = re.compile(

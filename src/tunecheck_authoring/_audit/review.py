@@ -27,8 +27,8 @@ from tunecheck import ConfigurationError
 from tunecheck.datasets import Dataset, sidecar_path, sidecar_text
 from tunecheck.plugins import JSON, dumps_line, loads, plural, raise_as, replacing, write_file
 from tunecheck.report import check_token, refuse_other_hosts, serve_pages
+from tunecheck_authoring._audit.checks import entry_name
 from tunecheck_authoring._audit.dialogue import KINDS, AuditFinding, Replacement
-from tunecheck_authoring._audit.rows import entry_name
 
 _MOST_BYTES = 64 << 20
 _ROOM = "tunecheck_authoring._audit"

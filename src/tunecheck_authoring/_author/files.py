@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import field
 
+from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall
-from tunecheck.plugins import FORMAT_VERSION, Written, canonical
+from tunecheck.datasets import DatasetDefaults, sidecar_path, sidecar_text
+from tunecheck.plugins import FORMAT_VERSION, Written, canonical, dumps_line, raise_as, write_file
 
 if TYPE_CHECKING:
     from tunecheck.plugins import JSON
@@ -214,3 +218,18 @@ class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     detail: str = ""
     function: str | None = None
+
+
+def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
+    """Write rows, and a sidecar that declares their target and evaluator.
+
+    Raises:
+        ConfigurationError: A file cannot be written.
+    """
+    is_conversation = isinstance(rows[0], RowLine)
+    target, evaluator = ("conversation", "multi_turn_state") if is_conversation else (None, "call_check")
+    defaults = DatasetDefaults(target=target, evaluators=[evaluator], cluster="task")
+    with raise_as(ConfigurationError, path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
+        write_file(sidecar_path(path), sidecar_text(defaults, description=description).encode())

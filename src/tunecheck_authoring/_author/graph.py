@@ -11,11 +11,22 @@ from typing import cast
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, leaves
 from tunecheck.plugins import JSON
-from tunecheck_authoring._audit.conversations import reports_failure
+from tunecheck_authoring._audit.checks import reports_failure
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
-from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._author.world import Function, Schema, TrialSession, World, require_known
+from tunecheck_authoring._author.world import (
+    Atom,
+    Function,
+    Schema,
+    TrialSession,
+    World,
+    atoms,
+    fits,
+    free_values,
+    others,
+    places_in,
+    require_known,
+)
 
 _CONFIGURATIONS = 16
 """Initial states that are drawn to see whether a call works or changes something in another state."""

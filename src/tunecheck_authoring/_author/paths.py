@@ -12,8 +12,7 @@ from tunecheck.episodes import Called
 from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
 from tunecheck_authoring._author.graph import available, call_succeeded
-from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
-from tunecheck_authoring._author.world import Function, World, require_known
+from tunecheck_authoring._author.world import Atom, Function, Held, World, fits, free_values, places_in, require_known
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)

@@ -12,12 +12,10 @@ import msgspec
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
 from tunecheck.episodes import Given, GroundTruth, Services, StateCheck, Turn
 from tunecheck.plugins import JSON, canonical, dumps, find
-from tunecheck_authoring._audit.conversations import PROBLEMS, findings
-from tunecheck_authoring._audit.rows import right_calls
+from tunecheck_authoring._audit.checks import PROBLEMS, findings, right_calls
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine, Weakness
-from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import mentions_value
-from tunecheck_authoring._author.world import World
+from tunecheck_authoring._author.world import World, free_values, others
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]

@@ -13,7 +13,6 @@ from tunecheck.episodes import Episode, play
 from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
-from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import (
     VOICES,
     Ask,
@@ -23,7 +22,7 @@ from tunecheck_authoring._author.wording import (
     mentions_value,
     place_text,
 )
-from tunecheck_authoring._author.world import Function, World, functions_of, load_shipped
+from tunecheck_authoring._author.world import Function, World, free_values, functions_of, load_shipped
 
 _ALIKE = 0.3
 """Requests with a greater share of common words may be taken for each other."""

@@ -19,8 +19,7 @@ from tunecheck import ConfigurationError, RunError
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, Trust, read_as, read_yaml, refuses
 from tunecheck.runs import list_runs
-from tunecheck_authoring._author.dataset import write_rows
-from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness
+from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness, write_rows
 from tunecheck_authoring._author.wording import mentions_value
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.endpoints import Redactor, Secret, looks_secret
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
-from tunecheck_authoring._author.values import plain_values
-from tunecheck_authoring._author.world import Schema
+from tunecheck_authoring._author.world import Schema, plain_values
 from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, files_in, shown_server
-from tunecheck_authoring._openapi.operations import identifier, one_line, unused_name
+from tunecheck_authoring._openapi import identifier, one_line, unused_name
 from tunecheck_authoring._service_file import require_name, write_service
-from tunecheck_authoring._services.recorded import Recorded, RecordedCall, Recording
+from tunecheck_authoring._table_simulators import Recorded, RecordedCall, Recording
 
 _TIME_LIMIT_S = 30.0
 _PROBES = 2

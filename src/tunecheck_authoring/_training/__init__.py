@@ -1,1 +1,1 @@
-"""Training files of other forms: ShareGPT, xLAM, Glaive."""
+"""Training files of other forms, and exports of OpenAI's Evals."""

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, cast
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, loads, parse_yaml, raise_as, read_regular
-from tunecheck_authoring._author.values import as_list
+from tunecheck_authoring._author.world import as_list
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]

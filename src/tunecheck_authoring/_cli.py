@@ -1,0 +1,546 @@
+"""The commands `datasets audit`, `datasets author` and `datasets export`, and the row checks of `tunecheck check`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import MISSING, asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from tunecheck import ConfigurationError
+from tunecheck.cli import (
+    DONE,
+    NOT_MET,
+    CheckResult,
+    DataCheckOptions,
+    Invocation,
+    JsonOptions,
+    ResultsOptions,
+    TrustOptions,
+    argument,
+    command,
+    find_unusable_rows,
+    flag,
+    option,
+    print_json,
+)
+from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_mean, plural
+
+if TYPE_CHECKING:
+    from tunecheck.datasets import Dataset
+    from tunecheck.simulators import Backends
+    from tunecheck_authoring._audit.audit import Audit
+    from tunecheck_authoring._audit.checks import CheckedRow, Finding, Value
+    from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
+    from tunecheck_authoring._author.files import Variant
+    from tunecheck_authoring._author.pipeline import AuthorReport
+    from tunecheck_authoring._author.writing import EndpointModels
+    from tunecheck_authoring._export import ExportReport
+
+
+def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
+    """Return the result of all checks of a data set's rows: problems, remarks and unusable rows, as lines and as JSON.
+
+    Ground-truth calls of conversations are executed on their simulators.
+    """
+    rows = 0
+    listed: list[Finding] = []
+    for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
+        rows += 1
+        listed += row.findings
+    unusable, lines = find_unusable_rows(dataset)
+    problems = sum(not finding.is_remark for finding in listed)
+    problems += sum(map(len, unusable.values()))
+    findings: list[JSON] = [asdict(finding) for finding in listed]
+    findings += [
+        {"entry": name, "problem": "unusable", "text": problem, "place": place}
+        for problem, of in unusable.items()
+        for name, place in of.items()
+    ]
+    unusable_ids = {name for of in unusable.values() for name in of}
+    all_rows_lack = any(line.startswith("note: ") for line in lines)
+    lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
+    if all_rows_lack and not problems:
+        lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
+    return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
+
+
+def checked_rows(
+    dataset: Dataset, rows: Iterable[Mapping[str, object]], options: DataCheckOptions
+) -> Iterator[CheckedRow]:
+    """Yield the rows with the findings of every check; conversations are replayed on their simulators, too."""
+    from tunecheck.calls import TOOL_COLUMNS
+    from tunecheck.episodes import Services
+    from tunecheck_authoring._audit.checks import RowCheck, checked_rows as replayed_rows
+
+    services = Services(data=options.benchmark_data, trust=Trust.of_command(options.trust or ()).of(*dataset.files))
+    check = RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
+    return replayed_rows(rows, services, row_check=check)
+
+
+def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
+    """Return a reader of the first of these columns that a row has, by the data set's own column mapping."""
+    from tunecheck.pipeline import parse_mapping, value_reader
+
+    mapping = parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)
+    read = value_reader({"default": mapping}, *columns)
+    return lambda row: read(row, {})
+
+
+def _lines(
+    findings: Sequence[Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
+) -> Iterator[str]:
+    """Yield the findings by row, and a last line that counts the problems. Remarks are listed only if `remarks`.
+
+    `unusable` are ids of rows that count as having a problem, too.
+    """
+    for entry, group in groupby(findings, key=lambda finding: finding.entry):
+        shown = [finding for finding in group if remarks or not finding.is_remark]
+        if shown:
+            yield clean(entry)
+            yield from (f"  {clean(_line(finding))}" for finding in shown)
+    entries = unusable | {finding.entry for finding in findings if not finding.is_remark}
+    noted = sum(finding.is_remark for finding in findings)
+    hint = "" if remarks else " (--remarks lists them)"
+    found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
+    yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
+
+
+def _line(finding: Finding) -> str:
+    """Return a finding as one line: its turn, the kind of problem, its call and its text."""
+    from tunecheck_authoring._audit.checks import PROBLEMS
+
+    where = "" if finding.turn is None else f"turn {finding.turn}: "
+    call = f"{finding.call}: " if finding.call else ""
+    return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
+
+
+_CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(DataCheckOptions, ResultsOptions):
+    data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
+    remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
+    against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
+    runs: list[str] | None = option(
+        "Run of these rows: report rows that all given runs fail in the same way (repeatable).", "RUN"
+    )
+    review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C stops the server.")
+    out: Path | None = option("With --review: output file; by default the data's name with .reviewed.jsonl.", "FILE")
+    port: int = option("With --review: port; 0 takes any free port.", "PORT", default=0, least=0, most=65_535)
+
+
+@command(AuditOptions)
+def audit(options: AuditOptions, invocation: Invocation) -> int:
+    """Find probable mistakes in a data set, with evidence: what `check` finds, and what only looks wrong.
+
+    Findings are listed in this order: sure, likely, worth a look. Turns count from 0. Exit code 3: there are sure
+    or likely findings.
+    """
+    from tunecheck import find_run
+    from tunecheck.datasets import open_dataset
+    from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
+
+    if options.runs and len(options.runs) < FEWEST_RUNS:
+        raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
+    dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
+    done = audit_rows(
+        checked_rows(dataset, (row.values for row in dataset.rows()), options),
+        _dialogue_reader(dataset),
+        training=_training(options.against) if options.against else (),
+        runs=[find_run(run, options.folder) for run in options.runs or []],
+    )
+    if options.review:
+        _review(dataset, done, options)
+        return DONE
+    if options.json:
+        print_json({"rows": done.rows, "findings": [finding.as_json() for finding in done.findings]})
+    else:
+        _show_audit(done, options)
+    return NOT_MET if done.flagged else DONE
+
+
+def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
+    """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all.
+
+    Raises:
+        ConfigurationError: --limit is given, but the review writes all rows.
+    """
+    from tunecheck_authoring._audit.review import Review, serve_review
+
+    if options.limit is not None:
+        raise ConfigurationError("--review writes all rows of the data set; leave out --limit")
+    plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
+    path = Path(options.data)
+    out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
+    chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    review = Review(dataset, chosen, out)
+    print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
+    serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C to stop", flush=True))
+
+
+def _dialogue_reader(dataset: Dataset) -> DialogueReader:
+    """Return a reader of rows as dialogues, by the data set's column mapping."""
+    from tunecheck.calls import TOOL_COLUMNS
+    from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
+
+    columns = (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)
+    ground_truth, tools, question = (row_reader(dataset, each) for each in columns)
+    return DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
+
+
+def _training(path: str) -> Iterator[Dialogue]:
+    """Yield the dialogues of a training set. A note on stderr counts the rows that cannot be compared.
+
+    Raises:
+        ConfigurationError: no row can be compared.
+    """
+    from tunecheck.datasets import open_dataset
+    from tunecheck_authoring._audit.checks import CheckedRow
+
+    dataset = open_dataset(path, number_ids=True)
+    reader = _dialogue_reader(dataset)
+    count, unread = 0, []
+    for row in dataset.rows():
+        dialogue = reader.read(CheckedRow(row.id, row.values, ()))
+        count += 1
+        if isinstance(dialogue, str):
+            unread.append(dialogue)
+        else:
+            yield dialogue
+    if unread:
+        told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
+        if len(unread) == count:
+            raise ConfigurationError(f"{path}: {told}; convert other formats with `tunecheck datasets convert`")
+        print(f"note: {clean(path)}: {told}", file=sys.stderr)
+
+
+def _show_audit(done: Audit, options: AuditOptions) -> None:
+    """Print the findings by certainty, then the counts, and the share of rows that an agent passes without a call."""
+    from tunecheck_authoring._audit.dialogue import KINDS
+
+    listed = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    for certainty, group in groupby(listed, key=lambda each: each.certainty):
+        print(f"{_CERTAINTY_TITLES[certainty]}:")
+        for finding in group:
+            where = finding.id if finding.turn is None else f"{finding.id}, turn {finding.turn}"
+            print(f"  {clean(f'{where}: {KINDS[finding.kind]}: {finding.evidence}', 600)}")
+            if finding.fix:
+                print(f"    fix: {clean(finding.fix)}")
+    hidden = len(done.findings) - len(listed)
+    more = f"; {plural(hidden, 'finding')} only worth a look (--all lists them)" if hidden else ""
+    print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with certain or probable mistakes{more}")
+    if done.unread:
+        print(f"not checked, or only in part: {plural(len(done.unread), 'row')} (--all lists the reasons)")
+    if done.rows:
+        print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorOptions(JsonOptions, TrustOptions):
+    name: str = argument("Name of the data set, which is written to datasets/NAME.jsonl.", "NAME")
+    simulator: list[str] | None = option(
+        "Service to use: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
+    )
+    openapi: Path | None = option(
+        "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
+    )
+    only: list[str] | None = option(
+        "Use only operations whose path, tag or operationId matches, such as '/pets*' (repeatable).", "PATTERN", _WORLD
+    )
+    mcp: str | None = option(
+        "MCP server to record: its URL, or its command (a new folder replaces {folder}).", "COMMAND|URL", _WORLD
+    )
+    tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
+    turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single-turn rows.", "A-B", _SET, default="2-4")
+    seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
+    variants: list[str] | None = option(
+        "Kinds of variants, or none; each conversation gets one kind. Default: all of missing_parameter, "
+        "missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
+        "KINDS",
+        _SET,
+        names=True,
+    )
+    split: float = option(
+        "Share of conversations to move to datasets/NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9
+    )
+    work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
+    stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
+    draw: Path | None = option("Write the function graph to this file, as a Mermaid diagram.", "FILE.mmd", _SET)
+    overwrite: bool = flag("Replace an existing data set.", _SET)
+    writer: str | None = option(
+        "Model that rewrites the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
+    )
+    solver: str | None = option("Model that must solve each row; by default the writer.", "FILE", _WORDS)
+    personas: Path | None = option("User personas (YAML): `name: description, way of speaking`.", "FILE", _WORDS)
+    max_cost: float | None = option("Stop before writer plus solver cost more than this.", "AMOUNT", _WORDS, least=0)
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the stages' files."""
+        return self.work or Path("authoring") / self.name
+
+    @property
+    def out(self) -> Path:
+        """Return the path of the data set."""
+        return Path("datasets") / f"{self.name}.jsonl"
+
+    def turn_range(self) -> tuple[int, int]:
+        """Return the least and most turns of --turns, or raise ConfigurationError for another format."""
+        found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", self.turns)
+        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= least <= most:
+            raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
+        if least == 1 < most:
+            hint = f"conversations need at least two turns (--turns 2-{most}); for single-turn rows, give --turns 1"
+            raise ConfigurationError(f"--turns {self.turns}: {hint}")
+        return least, most
+
+    def kinds(self) -> list[Variant]:
+        """Return the chosen kinds of variants: all without --variants, none for `none`.
+
+        Raises:
+            ConfigurationError: a kind is unknown.
+        """
+        from tunecheck_authoring._author.files import VARIANTS
+
+        for name in self.variants or ():
+            if name not in (*VARIANTS, "none"):
+                raise ConfigurationError(f"--variants: there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+        return [known for known in VARIANTS if self.variants is None or known in self.variants]
+
+
+@command(AuthorOptions)
+def author(options: AuthorOptions, invocation: Invocation) -> int:
+    """Make a validated data set of conversations with simulated services.
+
+    Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
+    and words of each conversation, its variants. Unchanged parts are not made again.
+    """
+    from tunecheck_authoring._author.pipeline import author as author_dataset
+
+    _check_author(options)
+    models = _models(options)
+    simulators = [*map(_simulator, options.simulator or ()), *_made_services(options)]
+    command = _command_line(options, invocation.typed)
+    with _backends(options) as backends:
+        report = author_dataset(options, simulators, backends, command=command, models=models)
+    if options.json:
+        print_json(to_builtins(report, enc_hook=str))
+    else:
+        _show_author(report)
+    return DONE
+
+
+def _made_services(options: AuthorOptions) -> list[str]:
+    """Write the simulator of --openapi or --mcp, unless it exists, and return its name in a list.
+
+    Without these options, the list is empty.
+
+    Raises:
+        ConfigurationError: both options are given.
+    """
+    name = options.name.replace("-", "_")
+    path = Path("simulators") / f"{name}.py"
+    if options.openapi is not None and options.mcp is not None:
+        raise ConfigurationError(f"--openapi and --mcp both write {path}; give one of the two services as --simulator")
+    if options.openapi is not None:
+        from tunecheck_authoring._service_file import write_simulator
+
+        is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    elif options.mcp is not None:
+        from tunecheck_authoring._mcp.service import write_recorded
+
+        is_new = write_recorded(options.mcp, path)
+    else:
+        return []
+    if not options.json:
+        print(f"{path}: {'made' if is_new else 'exists, and is kept'}")
+    return [name]
+
+
+def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
+    """Return a context manager that gives the simulators' backends.
+
+    With --mcp, the service's simulator asks the server for answers that are not recorded.
+    """
+    from tunecheck.simulators import Backends
+
+    backends = Backends(trust=Trust.of_command(options.trust or ()))
+    if options.mcp is None:
+        return nullcontext(backends)
+    from tunecheck_authoring._mcp.service import recording_backends
+
+    return recording_backends(options.mcp, options.name.replace("-", "_"), backends)
+
+
+def _command_line(options: AuthorOptions, command: str) -> str:
+    """Return the command line for the data set's card, without the secrets in a server's command."""
+    if options.mcp is None:
+        return command
+    from tunecheck_authoring._mcp.client import shown_server
+
+    return command.replace(options.mcp, shown_server(options.mcp))
+
+
+def _check_author(options: AuthorOptions) -> None:
+    """Raise ConfigurationError for a wrong name, stage, number of turns or variant, or if no simulator is given."""
+    from tunecheck_authoring._author.pipeline import STAGES
+
+    if not _NAME.fullmatch(options.name):
+        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
+    if options.stage is not None and options.stage not in STAGES:
+        raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
+    if not options.simulator and options.openapi is None and options.mcp is None:
+        raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
+    options.turn_range()
+    options.kinds()
+
+
+def _models(options: AuthorOptions) -> EndpointModels | None:
+    """Return the writer and the solver, or None without --writer. Other options for models need it.
+
+    Raises:
+        ConfigurationError: such an option is given without --writer.
+    """
+    if options.writer is None:
+        for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
+            if value is not None:
+                raise ConfigurationError(f"--{name} needs a writer model; name it with --writer")
+        return None
+    from tunecheck_authoring._author.writing import EndpointModels
+
+    trust = Trust.of_command(options.trust or ())
+    return EndpointModels(options.writer, options.solver or options.writer, options.folder, options.max_cost, trust)
+
+
+def _simulator(given: str) -> str:
+    """Return the plugin name of a simulator that is given by its name or its file.
+
+    Raises:
+        ConfigurationError: the file is not in the folder simulators/.
+    """
+    path = Path(given)
+    if path.suffix != ".py":
+        return given
+    if path.resolve().parent != Path("simulators").resolve():
+        raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; put a copy there")
+    return path.stem
+
+
+def _show_author(report: AuthorReport) -> None:
+    """Print what happened to each stage's file and, if the data set was written, its rows, rejections and files."""
+    from tunecheck_authoring._author.pipeline import plain_turns
+
+    for file, what in report.stages.items():
+        print(f"{clean(report.work / file)}: {what}")
+    if not report.written:
+        return
+    train = f", {plural(report.train, 'training row')}" if report.train else ""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
+    print(f"{plural(report.rows, 'test row')}{train}: {kinds}")
+    for line in plain_turns(report.plain):
+        print(line)
+    for reason, count in report.rejected.most_common():
+        print(f"rejected {count:,}: {clean(reason)}")
+    for path in report.written:
+        print(f"written {clean(path)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
+    run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
+    to: str = option(
+        "Format: sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
+    )
+    out: Path | None = option("File to write; by default datasets/ID-FORM.jsonl with the run's id.", "FILE")
+    against: str | None = option(
+        "Second run: write pairs for rows that only one run got right; the right answer is preferred.", "RUN"
+    )
+    cause: list[str] | None = option("Export only rows that failed for this cause (repeatable).", "CODE")
+    evaluator: str | None = option("Export only rows that failed this evaluator; by default any evaluator.", "NAME")
+    question: str | None = option(
+        "Column of the question; by default messages, query, question, prompt or input.", "COLUMN"
+    )
+    leave_test_set: Path | None = option(
+        "Write the test set without the exported rows to FILE; evaluate on FILE from now on.", "FILE"
+    )
+    no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
+    overwrite: bool = flag("Replace existing files.")
+    allow_simulated: bool = flag("Also export runs with simulated answers.")
+
+
+@command(ExportOptions)
+def export(options: ExportOptions, invocation: Invocation) -> int:
+    """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
+
+    Rows that failed because of serving are left out. Test rows must not become training rows: --leave-test-set removes
+    them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
+    """
+    from tunecheck import find_run
+    from tunecheck_authoring._export import FORMS, export as export_rows
+
+    if options.to not in FORMS:
+        raise ConfigurationError(f"--to: there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
+    unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
+    if unknown is not None:
+        raise ConfigurationError(f"--cause: there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
+    run = find_run(options.run, options.folder)
+    _check_test_set(options, run.id)
+    report = export_rows(run, options, find_run(options.against, options.folder) if options.against else None)
+    if options.json:
+        print_json(_export_as_json(report))
+    else:
+        _show_export(report, options)
+    return DONE
+
+
+def _check_test_set(options: ExportOptions, run_id: str) -> None:
+    """Refuse an export that does not say what happens to the test set, or says both.
+
+    A model must not be tested with the rows on which it was trained.
+    """
+    if options.leave_test_set is not None and options.no_test_set:
+        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
+    if options.leave_test_set is None and not options.no_test_set:
+        raise ConfigurationError(
+            f"the rows of run {run_id} must not be both test and training rows; give --leave-test-set FILE to remove "
+            "them from the test set, or --no-test-set if the run's data is no test set"
+        )
+
+
+def _export_as_json(report: ExportReport) -> JSON:
+    shown = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
+    written = {code or "unknown": count for code, count in report.written.items()}
+    return {**shown, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
+
+
+def _show_export(report: ExportReport, options: ExportOptions) -> None:
+    """Print the number of examples by cause, the rows left out by reason, and the written files."""
+    what = "that just one run got right" if options.against else "that failed"
+    written = report.written.total()
+    print(f"{plural(written, 'example')} from {plural(report.failed, 'row')} {what} ({report.rows:,} in all):")
+    width = len(f"{max(report.written.values()):,}")
+    for code, count in report.written.items():
+        title = f"{code}: {cause_named(code).title}" if code else "cause unknown, such as a low text score"
+        print(f"  {count:>{width},}  {clean(title)}")
+    if report.equal:
+        print(f"left out {plural(report.equal, 'duplicate example')}")
+    for reason, count in report.left_out.most_common():
+        print(f"left out {count:,}: {clean(reason)}")
+    print(f"written {report.out}")
+    print(f"        {report.source} (source row of each line)")
+    if options.leave_test_set is not None:
+        also = f"; {report.left_along:,} with the same {clean(str(report.by))} left it" if report.left_along else ""
+        print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{also})")

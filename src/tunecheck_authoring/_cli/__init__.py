@@ -1,1 +1,0 @@
-"""The commands `datasets author`, `datasets audit` and `datasets export`."""

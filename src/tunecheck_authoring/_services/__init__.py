@@ -1,1 +1,0 @@
-"""Simulators that tables in JSON files describe: `datasets author` writes them."""
