@@ -65,14 +65,12 @@ class TrainingReply:
     text: str
     calls: tuple[FunctionCall, ...] = ()
 
-    def message(self, *, arguments_as_text: bool) -> Message:
-        """Return the reply as a message; OpenAI takes arguments as JSON text, TRL as objects."""
+    def message(self) -> Message:
+        """Return the reply as a message of OpenAI's API, with arguments as JSON text."""
         if not self.calls:
             return {"role": "assistant", "content": self.text}
         message: Message = {"role": "assistant", "tool_calls": write_calls(self.calls, "openai")}
-        if self.text:
-            message["content"] = self.text
-        return message if arguments_as_text else with_objects(message)
+        return {**message, "content": self.text} if self.text else message
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +91,13 @@ class Example:
     cause: str = ""
 
 
-def with_objects(message: Message) -> Message:
+def _for_trl(message: Message) -> Message:
     """Return a message with the arguments of calls as objects, as chat templates and TRL expect them."""
     calls = message.get("tool_calls")
-    return {**message, "tool_calls": [*map(_with_object, calls)]} if isinstance(calls, list) else message
+    return {**message, "tool_calls": [*map(_call_for_trl, calls)]} if isinstance(calls, list) else message
 
 
-def _with_object(call: JSON) -> JSON:
+def _call_for_trl(call: JSON) -> JSON:
     """Return a call with its arguments as an object. Unreadable arguments stay text."""
     function = call.get("function") if isinstance(call, dict) else None
     text = function.get("arguments") if isinstance(function, dict) else None
@@ -137,17 +135,15 @@ class ExampleReader:
         Raises:
             UnusableRowError: The row has no question or no ground truth, or all expected calls were made.
         """
-        data = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
-        target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
-        row_id, code = str(row.get("row_id")), row.get("cause")
+        data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
+        row_id = str(row.get("row_id"))
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
-        cause = code if isinstance(code, str) else ""
         if is_conversation(row):
             conversation = ExpectedConversation(data, self._backends)
-            examples = iter([conversation.differing(target, turn)]) if self._one else conversation.from_turn(turn)
+            examples = [conversation.differing(target, turn)] if self._one else conversation.from_turn(turn)
         else:
-            examples = iter([self._question(data, target)])
-        yield from (replace(example, row_id=row_id, source_id=source_id, cause=cause) for example in examples)
+            examples = [self._question(data, target)]
+        yield from (replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in examples)
 
     def _question(self, data: Values, target: Values) -> Example:
         """Return the example of a row with a single question.
@@ -161,9 +157,10 @@ class ExampleReader:
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
-        right, parallel = self._right_reply(data, target, tools, definitions), data.get("parallel_tool_calls")
-        wrong = _actual_reply(self._response(data, target), target, definitions)
-        return Example(messages, [*tools], right, wrong, parallel if isinstance(parallel, bool) else None)
+        right = self._right_reply(data, target, tools, definitions)
+        actual = _actual_reply(self._response(data, target), target, definitions)
+        parallel = data.get("parallel_tool_calls")
+        return Example(messages, [*tools], right, actual, parallel if isinstance(parallel, bool) else None)
 
     def _right_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
@@ -196,12 +193,19 @@ def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> Tra
     return TrainingReply(text) if isinstance(text, str) and text else None
 
 
-class ExpectedConversation:
-    """A conversation's expected calls, each with the messages before it.
+def columns_of(row: Values, prefix: str) -> dict[str, JSON]:
+    """Return the columns of a run's row that begin with the prefix, without the prefix."""
+    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
 
-    Raises:
-        UnusableRowError: The row cannot be replayed.
-    """
+
+def _cause_of(row: Values) -> str:
+    """Return the cause of a failed row, or "" if it is unknown."""
+    cause = row.get("cause")
+    return cause if isinstance(cause, str) else ""
+
+
+class ExpectedConversation:
+    """A conversation's expected calls, each with the messages before it."""
 
     def __init__(self, data: Values, backends: Backends) -> None:
         """Read a conversation's expected calls and start its simulators.
@@ -220,28 +224,27 @@ class ExpectedConversation:
         tools, turns = self._scenario.all_tools(), range(len(self._scenario.turns))
         answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
         self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
-        texts = data.get("ground_truth")
-        counts = [len(each) if isinstance(each, list) else 0 for each in texts] if isinstance(texts, list) else None
-        if counts != [*map(len, self._truth)]:
+        expected_counts = [len(_list(each)) for each in _list(data.get("ground_truth"))]
+        if expected_counts != [*map(len, self._truth)]:
             raise UnusableRowError("the calls of the row's ground truth cannot be read")
 
-    def from_turn(self, turn: int) -> Iterator[Example]:
-        """Yield an example for each expected call from this turn (counted from 0) on."""
-        return (example for at, example in self._examples() if at >= turn)
+    def from_turn(self, first_turn: int) -> list[Example]:
+        """Return an example for each expected call from this turn (counted from 0) on."""
+        return [example for turn, example in self._examples() if turn >= first_turn]
 
-    def differing(self, target: Values, turn: int) -> Example:
-        """Return the example for the first expected call of this turn that the model did not make.
+    def differing(self, target: Values, failed_turn: int) -> Example:
+        """Return the example for the first expected call of the failed turn that the model did not make.
 
         The rejected reply is the model's wrong call, or else the last text of the turn.
 
         Raises:
             UnusableRowError: All expected calls were made.
         """
-        texts = [text for step in _steps(target, "calls_made", turn) if isinstance(step, list) for text in step]
+        texts = [text for step in _steps(target, "calls_made", failed_turn) for text in _list(step)]
         actual = [call for text in texts for call in read_python_calls(str(text)).calls]
-        for at, example in self._examples():
+        for turn, example in self._examples():
             right = example.right_reply.calls[0]
-            if at == turn and right not in actual:
+            if turn == failed_turn and right not in actual:
                 wrong = [call for call in actual if call not in self._truth[turn]]
                 reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
                 return replace(example, actual_reply=reply)
@@ -289,20 +292,24 @@ def _text_reply(target: Values, turn: int) -> TrainingReply | None:
 
 def _steps(target: Values, column: str, turn: int) -> list[JSON]:
     """Return the steps of a turn in a target's column, or an empty list if it has no such turn."""
-    turns = target.get(column)
-    steps = turns[turn] if isinstance(turns, list) and turn < len(turns) else None
-    return steps if isinstance(steps, list) else []
+    turns = _list(target.get(column))
+    return _list(turns[turn]) if turn < len(turns) else []
 
 
-def canonical_key(example: Example, *, with_wrong: bool) -> bytes:
+def _list(value: JSON) -> list[JSON]:
+    """Return the value if it is a list, else an empty list."""
+    return value if isinstance(value, list) else []
+
+
+def _canonical_key(example: Example, *, paired: bool) -> bytes:
     """Return a key that is equal for examples with the same content, apart from the ids of calls.
 
-    The wrong reply counts only if `with_wrong`.
+    The model's wrong reply counts only if `paired`.
     """
-    wrong = example.actual_reply if with_wrong else None
-    messages = (*example.messages, example.right_reply.message(arguments_as_text=True))
-    plain: list[JSON] = [_without_ids(message) for message in messages]
-    return dumps([plain, example.tools, None if wrong is None else _without_ids(wrong.message(arguments_as_text=True))])
+    messages = [*example.messages, example.right_reply.message()]
+    if paired and example.actual_reply is not None:
+        messages.append(example.actual_reply.message())
+    return dumps([[*map(_without_ids, messages)], example.tools])
 
 
 def _without_ids(message: Message) -> JSON:
@@ -310,8 +317,7 @@ def _without_ids(message: Message) -> JSON:
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    functions: list[JSON] = [call.get("function") if isinstance(call, dict) else call for call in calls]
-    return {**message, "tool_calls": functions}
+    return {**message, "tool_calls": [call.get("function") if isinstance(call, dict) else call for call in calls]}
 
 
 if TYPE_CHECKING:
@@ -319,8 +325,6 @@ if TYPE_CHECKING:
 
 Form: TypeAlias = Literal["sft", "dpo", "openai"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
-
-Record = dict[str, JSON]
 
 
 class ExportedRow(msgspec.Struct, frozen=True):
@@ -469,8 +473,7 @@ class FailedRows:
 
         Without --cause, the causes of the model are selected, and failures without a known cause.
         """
-        code = row.get("cause")
-        code = code if isinstance(code, str) else ""
+        code = _cause_of(row)
         if self._causes:
             is_selected, reason = code in self._causes, "failed for another cause"
         else:
@@ -488,7 +491,9 @@ class FailedRows:
         failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
         turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
         result = row.get("outputs.result")
-        return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
+        if isinstance(result, list):
+            turn = min(turn, max(len(result), 1))
+        return turn - 1
 
     def examples(self, row: Mapping[str, JSON], turn: int = 0) -> list[Example]:
         """Return the examples of a row; if it is unusable, count it as left out and return an empty list."""
@@ -523,16 +528,17 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         pair_rows = rows[0][base], rows[1][new]
         fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]
         report.rows, report.failed = report.rows + 1, report.failed + (fails[0] != fails[1])
-        wrong, right = (0, 1) if fails[0] else (1, 0)
-        if fails[0] == fails[1] or not readers[wrong].is_selected(pair_rows[wrong]):
+        failing, passing = (0, 1) if fails[0] else (1, 0)
+        row, reader = pair_rows[failing], readers[failing]
+        if fails[0] == fails[1] or not reader.is_selected(row):
             continue
-        failed = readers[wrong].examples(pair_rows[wrong], readers[wrong].failed_turn(pair_rows[wrong]))
-        if is_conversation(pair_rows[wrong]):
+        failed = reader.examples(row, reader.failed_turn(row))
+        if is_conversation(row):
             yield from failed
             continue
-        passed = readers[right].examples(pair_rows[right])
-        answered = [(old, new.actual_reply) for old, new in zip(failed, passed, strict=False) if new.actual_reply]
-        yield from (replace(example, right_reply=reply) for example, reply in answered)
+        for example, other in zip(failed, readers[passing].examples(pair_rows[passing]), strict=False):
+            if other.actual_reply is not None:
+                yield replace(example, right_reply=other.actual_reply)
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
@@ -546,7 +552,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
             report.left_out["the model gave no reply to reject"] += 1
             continue
         report.leaving.add(example.source_id)
-        key = canonical_key(example, with_wrong=paired)
+        key = _canonical_key(example, paired=paired)
         if key in known:
             report.equal += 1
         else:
@@ -554,31 +560,32 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
             yield example
 
 
-def _record(example: Example, form: str, *, paired: bool) -> Record:
-    """Return an example as a record of the file's form. TRL trains only on the completion."""
-    right, wrong = (
-        None if reply is None else reply.message(arguments_as_text=form == "openai")
-        for reply in (example.right_reply, example.actual_reply)
-    )
-    tools: Record = {"tools": example.tools} if example.tools else {}
+def _record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
+    """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat."""
+    right = example.right_reply.message()
+    wrong = example.actual_reply.message() if paired and example.actual_reply is not None else None
+    tools: dict[str, JSON] = {"tools": example.tools} if example.tools else {}
     if form == "openai":
-        return _openai_record(example, tools, right, wrong if paired else None)
-    prompt: Record = {"prompt": [with_objects(message) for message in example.messages], **tools}
-    return prompt | ({"chosen": [right], "rejected": [wrong]} if paired else {"completion": [right]})
+        return _openai_record(example, tools, right, wrong)
+    prompt: dict[str, JSON] = {"prompt": [*map(_for_trl, example.messages)], **tools}
+    if wrong is None:
+        return {**prompt, "completion": [_for_trl(right)]}  # TRL trains only on the completion
+    return {**prompt, "chosen": [_for_trl(right)], "rejected": [_for_trl(wrong)]}
 
 
-def _openai_record(example: Example, tools: Record, right: JSON, rejected: JSON) -> Record:
+def _openai_record(
+    example: Example, tools: dict[str, JSON], right: Message, rejected: Message | None
+) -> dict[str, JSON]:
     """Return the record for OpenAI: a preference if a reply is rejected, otherwise a chat.
 
     In a chat, earlier assistant messages have weight 0, because they did not fail.
     """
-    tools = tools if example.parallel is None or not tools else {**tools, "parallel_tool_calls": example.parallel}
+    if tools and example.parallel is not None:
+        tools = {**tools, "parallel_tool_calls": example.parallel}
     if rejected is not None:
-        prompt: Record = {"messages": [*example.messages], **tools}
+        prompt: dict[str, JSON] = {"messages": [*example.messages], **tools}
         return {"input": prompt, "preferred_output": [right], "non_preferred_output": [rejected]}
-    history: list[JSON] = [
-        {**message, "weight": 0} if message.get("role") == "assistant" else message for message in example.messages
-    ]
+    history = [{**each, "weight": 0} if each.get("role") == "assistant" else each for each in example.messages]
     return {"messages": [*history, right], **tools}
 
 

@@ -220,8 +220,8 @@ class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
     function: str | None = None
 
 
-def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
-    """Write rows, and a sidecar that declares their target and evaluator.
+def write_rows(path: Path, rows: Sequence[Line], description: str) -> list[Path]:
+    """Write rows, and a sidecar that declares their target and evaluator; return the paths of both files.
 
     Raises:
         ConfigurationError: A file cannot be written.
@@ -233,3 +233,4 @@ def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
         write_file(sidecar_path(path), sidecar_text(defaults, description=description).encode())
+    return [path, sidecar_path(path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from tunecheck import ConfigurationError
-from tunecheck.datasets import JsonLinesSource, sidecar_path
+from tunecheck.datasets import JsonLinesSource
 from tunecheck.plugins import (
     JSON,
     check_version,
@@ -105,9 +105,7 @@ class Workbench:
             self.input = content_hash([input_hash, file_hash])
             return _read(path, kind)
         self.notes[file] = "made" if file_hash is None else "made again"
-        old = _read(path, kind) if file_hash is not None and merge is not None else None
-        content = make()
-        content = content if old is None or merge is None else merge(old, content)
+        content = make() if merge is None or file_hash is None else merge(_read(path, kind), make())
         with raise_as(ConfigurationError, path, "cannot be written"):
             write_file(path, _text(content))
             self._record.stages[file] = StageRecord(input_hash, sha256_of(path))
@@ -142,6 +140,9 @@ def _text(content: object) -> bytes:
 
 Stage: TypeAlias = Literal["world", "graph", "tasks", "variants", "rows"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
+
+_MOST_LISTED = 20
+"""The most reasons for rejected rows in the card."""
 
 
 @dataclass
@@ -189,20 +190,19 @@ def author(
     return pipeline.report
 
 
+@dataclass
 class AuthorPipeline:
     """The stages; each reads the files of the stages before it."""
 
-    def __init__(
-        self,
-        options: AuthorOptions,
-        simulators: Sequence[str],
-        backends: Backends,
-        command: str,
-        models: EndpointModels | None,
-    ) -> None:
+    _options: AuthorOptions
+    _simulators: Sequence[str]
+    _backends: Backends
+    _command: str
+    _models: EndpointModels | None
+
+    def __post_init__(self) -> None:
         """Check the options, and open the folder of the stages' files."""
-        self._options, self._simulators, self._backends = options, simulators, backends
-        self._command, self._models = command, models
+        options = self._options
         self._turns, self._kinds = options.turn_range(), options.kinds()
         personas = options.personas
         self._personas = load_shipped().personas if personas is None else read_personas(personas)
@@ -297,59 +297,67 @@ class AuthorPipeline:
         Raises:
             ConfigurationError: no row is valid.
         """
-        options, authored = self._options, self._author_rows()
-        if not authored.rows:
+        options, report = self._options, self.report
+        valid, rejected = self._judge_rows()
+        if not valid:
             raise ConfigurationError(f"{options.folder}: no row is valid; see rejected.jsonl and review.jsonl")
-        used = {row.task for row in authored.rows}
+        used, coverage = {row.task for row in valid}, Coverage()
         for task in self._tasks:
             if f"{options.name}-{task.id}" in used:
-                authored.coverage.add(task)
-                authored.plain.update(task.plain.values())
-        authored.rows, authored.train = split(authored.rows, options.split, options.seed)
-        text = card(options.name, authored, self._graph, self._command, self._world.classes)
-        report = self.report
-        report.written = write_dataset(options.out, authored, text, options.name)
-        report.rows, report.train = len(authored.rows), len(authored.train)
-        report.variants.update(row.variant for row in (*authored.rows, *authored.train))
-        report.plain = authored.plain
-        report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
+                coverage.add(task)
+                report.plain.update(task.plain.values())
+        test, train = split(valid, options.split, options.seed)
+        text = self._card(test, train, rejected, coverage)
+        report.written = write_dataset(options.out, test, train, text, options.name)
+        report.rows, report.train = len(test), len(train)
+        report.variants.update(row.variant for row in (*test, *train))
+        report.rejected.update(each.reason for each in rejected if each.variant != "task")
 
-    def _author_rows(self) -> Authored:
-        """Return the valid and the rejected rows, and write the files of rejected rows.
+    def _judge_rows(self) -> tuple[list[Line], list[Weakness]]:
+        """Return the valid rows and the weaknesses of all rejected rows and tasks; write the files of rejected rows.
 
         With models, rows that the solver does not solve as meant are rejected, too.
         """
-        authored = Authored()
-        for row in self._candidates:
-            weakness = self._trial.weakness(row)
-            if weakness is None:
-                authored.rows.append(row)
-            else:
-                authored.rejected.append(weakness)
-        self._bench.content("rejected.jsonl", list[Weakness], None, lambda: authored.rejected)
-        if self._models is not None:
-            authored.rows, review = set_aside(authored.rows, self._models)
-            self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
-            authored.rejected += review
-        authored.rejected += self._refused
-        return authored
+        judged = [(row, self._trial.weakness(row)) for row in self._candidates]
+        valid = [row for row, weakness in judged if weakness is None]
+        rejected = [weakness for _, weakness in judged if weakness is not None]
+        self._bench.content("rejected.jsonl", list[Weakness], None, lambda: rejected)
+        if self._models is None:
+            return valid, [*rejected, *self._refused]
+        valid, review = set_aside(valid, self._models)
+        self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
+        return valid, [*rejected, *review, *self._refused]
 
-
-_MOST_LISTED = 20
-
-
-@dataclass
-class Authored:
-    """Valid and rejected rows, and the coverage of the valid ones.
-
-    `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
-    """
-
-    rows: list[Line] = field(default_factory=list)
-    rejected: list[Weakness] = field(default_factory=list)
-    train: list[Line] = field(default_factory=list)
-    coverage: Coverage = field(default_factory=Coverage)
-    plain: Counter[str] = field(default_factory=Counter)
+    def _card(self, test: Sequence[Line], train: Sequence[Line], rejected: Sequence[Weakness], used: Coverage) -> str:
+        """Return the data set's card: contents, coverage (`used`), and rejected rows with reasons."""
+        graph, rows = self._graph, [*test, *train]
+        usable = {name for name, each in graph.functions.items() if each.problem is None}
+        edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
+        reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in rejected)
+        lines = [
+            f"# {self._options.name}",
+            "",
+            f"Conversations with {', '.join(self._world.classes)}, authored with Tunecheck: `{self._command}`",
+            "",
+            f"* {plural(len({row.task for row in rows}), 'conversation')}: "
+            f"{plural(len(test), 'test row')}, {plural(len(train), 'training row')}.",
+            *(["* Test and training rows share no sequence of calls and no configuration."] if train else []),
+            f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
+            f"{plural(sum(row.call_count for row in rows), 'call')}.",
+            f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
+            f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
+            f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
+            "* The ground truth passes every row. "
+            "An agent fails if it does nothing, omits a call or changes an argument.",
+            *(f"* {line}" for line in plain_turns(self.report.plain)),
+            "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
+            "",
+            *_table("variant", Counter(row.variant for row in rows)),
+            *_table("function", {each: used.functions[each] for each in graph.functions if used.functions[each]}),
+            *_section("Functions that no row uses", _unused_functions(graph, used, rejected)),
+            *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
+        ]
+        return "\n".join(lines).rstrip() + "\n"
 
 
 def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
@@ -396,63 +404,25 @@ def _together(rows: Sequence[Line]) -> list[list[Line]]:
     return [*groups.values()]
 
 
-def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
+def write_dataset(out: Path, test: Sequence[Line], train: Sequence[Line], card: str, name: str) -> list[Path]:
     """Write the data set and the training set with their sidecars, and the card; return the paths of the files.
 
-    A set without rows is not written.
+    A training set without rows is not written.
 
     Raises:
         ConfigurationError: A file cannot be written.
     """
-    written: list[Path] = []
-    for path, rows, what in ((out, authored.rows, "Test rows"), (train_path(out), authored.train, "Training rows")):
-        if not rows:
-            continue
-        write_rows(path, rows, f"{what} of the data set {name}.")
-        written += [path, sidecar_path(path)]
-    with raise_as(ConfigurationError, card_path(out), "cannot be written"):
-        write_file(card_path(out), card.encode())
-    return [*written, card_path(out)]
+    written = write_rows(out, test, f"Test rows of the data set {name}.")
+    if train:
+        written += write_rows(train_path(out), train, f"Training rows of the data set {name}.")
+    card_path = out.with_name(f"{out.stem}.card.md")
+    with raise_as(ConfigurationError, card_path, "cannot be written"):
+        write_file(card_path, card.encode())
+    return [*written, card_path]
 
 
 def train_path(out: Path) -> Path:
     return out.with_name(f"{out.stem}-train.jsonl")
-
-
-def card_path(out: Path) -> Path:
-    return out.with_name(f"{out.stem}.card.md")
-
-
-def card(name: str, authored: Authored, graph: GraphFile, command: str, world: Iterable[str]) -> str:
-    """Return the data set's card: contents, coverage, and rejected rows with reasons."""
-    usable = {name for name, each in graph.functions.items() if each.problem is None}
-    used = authored.coverage
-    edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
-    rows = [*authored.rows, *authored.train]
-    reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in authored.rejected)
-    lines = [
-        f"# {name}",
-        "",
-        f"Conversations with {', '.join(world)}, authored with Tunecheck: `{command}`",
-        "",
-        f"* {plural(len({row.task for row in rows}), 'conversation')}: "
-        f"{plural(len(authored.rows), 'test row')}, {plural(len(authored.train), 'training row')}.",
-        *(["* Test and training rows share no sequence of calls and no configuration."] if authored.train else []),
-        f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
-        f"{plural(sum(row.call_count for row in rows), 'call')}.",
-        f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
-        f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
-        f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
-        "* The ground truth passes every row. An agent fails if it does nothing, omits a call or changes an argument.",
-        *(f"* {line}" for line in plain_turns(authored.plain)),
-        "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
-        "",
-        *_table("variant", Counter(row.variant for row in rows)),
-        *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
-        *_section("Functions that no row uses", _unused_functions(graph, authored)),
-        *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def plain_turns(plain: Counter[str]) -> list[str]:
@@ -462,14 +432,11 @@ def plain_turns(plain: Counter[str]) -> list[str]:
     return [f"In {turns}, the plain request stays because the writer's words are unusable: {reasons}."] if plain else []
 
 
-def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:
+def _unused_functions(graph: GraphFile, used: Coverage, rejected: Sequence[Weakness]) -> list[str]:
     """Return a line for each function that no row uses, with the reason."""
-    said: dict[str, str] = {}
-    for each in authored.rejected:
-        if each.function is not None:
-            said.setdefault(each.function, f"{each.reason}: {each.detail}")
-    unused = [name for name in graph.functions if not authored.coverage.functions[name]]
-    return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no task reached it')}" for name in unused]
+    reasons = {each.function: f"{each.reason}: {each.detail}" for each in reversed(rejected)}  # the first one counts
+    unused = [name for name in graph.functions if not used.functions[name]]
+    return [f"`{name}`: {graph.functions[name].problem or reasons.get(name, 'no task reached it')}" for name in unused]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
