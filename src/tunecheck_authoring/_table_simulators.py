@@ -63,7 +63,7 @@ class TableSimulator(Simulator):
         """Set the class attributes that the class's file of tables describes."""
         super().__init_subclass__()
         if cls.__dict__.get("tables") is not None:
-            for name, table in _read_tables(cls).items():
+            for name, table in _read_tables(cls, cls.__dict__["tables"]).items():
                 setattr(cls, name, table)
 
     @classmethod
@@ -86,7 +86,7 @@ class TableSimulator(Simulator):
 
     @classmethod
     def operations(cls) -> Mapping[str, Operation]:
-        """Return the class's own methods and the functions of its table."""
+        """Return the functions of the table by name; the class's own methods replace functions of the same name."""
         return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
 
     @classmethod
@@ -99,11 +99,10 @@ class TableSimulator(Simulator):
         ]
 
 
-def _read_tables(simulator: type[TableSimulator]) -> Mapping[str, object]:
-    """Return the class attributes in the simulator's file of tables, or raise DataError if it cannot be read."""
-    path = simulator.tables
+def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, object]:
+    """Return the class attributes in a simulator's file of tables, or raise DataError if it cannot be read."""
     try:
-        content = loads(read_regular(path, _MOST_BYTES)) if path is not None else {}
+        content = loads(read_regular(path, _MOST_BYTES))
         return simulator.from_json(content if isinstance(content, dict) else {})
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: cannot be read as the tables of a service: {error}") from None
@@ -129,13 +128,9 @@ def _call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
 
 def _definition(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return a function of a table as an OpenAI tool definition."""
-    parameters = content.get("parameters", {"type": "object", "properties": {}})
-    function: dict[str, JSON] = {
-        "name": name,
-        "description": content.get("description", ""),
-        "parameters": copy_json(parameters),
-    }
-    return {"type": "function", "function": function}
+    parameters = copy_json(content.get("parameters", {"type": "object", "properties": {}}))
+    description = content.get("description", "")
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 Record: TypeAlias = dict[str, JSON]
@@ -193,9 +188,14 @@ class Action:
         properties = {name: dict(schema) for name, schema in self.parameters.items()}
         return {"type": "object", "properties": {**properties}, "required": [*self.required]}
 
-    def chosen_by(self) -> set[str | None]:
-        """Return the parameters that select records."""
-        return {self.key, self.search, self.limit, *self.matches}
+    def selecting(self) -> set[str | None]:
+        """Return the parameters that select records, and those that have no effect."""
+        return {self.key, self.search, self.limit, *self.matches, *self.ignores}
+
+    def selects(self, record: Record, arguments: Record) -> bool:
+        """Return True if each field in `matches` has the value of its argument; omitted arguments do not count."""
+        given = {name: arguments[parameter] for parameter, name in self.matches.items() if parameter in arguments}
+        return all(_holds(record, name, value) for name, value in given.items())
 
 
 class Resources(TableSimulator):
@@ -288,17 +288,17 @@ class Resources(TableSimulator):
         for parameter, resource in action.refers.items():
             if parameter in arguments and str(arguments[parameter]) not in self._records[resource]:
                 raise _no_such(resource, self.resources[resource].key, arguments[parameter])
-        if action.does == "act":
-            return self._act(name, action, arguments)
-        does: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
-        return does(action, arguments)
+        if action.does in ("update", "act"):
+            return self._change(name, action, arguments)
+        execute: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
+        return execute(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
         """Add a record with the arguments as fields, or one for each object in the argument `each`; return copies."""
-        each = None if action.each is None else arguments.get(action.each)
-        if isinstance(each, list):
-            made: list[JSON] = [self._add(action, record) for record in each if isinstance(record, dict)]
-            return {action.answers or action.resource: made}
+        records = None if action.each is None else arguments.get(action.each)
+        if isinstance(records, list):
+            added: list[JSON] = [self._add(action, record) for record in records if isinstance(record, dict)]
+            return {action.answers or action.resource: added}
         fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
         return self._add(action, fields)
 
@@ -329,13 +329,6 @@ class Resources(TableSimulator):
         """Return a copy of the selected record, with the required arguments that select nothing added."""
         return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
-    def _update(self, action: Action, arguments: Record) -> Record:
-        """Set the selected record's fields to the arguments that neither select it nor are ignored; return a copy."""
-        record = self._find_record(action, arguments)
-        chosen = {*action.chosen_by(), *action.ignores}
-        record.update(copy_json({name: value for name, value in arguments.items() if name not in chosen}))
-        return copy_json(record)
-
     def _delete(self, action: Action, arguments: Record) -> Record:
         """Delete the selected record and return its key or, for an only record, the resource's name."""
         self._find_record(action, arguments)
@@ -345,21 +338,23 @@ class Resources(TableSimulator):
 
     def _list(self, action: Action, arguments: Record) -> Record:
         """Return copies of the matching records, at most as many as the `limit` argument says."""
-        found: list[JSON] = [copy_json(record) for record in self._meant(action, arguments)]
+        found: list[JSON] = [copy_json(record) for record in self._matching(action, arguments)]
         most = arguments.get(action.limit or "")
         if isinstance(most, int) and most >= 0:
             found = found[:most]
         return {action.answers or action.resource: found, **_repeat_arguments(action, arguments)}
 
-    def _act(self, name: str, action: Action, arguments: Record) -> Record:
-        """Change the selected record and return a copy of it.
+    def _change(self, name: str, action: Action, arguments: Record) -> Record:
+        """Change the selected record and return a copy of it. Arguments that select it or are ignored are not stored.
 
-        Set the fields of `sets`, and fields of the arguments' names. Without `sets`, store the arguments as an object
-        under the action's name, or true without arguments.
+        `update` stores the other arguments as fields, and `act` stores them with the fields of `sets`. If `act` has no
+        `sets`, it stores them as an object under the action's name, or true without arguments.
         """
         record = self._find_record(action, arguments)
-        values = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
-        if action.sets:
+        values = {key: value for key, value in arguments.items() if key not in action.selecting()}
+        if action.does == "update":
+            record.update(copy_json(values))
+        elif action.sets:
             record.update(copy_json({**values, **action.sets}))
         else:
             record[name] = copy_json(values) or True
@@ -373,17 +368,16 @@ class Resources(TableSimulator):
                 raise SimulatorError(f"the call does not say which {action.resource} is meant")
             return records.setdefault(_ONLY, {})
         record = records.get(str(arguments.get(action.key)))
-        if record is None or not all(_holds(record, *match) for match in _given_values(action.matches, arguments)):
+        if record is None or not action.selects(record, arguments):
             raise _no_such(action.resource, kind.key, arguments.get(action.key))
         return record
 
-    def _meant(self, action: Action, arguments: Record) -> Iterator[Record]:
-        """Yield the records that match the arguments and contain the searched text."""
-        matches = [*_given_values(action.matches, arguments)]
+    def _matching(self, action: Action, arguments: Record) -> Iterator[Record]:
+        """Yield the records that the arguments select and that contain the searched text, if one is given."""
         text = str(arguments.get(action.search or "", "")).casefold()
         for record in self._records[action.resource].values():
             texts = (each.casefold() for each in leaves(record) if isinstance(each, str))
-            if all(_holds(record, *match) for match in matches) and (not text or any(text in each for each in texts)):
+            if action.selects(record, arguments) and (not text or any(text in each for each in texts)):
                 yield record
 
 
@@ -397,23 +391,15 @@ def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
     return SimulatorError(f"there is no {resource} with {key} {quoted(value)}")
 
 
-def _given_values(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
-    """Return pairs of a field and the argument's value that the field must have."""
-    return [(name, arguments[parameter]) for parameter, name in matches.items() if parameter in arguments]
-
-
 def _holds(record: Record, name: str, expected: JSON) -> bool:
     """Return True if a field has the expected value; if either is a list, one common value is enough."""
-    own, others = (
-        {canonical(each) for each in (value if isinstance(value, list) else [value])}
-        for value in (record.get(name), expected)
-    )
-    return not own.isdisjoint(others)
+    held, wanted = (value if isinstance(value, list) else [value] for value in (record.get(name), expected))
+    return not {*map(canonical, held)}.isdisjoint(map(canonical, wanted))
 
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
     """Return the required arguments that select nothing, such as a message, to be repeated in the answer."""
-    silent = {*action.chosen_by(), *action.ignores, *action.refers}
+    silent = {*action.selecting(), *action.refers}
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}
 
 
