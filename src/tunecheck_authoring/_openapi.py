@@ -56,7 +56,7 @@ class ApiDocument:
             raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; known: 2.0, 3.0, 3.1")
         self.root: Node = content
 
-    def at(self, value: JSON | Node) -> Node:
+    def resolve(self, value: JSON | Node) -> Node:
         """Return the object that a value is or refers to, or an empty object if it is none."""
         return self.named(value)[1]
 
@@ -190,11 +190,11 @@ class _SchemaWriter:
     def _properties(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
         """Return the fields of an object and the names of required ones. Beyond `_MOST_PARTS`, fields are left out."""
         properties: dict[str, JSON] = {}
-        for name, each in self.document.at(node.get("properties") or {}).items():
+        for name, each in self.document.resolve(node.get("properties") or {}).items():
             if self.parts > _MOST_PARTS:
                 break
             schema = self.schema(each, above, depth + 1)
-            if self.document.at(each).get("readOnly") is True:
+            if self.document.resolve(each).get("readOnly") is True:
                 schema["readOnly"] = True
             properties[name] = schema
         required = [each for each in as_list(node.get("required")) if isinstance(each, str) and each in properties]
@@ -311,6 +311,11 @@ class ApiOperation:
     body_name: str
     answer: ApiAnswer
 
+    @property
+    def ends_with_key(self) -> bool:
+        """Return True if the path ends with a parameter, such as the key of a record in `/pets/{petId}`."""
+        return bool(self.parts) and is_parameter(self.parts[-1])
+
 
 def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
     """Return the operations of a file: all, or those with a path, tag or operationId that matches a pattern in `only`.
@@ -342,16 +347,15 @@ class _ApiEntry:
 def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
     """Yield every operation of the file with its method and path."""
     for path, each in cast("Node", document.root["paths"]).items():
-        around = document.at(each)
+        around = document.resolve(each)
         for method in _METHODS:
             if isinstance(around.get(method), dict):
-                yield _ApiEntry(method, path, document.at(around[method]), around)
+                yield _ApiEntry(method, path, document.resolve(around[method]), around)
 
 
 def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
     """Return True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
-    tags = entry.node.get("tags")
-    names = [entry.path, str(entry.node.get("operationId", "")), *(tags if isinstance(tags, list) else ())]
+    names = [entry.path, str(entry.node.get("operationId", "")), *as_list(entry.node.get("tags"))]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
 
 
@@ -404,9 +408,8 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
     """Return the parameters by their names in the function, and the name of the body's schema in the file."""
     nodes: dict[tuple[str, str], Node] = {}
     for node in (entry.around, entry.node):  # an operation's own parameters replace those of the path
-        listed = node.get("parameters")
-        for each in listed if isinstance(listed, list) else ():
-            parameter = document.at(each)
+        for each in as_list(node.get("parameters")):
+            parameter = document.resolve(each)
             nodes[str(parameter.get("in")), str(parameter.get("name"))] = parameter
     for part in filter(is_parameter, _parts(entry.path)):
         nodes.setdefault(("path", part[1:-1]), {"type": "string"})
@@ -431,9 +434,9 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
 
 def _keys(document: ApiDocument) -> set[str]:
     """Return the names of headers for API keys."""
-    components = document.at(document.root.get("components"))
+    components = document.resolve(document.root.get("components"))
     schemes = document.root.get("securityDefinitions") or components.get("securitySchemes")
-    return {str(document.at(each).get("name")).lower() for each in document.at(schemes).values()}
+    return {str(document.resolve(each).get("name")).lower() for each in document.resolve(schemes).values()}
 
 
 def _describe(schema: Schema, parameter: Node) -> Schema:
@@ -448,7 +451,7 @@ def _describe(schema: Schema, parameter: Node) -> Schema:
 
 def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
     """Yield the schema of the request's body, if there is one, and True if the body is required."""
-    body = document.at(node.get("requestBody"))
+    body = document.resolve(node.get("requestBody"))
     if body:
         yield _media(document, body), body.get("required") is True
     for parameter in parameters:
@@ -458,9 +461,9 @@ def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> 
 
 def _media(document: ApiDocument, holder: Node) -> JSON:
     """Return the schema of a body or an answer, or None. JSON is preferred if there are several."""
-    content = document.at(holder.get("content"))
+    content = document.resolve(holder.get("content"))
     kinds = sorted(content, key=lambda kind: ("json" not in kind, "form" not in kind))
-    return document.at(content[kinds[0]]).get("schema") if kinds else holder.get("schema")
+    return document.resolve(content[kinds[0]]).get("schema") if kinds else holder.get("schema")
 
 
 def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: bool, with_key: bool) -> None:
@@ -496,11 +499,11 @@ def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
 
     `last` is the last part of the path: a field of this name may hold the list.
     """
-    answers = document.at(node.get("responses"))
+    answers = document.resolve(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
-    media = _media(document, document.at(answers[code])) if code is not None else None
+    media = _media(document, document.resolve(answers[code])) if code is not None else None
     name, node_of_answer = document.named(media)
-    fields = document.at(node_of_answer.get("properties"))
+    fields = document.resolve(node_of_answer.get("properties"))
     for field_name, each in fields.items():
         inner_name, inner = document.named(each)
         may_hold_list = field_name.lower() in (*_LISTS, last.lower())

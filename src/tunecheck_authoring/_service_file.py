@@ -39,12 +39,13 @@ class ResourceKind:
     """A kind of records, such as pets. If `key` is None, there is only one record.
 
     `scopes` holds the path parameters before the record's own, each with the kind that it identifies (None: unknown).
+    `required` are the fields that a new record must have.
     """
 
     name: str
     key: str | None
     fields: dict[str, Schema] = field(default_factory=dict)
-    scopes: dict[str, str | None] = field(default_factory=dict)
+    scopes: dict[str, ResourceKind | None] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
 
     def field_of(self, parameter: str) -> str | None:
@@ -62,8 +63,8 @@ class ResourceKind:
 
     def resource(self) -> Resource:
         """Return the kind as a table row of the simulator, with the default values of its fields."""
-        given = ((name, each.get("default")) for name, each in self.fields.items() if name != self.key)
-        defaults = {name: value for name, value in given if value is not None}
+        values = {name: schema.get("default") for name, schema in self.fields.items() if name != self.key}
+        defaults = {name: value for name, value in values.items() if value is not None}
         return Resource(key=self.key, makes=self.makes, defaults=defaults)
 
 
@@ -82,13 +83,12 @@ class ResourceModel:
         self._by_schema: dict[str, ResourceKind] = {}
         by_length = sorted(operations, key=lambda each: len(each.parts))
         for operation in by_length:
-            if operation.parts and is_parameter(operation.parts[-1]):
+            if operation.ends_with_key:
                 self._add_items(operation)
         for operation in by_length:
             self._learn(operation)
-        self._kinds_of = {each.name: self._about(each) for each in operations}
-        for operation in operations:
-            kind, does = self._kinds_of[operation.name]
+        effects = [self._effect(operation) for operation in operations]  # adds the last kinds
+        for operation, (kind, does) in zip(operations, effects, strict=True):
             self.actions[operation.name] = self._action(operation, kind, does)
 
     def _add_items(self, operation: ApiOperation) -> None:
@@ -124,7 +124,7 @@ class ResourceModel:
         kind = self._place_kind(operation)
         if kind is None:
             return
-        has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
+        has_key = operation.ends_with_key
         body = {each.original: each.schema for each in operation.parameters.values() if each.place == "body"}
         answered = {name: dict(each) for name, each in operation.answer.fields.items()}
         if operation.method == "get" or operation.method in ("post", "put", "patch"):
@@ -140,27 +140,26 @@ class ResourceModel:
             kind.key = _key_field(kind, schema)
             kind.fields.setdefault(kind.key, schema)
 
-    def _owner(self, operation: ApiOperation, at: int) -> str | None:
-        """Return the name of the kind of records that a path parameter identifies, or None if it is unknown.
+    def _owner(self, operation: ApiOperation, number: int = -1) -> ResourceKind | None:
+        """Return the kind of records that a path parameter identifies, or None if it is unknown.
 
-        `at` is the parameter's number in the path.
+        `number` counts the path's parameters; by default the last one, such as the order in `/orders/{id}/cancel`.
         """
-        places = [number for number, part in enumerate(operation.parts) if is_parameter(part)]
-        owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
-        return None if owner is None else owner.name
+        keys = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
+        is_known = -len(keys) <= number < len(keys)
+        return self._by_place.get(_place(operation.parts[: keys[number]])) if is_known else None
 
     def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
         """Return the kind at the operation's path, without a last parameter, or None."""
-        has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
-        return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
+        return self._by_place.get(_place(operation.parts[:-1] if operation.ends_with_key else operation.parts))
 
-    def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
+    def _effect(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
         """Return the kind of records that an operation works on, and what it does: "read", "list", "create", …
 
         The path decides first, then the schema's name in the answer or body. If neither names a kind, one is added.
         """
         kind, method = self._place_kind(operation), operation.method
-        if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
+        if operation.ends_with_key and kind is not None:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
         known = self._by_schema.get(operation.answer.name) or self._by_schema.get(operation.body_name)
         if method == "get" and operation.answer.is_list:
@@ -172,7 +171,7 @@ class ResourceModel:
             return known, "create"
         if method in ("put", "patch") and known is not None and self._key_parameter(operation, known) is not None:
             return known, "update"
-        owner = self._nearest(operation)
+        owner = self._owner(operation)
         if method == "get":
             kind = kind or self._found_here(operation, None if owner is None else operation.in_path[-1])
             return kind, "read" if kind.key is None or self._key_parameter(operation, kind) else "list"
@@ -197,17 +196,12 @@ class ResourceModel:
             kind.scopes[key] = self._owner(operation, len(operation.in_path) - 1)
         return kind
 
-    def _nearest(self, operation: ApiOperation) -> ResourceKind | None:
-        """Return the kind of the last record in the path, such as the order in `/orders/{id}/cancel`, or None."""
-        places = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
-        return self._by_place.get(_place(operation.parts[: places[-1]])) if places else None
-
     def _key_parameter(self, operation: ApiOperation, kind: ResourceKind) -> str | None:
-        """Return the parameter that identifies the record, or None.
+        """Return the parameter that identifies the record: the last of the path, or the one named like the key.
 
-        It is the last of the path, or the one named like the key.
+        None if there is no such parameter.
         """
-        if operation.in_path and (is_parameter(operation.parts[-1]) or kind is self._nearest(operation)):
+        if operation.in_path and (operation.ends_with_key or kind is self._owner(operation)):
             return operation.in_path[-1]
         by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
         return None if kind.key is None else by_field.get(kind.key)
@@ -223,42 +217,33 @@ class ResourceModel:
         free = [name for name in parameters if name != key]
         inside = [name for name in operation.in_path if name != key]
         writes = does in ("create", "update", "act")
-        filters = inside if writes or does == "delete" else [*inside, *self._filters(operation, kind, free)]
+        queries = [name for name in free if parameters[name].place == "query"]
+        fields = [name for name in queries if kind.field_of(parameters[name].original)]
+        filters = inside if writes or does == "delete" else [*inside, *fields]
         search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
         limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
         limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
-        named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # the caller chooses the key
-        each = next((name for name in free if does == "create" and _is_list_of_objects(parameters[name].schema)), None)
+        chooses_key = does == "create" and kind.makes == "text"
+        needed = self._key_parameter(operation, kind) if chooses_key else None
+        creates_several = does == "create" and "body" in free and _is_list_of_objects(parameters["body"].schema)
         owners = {name: kind.scopes.get(name) for name in inside}
-        scopes = {name: owner for name, owner in owners.items() if owner not in (None, kind.name)}
+        scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
         return Action(
             cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
             kind.name,
             operation.description or " ".join(words_of(operation.name)),
             {name: parameter.schema for name, parameter in parameters.items()},
-            [
-                name
-                for name, parameter in parameters.items()
-                if parameter.required or (does == "create" and name == named)
-            ],
+            [name for name, parameter in parameters.items() if parameter.required or name == needed],
             key,
             {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
             {**dict(self._references(operation, kind, key)), **scopes},
             search,
             limit,
-            each if each == "body" else None,
+            "body" if creates_several else None,
             _sets(operation, kind) if does == "act" else {},
             operation.answer.field or None,
             [name for name in free if writes and parameters[name].place in ("query", "header")],
         )
-
-    def _filters(self, operation: ApiOperation, kind: ResourceKind, free: Sequence[str]) -> list[str]:
-        """Return the query parameters with the name of a field."""
-        return [
-            name
-            for name in free
-            if operation.parameters[name].place == "query" and kind.field_of(operation.parameters[name].original)
-        ]
 
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
         """Yield each parameter that holds the key of another record, and that record's kind: `petId` and `pet`."""
@@ -339,15 +324,15 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
     Conversations draw some of the records (`$some`), unless records of another kind refer to them.
     """
     samples = _Samples(kinds, Random(f"samples {seed}"))
-    spoken_of = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
-    spoken_of |= {owner for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
+    referred_names = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
+    referred_names |= {owner.name for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
     configuration: dict[str, JSON] = {}
     for name, kind in kinds.items():
         records: list[JSON] = [*samples.of(kind)]
         if kind.key is None:
             configuration[name] = records[0]
         else:
-            configuration[name] = records if name in spoken_of else {"$some": records}
+            configuration[name] = records if name in referred_names else {"$some": records}
     return configuration
 
 
@@ -373,9 +358,8 @@ class _Samples:
             record[kind.key] = self._key(kind, number)
         for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
             name = kind.field_of(parameter) or parameter
-            record[name] = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
-            if owner is not None:
-                record[name] = self._key_of(self._kinds[owner], number)
+            unknown = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
+            record[name] = unknown if owner is None else self._key_of(owner, number)
         others = references(kind, self._kinds)
         for name in self._choose_fields(kind):
             if name not in record:

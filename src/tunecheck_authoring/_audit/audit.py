@@ -289,19 +289,16 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 
 def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant."""
-    for at, each in enumerate(check.played):
-        copied = [
-            (one, change)
-            for one in check.played[:at]
-            if one.turn == each.turn
-            for change in one.step.changes
-            if change.is_new
-        ]
-        for gone in each.step.changes:
-            same = [(one, copy) for one, copy in copied if copy.path[-1] == gone.path[-1] and copy.path != gone.path]
-            if gone.is_gone and _is_renamed(gone, each.step.changes) and same and same[-1][1].after == gone.before:
-                evidence = f"{same[-1][0].text} copies {gone.path[-1]!r}, then {each.text} renames the original"
-                yield found(name, "renamed_original", evidence, each.turn, fix="rename the copy instead?")
+    for at, renaming in enumerate(check.played):
+        earlier = [call for call in check.played[:at] if call.turn == renaming.turn]
+        added = [(call, change) for call in earlier for change in call.step.changes if change.is_new]
+        for gone in renaming.step.changes:
+            if not gone.is_gone or not _is_renamed(gone, renaming.step.changes):
+                continue
+            copies = [each for each in added if each[1].path[-1] == gone.path[-1] and each[1].path != gone.path]
+            if copies and copies[-1][1].after == gone.before:
+                evidence = f"{copies[-1][0].text} copies {gone.path[-1]!r}, then {renaming.text} renames the original"
+                yield found(name, "renamed_original", evidence, renaming.turn, fix="rename the copy instead?")
 
 
 def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:
@@ -337,12 +334,12 @@ def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditF
 
     A row that a run passed or did not test gets no finding.
     """
-    failed: dict[str, list[_Failure]] = {}
+    failed: dict[str, list[_Failure]] = defaultdict(list)
     for run in runs:
-        for name, failure in ((name, failure) for name, failure in _failures(run) if name in names):
-            failed.setdefault(name, []).append(failure)
+        for name, failure in _failures(run):
+            failed[name].append(failure)
     for name, failures in failed.items():
-        if len(failures) >= FEWEST_RUNS and len(failures) == len(runs):
+        if name in names and len(failures) == len(runs) >= FEWEST_RUNS:
             yield from _alike(name, failures)
 
 

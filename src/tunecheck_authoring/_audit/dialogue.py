@@ -376,10 +376,8 @@ def _conversation(name: str, check: EntryCheck) -> Dialogue:
     ]
     requests = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
     context = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
-    start = [entry.config, check.start]
-    return Dialogue(
-        name, requests, context, calls, entry.tools, start, is_conversation=True, look_up=partial(_looked_up, check)
-    )
+    start, look_up = [entry.config, check.start], partial(_looked_up, check)
+    return Dialogue(name, requests, context, calls, entry.tools, start, is_conversation=True, look_up=look_up)
 
 
 def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:

@@ -101,10 +101,8 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """
     if not dialogue.calls or dialogue.is_source:
         return
-    of_calls = KnownValues()
-    for call in dialogue.calls:
-        of_calls.add([*call.right.accepted.values(), call.result, call.name])
-    used = KnownValues()
+    of_calls, used = KnownValues(), KnownValues()
+    of_calls.add([[*call.right.accepted.values(), call.result, call.name] for call in dialogue.calls])
     used.add([dialogue.start, *((call.right.accepted, call.result, call.name) for call in dialogue.calls)])
     places = {*_places(dialogue.start)}
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
@@ -113,9 +111,11 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         request = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # a request may take back its first part
         quoted = dict.fromkeys(quotes(request))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
-            is_all = 2 * len(quote) > len(asked)  # the whole request is a quotation
-            is_missed = quote in places and not of_calls.has_text(quote)
-            if dialogue.of_turn(turn) and not is_all and (is_missed or not _is_used(quote, used, texts, dialogue)):
+            is_whole_request = 2 * len(quote) > len(asked)
+            if is_whole_request or not dialogue.of_turn(turn):
+                continue
+            is_missed_place = quote in places and not of_calls.has_text(quote)
+            if is_missed_place or not _is_used(quote, used, texts, dialogue):
                 evidence = f"the user quotes {quote!r}, but no call uses it"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
@@ -226,10 +226,8 @@ def _findings_of_texts(
         if meant is not None:
             evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; the row contains {meant!r}"
             is_word = text.isalpha() and not dialogue.is_conversation  # the user may have misspelt the word
-            certainty = "look" if is_word else "likely"
-            yield found(
-                dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant!r} meant?", certainty=certainty
-            )
+            certainty, fix = "look" if is_word else "likely", f"is {meant!r} meant?"
+            yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=fix, certainty=certainty)
             return
     if dialogue.is_source or not all(_is_unfounded(text, given) for text in texts):
         return
@@ -406,6 +404,5 @@ def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, ol
     if call.text.count(old) != 1 or any(mark in new for mark in "'\"\\\n"):
         return found(dialogue.name, kind, evidence, call.turn, fix=f"is {new!r} meant?")
     text = call.text.replace(old, new)
-    return found(
-        dialogue.name, kind, evidence, call.turn, fix=text, replacement=Replacement(call.turn, call.text, text)
-    )
+    replacement = Replacement(call.turn, call.text, text)
+    return found(dialogue.name, kind, evidence, call.turn, fix=text, replacement=replacement)
