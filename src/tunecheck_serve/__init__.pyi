@@ -3,8 +3,13 @@
 from ._conversations import RowAnswers as RowAnswers
 from ._evaluator import ServedEvaluator as ServedEvaluator
 from ._server import (
+    Asked as Asked,
+    BadRequestError as BadRequestError,
+    ChatSource as ChatSource,
     Middleware as Middleware,
     ModelServer as ModelServer,
+    Problem as Problem,
+    ProblemError as ProblemError,
     ReplyStore as ReplyStore,
     ServerOptions as ServerOptions,
     Service as Service,
@@ -12,13 +17,6 @@ from ._server import (
     key_from as key_from,
     make_app as make_app,
     parse_faults as parse_faults,
-    run_server as run_server,
-)
-from ._wire import (
-    Asked as Asked,
-    BadRequestError as BadRequestError,
-    ChatSource as ChatSource,
-    Problem as Problem,
-    ProblemError as ProblemError,
     read_object as read_object,
+    run_server as run_server,
 )

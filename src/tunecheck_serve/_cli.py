@@ -14,8 +14,7 @@ from tunecheck.plugins import JSON, Trust, clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_serve._server import Service
-    from tunecheck_serve._wire import ChatSource
+    from tunecheck_serve._server import ChatSource, Service
 
 
 @dataclass(frozen=True, kw_only=True)

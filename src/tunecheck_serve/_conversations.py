@@ -13,7 +13,7 @@ from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarge
 from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, question_row, read_scenario, step_row
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
-from tunecheck_serve._wire import ChatSource
+from tunecheck_serve._server import ChatSource
 
 _SYSTEM = ("system", "developer")
 
@@ -35,7 +35,7 @@ class _IndexedRow:
         if self.scenario is None:
             column = self.row.values.get("tools")
             return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []
-        added = (offer.tools for at, offer in self.scenario.held_out.items() if at <= turn)
+        added = (offer.tools for first_turn, offer in self.scenario.held_out.items() if first_turn <= turn)
         return [*self.scenario.offer.tools, *(tool for tools in added for tool in tools)]
 
     def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
@@ -61,7 +61,7 @@ class _IndexedRow:
                 rest_of_turn = rest_of_turn[1:]
             elif next_turn and content_key([message]) == next_turn[0]:
                 turn, step, rest_of_turn = turn + 1, 0, next_turn[1:]
-            elif role == "user" and (request.tools or step >= _at(steps, turn)):
+            elif role == "user" and (request.tools or step >= (steps[turn] if turn < len(steps) else 1)):
                 # The message announces added functions: the scenario's turn has no messages of its own.
                 if next_turn is None or len(next_turn) > 0:
                     return None
@@ -105,9 +105,11 @@ class RowAnswers(ChatSource):
             NoAnswerError: no row has the messages, or the recorded conversation has no such step.
         """
         indexed, turn, step = self._find(request)
-        model = self._recorded_model(indexed)
-        if model is not None:
-            completion = await model.answer(turn, step, request.messages, request.tools)
+        record = self._record(indexed)
+        if record is not None:
+            if indexed.scenario is None:
+                record = {"result": [[record["result"]]]}
+            completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
                 where = f"row {indexed.row.id}, turn {turn}, step {step}"
                 raise NoAnswerError(f"{where}: the recorded conversation has no such step")
@@ -139,15 +141,8 @@ class RowAnswers(ChatSource):
             return matches[0]
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
 
-    def _recorded_model(self, indexed: _IndexedRow) -> RecordedModel | None:
-        """Return a model that repeats the row's recorded result step by step, or None if the row has no record."""
-        record = self._record(indexed)
-        if record is None:
-            return None
-        return RecordedModel(record if indexed.scenario is not None else {"result": [[record["result"]]]})
-
     def _record(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
-        """Return the row's recorded result, or None: an answer may still be recorded for the messages."""
+        """Return the row's recorded result, or None if only the answer to its messages may be recorded."""
         try:
             return self._endpoint.recorded_result(indexed.row)
         except NoAnswerError:
@@ -211,7 +206,3 @@ def _spoken_messages(messages: Sequence[Message]) -> list[Message]:
 
 def _keys(messages: Iterable[Message]) -> list[bytes]:
     return [content_key([message]) for message in messages]
-
-
-def _at(steps: Sequence[int], turn: int) -> int:
-    return steps[turn] if turn < len(steps) else 1

@@ -33,8 +33,7 @@ from tunecheck.pipeline import (
 )
 from tunecheck.plugins import JSON, Failure, UserLoop
 from tunecheck_azure import as_verdict
-from tunecheck_serve._server import Middleware, Service, json_reply
-from tunecheck_serve._wire import BadRequestError, read_object
+from tunecheck_serve._server import BadRequestError, Middleware, Service, json_reply, read_object
 
 _VERSION = "0.0.1"
 _MOST_ROWS = 64
@@ -108,11 +107,11 @@ class ServedEvaluator(Service):
 
     def _reply_of(self, outcome: Outcome) -> dict[str, JSON]:
         """Return the reply for an evaluator's outcome: its verdict, a failure without secrets, or "not applicable"."""
-        failed = outcome.failure if isinstance(outcome, Partial) else outcome
-        if isinstance(failed, Failure):
-            return _not_scored("Error", str(ALL_SECRETS.answer(f"{failed.type}: {failed.message}")))
-        whole = outcome.output if isinstance(outcome, Partial) else outcome
-        output: Output = whole if isinstance(whole, dict) else {}
+        failure = outcome.failure if isinstance(outcome, Partial) else outcome
+        if isinstance(failure, Failure):
+            return _not_scored("Error", str(ALL_SECRETS.answer(f"{failure.type}: {failure.message}")))
+        scores = outcome.output if isinstance(outcome, Partial) else outcome
+        output: Output = scores if isinstance(scores, dict) else {}
         with_result = [key.removesuffix(RESULT) for key in output if key.endswith(RESULT)]
         metric = counted_metric(with_result, self.name, self._bound.primary)
         if metric is None:
@@ -136,9 +135,8 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
     if not isinstance(data, dict):
         raise BadRequestError("data: must be an object with the row's item and sample")
     item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
-    own = {} if item or sample else data
-    spoken = {"response": sample["output_text"]} if "output_text" in sample else {}
-    return {**spoken, **own, **item, **sample}
+    default = {"response": sample["output_text"]} if "output_text" in sample else {}
+    return {**default, **item, **sample} if item or sample else data
 
 
 def _not_scored(status: str, reason: JSON) -> dict[str, JSON]:

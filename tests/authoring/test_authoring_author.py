@@ -22,7 +22,7 @@ from tunecheck_authoring import AuthorReport
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, Weakness
 from tunecheck_authoring._author.graph import find_graph, names_agree
 from tunecheck_authoring._author.paths import sample_tasks
-from tunecheck_authoring._author.trial import Trial
+from tunecheck_authoring._author.rows import Trial
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of
 from tunecheck_authoring._author.world import World, describe_world, others
 from tunecheck_bfcl import CallCheckEvaluator

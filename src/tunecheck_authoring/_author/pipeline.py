@@ -44,8 +44,7 @@ from tunecheck_authoring._author.files import (
 )
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import Coverage, check_tasks, sample_tasks
-from tunecheck_authoring._author.trial import Trial
-from tunecheck_authoring._author.variants import question_row, render_task, task_rows
+from tunecheck_authoring._author.rows import Trial, question_row, render_task, task_rows
 from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
 from tunecheck_authoring._author.writing import read_personas, reword_tasks, set_aside
 
