@@ -49,26 +49,23 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
 
     Ground-truth calls of conversations are executed on their simulators.
     """
-    rows = 0
-    listed: list[Finding] = []
-    for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
-        rows += 1
-        listed += row.findings
+    rows = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
+    listed = [finding for findings_of_row in rows for finding in findings_of_row]
     unusable, lines = find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed)
     problems += sum(map(len, unusable.values()))
     findings: list[JSON] = [asdict(finding) for finding in listed]
     findings += [
         {"entry": name, "problem": "unusable", "text": problem, "place": place}
-        for problem, of in unusable.items()
-        for name, place in of.items()
+        for problem, places in unusable.items()
+        for name, place in places.items()
     ]
-    unusable_ids = {name for of in unusable.values() for name in of}
+    unusable_ids = {name for places in unusable.values() for name in places}
     all_rows_lack = any(line.startswith("note: ") for line in lines)
-    lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
+    lines += _lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
     if all_rows_lack and not problems:
         lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
-    return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
+    return CheckResult(not problems, lines, {"rows": len(rows), "problems": problems, "findings": findings})
 
 
 def checked_rows(

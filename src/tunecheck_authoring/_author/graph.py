@@ -350,18 +350,17 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
     found: set[str] = set()
-    for producer in (None, *(name for name in witnesses if name != function.name)):
-        if producer is not None and not (
-            search.owner(producer) == function.simulator  # results of other services become edges by name
-            and any(fits(schema, atom.value) for atom in search.results[producer])
-        ):
-            continue
-        feeding = None if producer is None else witnesses[producer]
-        session = search.prepare(witness, *(() if feeding is None else (*feeding.before, feeding.call)))
+    calls_before: dict[str, Sequence[FunctionCall]] = {function.simulator: ()}  # the state needs no call
+    for name, other in witnesses.items():
+        is_of_service = search.owner(name) == function.simulator  # results of other services become edges by name
+        if is_of_service and name != function.name and any(fits(schema, atom.value) for atom in search.results[name]):
+            calls_before[name] = (*other.before, other.call)
+    for source, calls in calls_before.items():
+        session = search.prepare(witness, *calls)
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
         for atom, _ in available(session):
-            is_from = atom.pattern.partition(".")[0] == (producer or function.simulator)
-            if is_from and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
+            is_from_source = atom.pattern.partition(".")[0] == source
+            if is_from_source and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
                 by_pattern[atom.pattern].append(atom.value)
         made = len(session.calls)
         for pattern, values in by_pattern.items():

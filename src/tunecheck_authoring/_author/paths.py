@@ -28,6 +28,9 @@ _OPTIONAL = 0.25
 _MOST_OF_ONE = 2
 """The most calls of one function in a task."""
 
+Found = tuple[Atom, int | None]
+"""A value, and the number of the call that returned it; None for a value of the state."""
+
 
 @dataclass
 class Coverage:
@@ -260,39 +263,38 @@ class _Walk:
                 arguments[name] = self._argument(function, name, found, used_texts)
         return PlannedCall(function=function.name, arguments=arguments)
 
-    def _argument(
-        self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], used_texts: Sequence[str]
-    ) -> Argument:
+    def _argument(self, function: Function, name: str, found: Sequence[Found], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
         Avoid the texts that the call uses already: two cities must differ.
         """
-        sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
-        fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
-        results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
-        shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
+        fitting = self._fitting(found, f"{function.name}.{name}", schema)
+        results = [(atom, call) for atom, call in fitting if call is not None and _can_be_said(atom)]
+        last_turn = len(self._turns) - 1
+        shown = {atom.value for atom, call in found if call is not None and self._places[call][0] < last_turn}
         known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
-        in_state = [atom for atom, at in fitting if at is None and atom.value in known]
+        in_state = [atom for atom, call in fitting if call is None and atom.value in known]
         if results and self._random.random() < _FROM_A_RESULT:
-            atom, at = self._random.choice(results)
-            return Argument(value=atom.value, source=self._places[at], path=[*atom.path], edge=atom.pattern)
+            atom, call = self._random.choice(results)
+            return Argument(value=atom.value, source=self._places[call], path=[*atom.path], edge=atom.pattern)
         if in_state and self._random.random() < _FROM_THE_STATE:
             atom = self._random.choice(in_state)
             return Argument(value=atom.value, edge=atom.pattern)
-        nameable = [atom for atom, _ in found if atom.value in known]
+        nameable = [(atom, call) for atom, call in found if atom.value in known]
         inner = {
-            place: [
-                atom
-                for atom in nameable
-                if atom.pattern in self._sources[f"{function.name}.{place}"] and fits(each, atom.value)
-            ]
-            for place, each in places_in(name, schema)
+            place: [atom for atom, _ in self._fitting(nameable, f"{function.name}.{place}", inner_schema)]
+            for place, inner_schema in places_in(name, schema)
         }
         values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
         values = free_values(self._world, function, name, self._random, values_held)
         value = self._random.choice([each for each in values if each not in used_texts] or values)
         return Argument(value=value, inner=_edges_in(value, name, inner))
+
+    def _fitting(self, found: Sequence[Found], target: str, schema: Mapping[str, JSON]) -> list[Found]:
+        """Return the values that fit the schema and that an edge of the graph carries to this parameter or place."""
+        sources = self._sources[target]
+        return [(atom, call) for atom, call in found if atom.pattern in sources and fits(schema, atom.value)]
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:

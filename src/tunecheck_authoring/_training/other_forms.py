@@ -47,11 +47,9 @@ _OPEN, _CLOSE = "<tool_response>", "</tool_response>"
 def is_sharegpt(record: Record) -> bool:
     """Return True for a list of turns, each with `from` and `value`."""
     turns = record.get("conversations")
-    return (
-        isinstance(turns, list)
-        and bool(turns)
-        and all(isinstance(t, dict) and t.keys() >= {"from", "value"} for t in turns)
-    )
+    if not isinstance(turns, list) or not turns:
+        return False
+    return all(isinstance(turn, dict) and turn.keys() >= {"from", "value"} for turn in turns)
 
 
 def sharegpt_rows(record: Record, number: int) -> list[Record]:
@@ -117,9 +115,8 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
 def _results(turns: Turns, values: list[str]) -> None:
     """Add the results of consecutive turns. A single one for several calls is divided among them."""
     results: list[JSON] = [part for value in values for part in _result_parts(value)]
-    call_count = turns.waiting
-    if len(results) == 1 and call_count > 1:
-        results = _share_value(values[0], call_count)
+    if len(results) == 1 and turns.waiting > 1:
+        results = _share_value(values[0], turns.waiting)
     for result in results:
         turns.result(result)
 
