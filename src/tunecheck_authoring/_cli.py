@@ -35,13 +35,10 @@ from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_m
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
     from tunecheck.simulators import Backends
-    from tunecheck_authoring._audit.audit import Audit
-    from tunecheck_authoring._audit.checks import CheckedRow, Finding, Value
-    from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
+    from tunecheck_authoring import Audit, AuthorReport, CheckedRow, Dialogue, DialogueReader, ExportReport, Finding
+    from tunecheck_authoring._audit.checks import Value
     from tunecheck_authoring._author.files import Variant
-    from tunecheck_authoring._author.pipeline import AuthorReport
     from tunecheck_authoring._author.writing import EndpointModels
-    from tunecheck_authoring._export import ExportReport
 
 
 def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:

@@ -271,8 +271,7 @@ class Resources(TableSimulator):
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
         """Return the description and argument schema of each action by its name."""
         return {
-            name: {"description": action.description, "parameters": action.schema}
-            for name, action in cls.actions.items()
+            name: {"description": each.description, "parameters": each.schema} for name, each in cls.actions.items()
         }
 
     def answer(self, name: str, arguments: Record) -> Record:

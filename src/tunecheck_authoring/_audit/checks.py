@@ -559,9 +559,8 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
         UnusableRowError: the row is not a conversation with a ground truth.
     """
     turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
-    truth = [
-        as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(as_list(row.get("ground_truth"), "ground_truth"))
-    ]
+    truth_turns = as_list(row.get("ground_truth"), "ground_truth")
+    truth = [as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth_turns)]
     if len(truth) != len(turns):
         refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
     held_out = held_out_of(row)

@@ -273,9 +273,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
-    ignored = [
-        name for name in function.parameters if all(_is_ignored(search, each, function, name) for each in witnesses)
-    ]
+    ignored = [name for name in function.parameters if all(_is_ignored(search, each, name) for each in witnesses)]
     in_vain = sorted(function.required.intersection(ignored))
     return GraphFunction(
         simulator=function.simulator,
@@ -309,11 +307,12 @@ def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionC
     return FunctionCall(call.name, {**call.arguments, **arguments})
 
 
-def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
+def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
     """True if no other value of the parameter changes the result or the state of a successful call (witness).
 
     A mistake in such an argument could not be detected.
     """
+    function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
     if parameter in witness.call.arguments:
         value = witness.call.arguments[parameter]
@@ -412,12 +411,10 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
     """
     for function in search.world.functions.values():
         sources = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
-        atoms_of_service = [
-            each for pattern, each in sorted(search.seen.items()) if pattern.partition(".")[0] in sources
-        ]
+        own_atoms = [each for pattern, each in sorted(search.seen.items()) if pattern.partition(".")[0] in sources]
         for parameter, schema in function.parameters.items():
             for place, each in places_in(parameter, schema):
-                for atom in atoms_of_service:
+                for atom in own_atoms:
                     if may_stand(atom, function.name, place, each):
                         yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
 

@@ -223,12 +223,10 @@ class _Walk:
 
     def _overwrites(self, step: Called, turn: int) -> bool:
         """Return True if the last call overwrites all changes of an earlier call of the turn."""
-        changed = {change.path for change in step.changes}
+        paths = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]
-        return any(
-            each.changes and all(_is_within(change.path, changed) for change in each.changes) for each in earlier
-        )
+        return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
     def _recover(self, turn: int) -> bool:
         """Add two calls to the turn, the second of which fails without the first, and note the error reply.

@@ -222,9 +222,8 @@ class AuthorPipeline:
                 f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
                 f"command names {', '.join(classes)}; name the same simulators, or delete the file"
             )
-        self._world = World.of(
-            classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}
-        )
+        built_in = {name: self._backends.find(name) for name in load_shipped().configurations}
+        self._world = World.of(classes, file, built_in)
 
     def make_graph(self) -> None:
         """Make or read `graph.yaml`, check it, and write the diagram if the options ask for one."""

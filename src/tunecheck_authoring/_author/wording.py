@@ -18,6 +18,7 @@ _NEEDLESS = re.compile(
     re.IGNORECASE,
 )
 """Words about parameters, or about how many items may be given."""
+_INTRODUCTION = re.compile(r"^(this (function|tool|method|endpoint|api) )?(will |can |(is )?used to )?", re.IGNORECASE)
 # The second of two verbs: "creates or updates a file".
 _EITHER = re.compile(r"^(\w+) or \w+(?= )")
 _OTHER_WAY = re.compile(r",? or (?:\w+ly )?[a-z]+ (?:an?|the|all|any) .*$")
@@ -50,10 +51,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
     parameter decides among them.
     """
     clause = _CLAUSE_END.split(description.strip(), maxsplit=1)[0].strip()
-    clause = re.sub(
-        r"^(this (function|tool|method|endpoint|api) )?(will |can |(is )?used to )?", "", clause, flags=re.I
-    )
-    clause = _NEEDLESS.sub(_without_needless, clause)
+    clause = _NEEDLESS.sub(_without_needless, _INTRODUCTION.sub("", clause))
     if not chooses:
         clause = _OTHER_WAY.sub("", _EITHER.sub(r"\1", clause))
     first, _, rest = clause.partition(" ")
@@ -129,13 +127,7 @@ def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
     return "Here's what I need: " + between.join(texts)
 
 
-VOICES: Mapping[str, Voice] = {
-    "plain": _plain,
-    "polite": _polite,
-    "brief": _brief,
-    "needing": _needing,
-    "chatty": _chatty,
-}
+VOICES: dict[str, Voice] = {"plain": _plain, "polite": _polite, "brief": _brief, "needing": _needing, "chatty": _chatty}
 
 
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:

@@ -18,12 +18,14 @@ import msgspec
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Player
-from tunecheck.plugins import JSON, canonical, convert_value, did_you_mean, fingerprint, parse_yaml
+from tunecheck.plugins import JSON, canonical, convert_value, did_you_mean, fingerprint, parse_yaml, real_number
 from tunecheck.simulators import Backend, Backends, Simulator, log_value
 from tunecheck_authoring._author.files import WorldFile
 from tunecheck_authoring._author.wording import request_of, singular, words_of
 
 Schema = Mapping[str, JSON]
+Classes = Mapping[str, type[Simulator]]
+"""Simulators by name."""
 
 
 class Shipped(msgspec.Struct, frozen=True):
@@ -100,18 +102,13 @@ class World:
     `spare` holds other simulators, for distractors and for requests that no simulator of the world can carry out.
     """
 
-    classes: Mapping[str, type[Simulator]]
+    classes: Classes
     file: WorldFile
     functions: Mapping[str, Function] = field(default_factory=dict)
-    spare: Mapping[str, type[Simulator]] = field(default_factory=dict)
+    spare: Classes = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        classes: Mapping[str, type[Simulator]],
-        file: WorldFile,
-        built_in: Mapping[str, type[Simulator]] | None = None,
-    ) -> World:
+    def of(cls, classes: Classes, file: WorldFile, built_in: Classes | None = None) -> World:
         """Return the world of an edited file, without the functions that it leaves out.
 
         `built_in` are simulators that may supply distractors, if they share no function name with the world.
@@ -189,7 +186,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     return classes
 
 
-def describe_world(classes: Mapping[str, type[Simulator]]) -> WorldFile:
+def describe_world(classes: Classes) -> WorldFile:
     """Return a first world file for simulators.
 
     It has initial states, users' values, and a request for each function.
@@ -208,7 +205,7 @@ def describe_world(classes: Mapping[str, type[Simulator]]) -> WorldFile:
     )
 
 
-def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, str]) -> dict[str, Function]:
+def functions_of(classes: Classes, requests: Mapping[str, str]) -> dict[str, Function]:
     """Return the functions of simulators by name. `requests` replaces the request made from a description."""
     functions: dict[str, Function] = {}
     for owner, simulator in classes.items():
@@ -269,8 +266,10 @@ def _load(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simu
 
 
 Place = tuple["str | int", ...]
-Held = Mapping[str, Sequence[JSON]]
+Values = Sequence[JSON]
+Held = Mapping[str, Values]
 """Values that services hold, by the places in lists and objects that they fit."""
+_NONE_HELD: Held = MappingProxyType({})
 
 # The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`.
 _QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
@@ -284,7 +283,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _MOST_PLACES = 2_000
-_OF_WHAT_IS_HELD = 0.7
+_SHARE_OF_HELD_VALUES = 0.7
 _PLAIN: dict[str, list[JSON]] = {
     "string": ["north wing", "second shelf", "blue folder"],
     "integer": [2, 3, 7, 12],
@@ -365,9 +364,7 @@ def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
         yield from places_in(place, each) if each.get("type") in ("array", "object") else [(place, each)]
 
 
-def free_values(
-    world: World, function: Function, parameter: str, random: Random, held: Held = MappingProxyType({})
-) -> Sequence[JSON]:
+def free_values(world: World, function: Function, parameter: str, random: Random, held: Held = _NONE_HELD) -> Values:
     """Return values that a user may give for a parameter: those of the world file, else plausible ones.
 
     `held` are values that the services hold, by the places inside the parameter that they fit.
@@ -380,14 +377,12 @@ def free_values(
     return plain_values(parameter, schema, random, function.name, held)
 
 
-def plain_values(
-    place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
-) -> Sequence[JSON]:
+def plain_values(place: str, schema: Schema, random: Random, function: str = "", held: Held = _NONE_HELD) -> Values:
     """Return plausible values for a place, such as `relations.*.from`, according to its last name and its schema.
 
     Values in `held` for the place are often used instead.
     """
-    if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
+    if held.get(place) and random.random() < _SHARE_OF_HELD_VALUES:
         return held[place]
     # The last name counts: `from` in `relations.*.from`, and its singular in `names.*`.
     *_, last = (part for part in place.split(".") if part != "*")
@@ -434,9 +429,7 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
             made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
         return [made]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        lower = least if isinstance(least, (int, float)) else None
-        upper = most if isinstance(most, (int, float)) else None
+        lower, upper = real_number(schema.get("minimum")), real_number(schema.get("maximum"))
         if lower is None:
             lower = 0 if upper is None or upper >= 0 else upper - 50
         if upper is None:

@@ -40,10 +40,10 @@ is. Say the same request as this person would, and nothing else.
 
 @dataclass(frozen=True, slots=True)
 class WritingRequest:
-    """One turn to reword: the `plain` request, and the `values` that the words must contain."""
+    """One turn to reword: the `prompt` for the writer, the `plain` request, and the values that the words must hold."""
 
     id: str
-    messages: list[dict[str, JSON]]
+    prompt: str
     plain: str
     values: list[JSON]
 
@@ -97,12 +97,8 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
         values = [each.value for call in task.turns[at] for each in call.arguments.values() if each.source is None]
         said_before = "".join(f"\n- {text}" for text in task.words[:at])
         before = f"\n\nWhat the user has asked for before:{said_before}" if at else ""
-        user = f"The user: {persona}{before}\n\nThe request to say in their words:\n{plain}"
-        messages: list[dict[str, JSON]] = [
-            {"role": "system", "content": _INSTRUCTIONS},
-            {"role": "user", "content": user},
-        ]
-        yield WritingRequest(_id(task, at), messages, plain, values)
+        prompt = f"The user: {persona}{before}\n\nThe request to say in their words:\n{plain}"
+        yield WritingRequest(_id(task, at), prompt, plain, values)
 
 
 def _problem(words: str, request: WritingRequest) -> str | None:
@@ -146,7 +142,10 @@ class EndpointModels:
 
     def write(self, requests: Sequence[WritingRequest]) -> Mapping[str, str]:
         """Ask the writer model; return its words by the request's id, without failed requests."""
-        rows: list[dict[str, JSON]] = [{"id": each.id, "messages": [*each.messages]} for each in requests]
+        rows: list[dict[str, JSON]] = []
+        for each in requests:
+            messages: JSON = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": each.prompt}]
+            rows.append({"id": each.id, "messages": messages})
         result = self._run("writer", self.writer, rows)
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
