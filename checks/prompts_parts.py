@@ -12,7 +12,7 @@ from typing import Any
 from tests.conftest import ROOT
 
 from tunecheck._errors import TunecheckError
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 
 __all__ = ["PROMPTFLOW", "PROMPTY", "Case", "ours", "run_theirs"]
 

@@ -343,6 +343,21 @@ def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> No
 
 ValuePath: TypeAlias = tuple[str | int, ...]
 
+
+def map_texts(value: JSON, change: Callable[[str, ValuePath], JSON], path: ValuePath = ()) -> JSON:
+    """Return a copy of the value with each text in it replaced by `change(text, path)`, with the text's path.
+
+    `path` is the path of the whole value. Keys of objects stay unchanged.
+    """
+    if isinstance(value, str):
+        return change(value, path)
+    if isinstance(value, list):
+        return [map_texts(item, change, (*path, index)) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: map_texts(item, change, (*path, key)) for key, item in value.items()}
+    return value
+
+
 MAX_LENGTH = 1_000
 """Maximum length of a path in characters; it also limits the recursion of `find_value`."""
 

@@ -69,7 +69,7 @@ def test_values_are_not_changed_by_rendering() -> None:
 
 AUDITED = """
 import sys
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 from tunecheck._errors import PromptRenderError
 bodies = {bodies!r}
 prompts = [load_prompt("x.prompty", text={front!r} + "---\\nsystem:\\n" + body) for body in bodies]
@@ -336,7 +336,7 @@ def _prompt(front: str, body: str = "user:\nhi\n") -> Prompt:
 def test_the_secret_of_a_connection_stays_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "s3cret-s3cret")
     prompt = _prompt("model: {id: m, connection: {kind: key, apiKey: '${env:JUDGE_KEY}'}}")
-    assert "s3cret" not in repr(prompt) + json.dumps([prompt.configuration, prompt.model_definition()])
+    assert "s3cret" not in repr(prompt) + json.dumps(prompt.model_definition())
 
 
 @cases("prompts")

@@ -28,14 +28,14 @@ def _error(front: str, body: str = BODY) -> str:
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:
-    path = write(tmp_path, "quality", BODY, "description: Says how good\noutputs:\n  score:\n    type: int\n")
+    path = write(tmp_path, "quality", BODY, "outputs:\n  score:\n    type: int\n")
     prompt = load_prompt(path)
     assert prompt.path == path
-    assert (prompt.name, prompt.description, prompt.dialect) == ("a test", "Says how good", "prompty1")
+    assert (prompt.name, prompt.dialect) == ("a test", "prompty1")
     assert prompt.parameters == {"temperature": 0}
     assert prompt.inputs == {"a": PromptInput("a")}
     assert prompt.outputs == {"score": {"type": "integer"}}
-    assert (prompt.configuration, prompt.sample, prompt.extra) == ({}, {}, {})
+    assert (prompt.model_definition(), prompt.extra) == (None, {})
 
 
 def test_a_name_may_be_left_out_and_is_then_the_files(tmp_path: Path) -> None:
@@ -73,8 +73,7 @@ def seen(prompt: Prompt) -> dict[str, object]:
     return {
         "name": prompt.name,
         "dialect": prompt.dialect,
-        "description": prompt.description,
-        "inputs": [[one.name, one.type, one.description, one.required, one.default, one.sample] for one in inputs],
+        "inputs": [[one.name, one.type, one.required, one.default] for one in inputs],
         "outputs": prompt.outputs,
         "parameters": prompt.parameters,
         "extra": prompt.extra,
@@ -114,13 +113,13 @@ def test_a_sample_may_stand_in_a_json_file(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps({"a": "x", "more": [1]}))
     for form in ("one.json", "file:one.json", "${file:one.json}"):
         prompt = load_prompt(write(tmp_path, "p", BODY, f"sample: {form}\n"))
-        assert prompt.sample == {"a": "x", "more": [1]}
-        assert prompt.inputs["more"].sample == [1]
+        assert list(prompt.inputs) == ["a", "more"]
+        assert not prompt.inputs["more"].required
 
 
 def test_a_sample_that_is_not_there_is_none(tmp_path: Path) -> None:
     prompt = load_prompt(write(tmp_path, "p", BODY, "sample: sample.json\n"))
-    assert prompt.sample == {}
+    assert list(prompt.inputs) == ["a"]
 
 
 def test_a_sample_is_never_used_as_a_value() -> None:
@@ -340,7 +339,7 @@ def test_a_key_in_a_file_that_the_prompt_names_is_refused_and_not_shown(tmp_path
 def test_neither_the_prompt_nor_its_text_form_holds_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", SECRET)
     prompt = _prompt("{type: openai, model: m, api_key: '${env:JUDGE_KEY}'}")
-    everything: list[JSON | bytes] = [repr(prompt), str(prompt.configuration), str(prompt.model_definition())]
+    everything: list[JSON | bytes] = [repr(prompt), str(prompt.model_definition())]
     assert all(SECRET not in str(item) for item in everything)
     assert SECRET.encode() not in pickle.dumps(prompt)
 

@@ -14,7 +14,7 @@ from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 
 from tunecheck import ConfigurationError, EndpointError
 from tunecheck.endpoints import load_endpoint
-from tunecheck.plugins import JSON
+from tunecheck.plugins import JSON, parse_yaml
 from tunecheck.prompts import load_prompt
 from tunecheck_memory import AskJudge, EndpointJudge, load_wording
 
@@ -56,8 +56,10 @@ def user_text(asked: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("purpose", PURPOSES)
 def test_each_question_has_a_prompt_whose_sample_fits_it(purpose: str) -> None:
-    prompt = load_prompt(FILES / f"memory_restaurant_{purpose}.prompty")
-    messages = prompt.render(dict(prompt.sample))
+    path = FILES / f"memory_restaurant_{purpose}.prompty"
+    prompt = load_prompt(path)
+    front: Any = parse_yaml(path.read_text("utf-8").split("---\n")[1], path.name)
+    messages = prompt.render(front["sample"])
     assert [message["role"] for message in messages] == ["system", "user"]
     assert set(prompt.inputs) - {"data_mark"} <= set(VALUES)
     assert prompt.outputs

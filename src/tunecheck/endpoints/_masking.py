@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import NoReturn
 
-from tunecheck._json import JSON, content_hash
+from tunecheck._json import JSON, ValuePath, content_hash, map_texts
 from tunecheck._messages import clean, printable
 from tunecheck.endpoints._base import Place
 
@@ -338,36 +338,40 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
     Raises:
         ConfigurationError: a variable is missing, or a key for a secret holds the secret itself.
     """
-    if isinstance(value, list):
-        return [resolve(item, place.at(index), redactor, in_answers=in_answers) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        return {name: resolve(item, place.at(name), redactor, in_answers=in_answers) for name, item in value.items()}
-    if not isinstance(value, str):
-        return value
-    key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
-    is_secret = bool(SECRET_FIELD.search(key))
-    if is_secret and value and "${" not in value:
-        raise place.error(WRITTEN_OUT)
-    return environment(value, place, redactor, in_answers=in_answers or is_secret)
+
+    def resolved(text: str, path: ValuePath) -> str:
+        """Return a text with its references replaced, or refuse a secret that is written out."""
+        text_place, is_secret = Place(place.document, path), bool(SECRET_FIELD.search(_last_keys(path)[1]))
+        if is_secret and text and "${" not in text:
+            raise text_place.error(WRITTEN_OUT)
+        return environment(text, text_place, redactor, in_answers=in_answers or is_secret)
+
+    return map_texts(value, resolved, place.path)
 
 
-def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
-    """Return settings that may be stored in files; `key` is the key of `value`, `above` the next higher one.
+def _last_keys(path: ValuePath) -> tuple[str, str]:
+    """Return the last two keys of a path, without indexes of lists; "" for a key that it does not have."""
+    above, key = ("", "", *(step for step in path if isinstance(step, str)))[-2:]
+    return above, key
+
+
+def storable_settings(settings: JSON, key: str = "") -> JSON:
+    """Return the settings under `key` in the form that may be stored in files.
 
     Plain references to the environment are replaced by their values, other references are kept. Values under keys that
     indicate a secret, and credentials in addresses, are masked.
     """
-    if isinstance(value, list):
-        return [storable_settings(item, key, above) for item in value]
-    if isinstance(value, dict):
-        return {name: storable_settings(item, name, key) for name, item in value.items()}
-    if not isinstance(value, str) or not value:
-        return value
-    is_secret_header = above in _HEADERS and looks_secret(key, value)
-    if SECRET_FIELD.search(key) or is_secret_header or (key, above) == _AUTH_VALUE:
-        return value if ENV_REFERENCE.search(value) else MASK
-    text = ENV_REFERENCE.sub(_plain_value, value)
-    return _SECRET_VALUE.sub(MASK, _QUERY.sub(_masked_query, _LOGIN.sub(MASK, text)))
+    return map_texts(settings, _storable_text, (key,))
+
+
+def _storable_text(text: str, path: ValuePath) -> str:
+    """Return the text at this path of settings, masked if it is or contains a secret."""
+    above, key = _last_keys(path)
+    is_secret_header = above in _HEADERS and looks_secret(key, text)
+    if text and (SECRET_FIELD.search(key) or is_secret_header or (key, above) == _AUTH_VALUE):
+        return text if ENV_REFERENCE.search(text) else MASK
+    with_values = ENV_REFERENCE.sub(_plain_value, text)
+    return _SECRET_VALUE.sub(MASK, _QUERY.sub(_masked_query, _LOGIN.sub(MASK, with_values)))
 
 
 def _plain_value(reference: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from tunecheck._json import JSON, Missing, find_value, parse_path, text_or_json
+from tunecheck._json import JSON, Missing, ValuePath, find_value, map_texts, parse_path, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import ChatRequest, Place, time_text
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolve
@@ -22,10 +22,21 @@ class RequestTemplate:
     """
 
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
-        """Check all references in the body; note their names in `references`."""
-        self._redactor = redactor
+        """Check all references in the body; note their names in `references`.
+
+        Raises:
+            ConfigurationError: a reference is unknown, or a variable is not set.
+        """
         self.references: set[str] = set()
-        self._body = self._check_part(body, place)
+
+        def checked(text: str, path: ValuePath) -> JSON:
+            """Return a text of the body with environment variables inserted; check and note its other references."""
+            text_place = Place(place.document, path)
+            if "${" not in text:
+                return resolve(text, text_place, redactor)
+            return _REFERENCE.sub(lambda match: self._reference(match, text_place, redactor), text)
+
+        self._body = map_texts(body, checked, place.path)
 
     def render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Return the body for one request.
@@ -60,21 +71,7 @@ class RequestTemplate:
 
         return filled(self._body)
 
-    def _check_part(self, value: JSON, place: Place) -> JSON:
-        """Return a part of the body with environment variables inserted; check and note its other references.
-
-        Raises:
-            ConfigurationError: a reference is unknown, or a variable is not set.
-        """
-        if isinstance(value, list):
-            return [self._check_part(item, place.at(index)) for index, item in enumerate(value)]
-        if isinstance(value, dict):
-            return {key: self._check_part(item, place.at(key)) for key, item in value.items()}
-        if isinstance(value, str) and "${" in value:
-            return _REFERENCE.sub(lambda match: self._reference(match, place), value)
-        return resolve(value, place, self._redactor)
-
-    def _reference(self, match: re.Match[str], place: Place) -> str:
+    def _reference(self, match: re.Match[str], place: Place, redactor: Redactor) -> str:
         """Return a reference unchanged after checking and noting its name; replace a variable of the environment.
 
         Raises:
@@ -85,7 +82,7 @@ class RequestTemplate:
             return match[0]
         if ENV_REFERENCE.fullmatch(match[0]):
             # A value that contains `${` must not be read as a reference later.
-            return str(resolve(match[0], place, self._redactor)).replace("${", "$${")
+            return str(resolve(match[0], place, redactor)).replace("${", "$${")
         try:
             first, *columns = parse_path(inner)
         except ValueError:

@@ -1,17 +1,19 @@
 """Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key."""
 
+from __future__ import annotations
+
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, TypeGuard
+from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
 
 from tunecheck._describe import Written, read_as, shown_value
 from tunecheck._errors import ConfigurationError, PromptError
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, ValuePath, loads, map_texts, plain
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
@@ -98,7 +100,6 @@ _NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
 """A first line that looks like a misspelt `---`."""
 
 _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
-_MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,17 @@ class Front:
     document: Document
     folder: PromptFolder
 
-    def message(self, path: tuple[str | int, ...], problem: str) -> str:
+    def message(self, path: ValuePath, problem: str) -> str:
         """Return the problem as a message with file, line and key."""
         label = ".".join(map(str, path))
         return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
 
-    def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
+    def error(self, path: ValuePath, problem: str) -> PromptError:
         return PromptError(self.message(path, problem))
+
+    def with_texts(self, change: Callable[[str, ValuePath], JSON]) -> Front:
+        """Return a copy with each text of the data replaced by `change(text, path)`."""
+        return Front(cast("dict[str, JSON]", map_texts(dict(self.data), change)), self.document, self.folder)
 
     def value(self, *path: str | int) -> JSON:
         """Return the value at this path of keys and indexes, or None if there is none."""
@@ -166,7 +171,7 @@ class Front:
         self._fill_in(text, path)  # refuses an unset variable
         return text
 
-    def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
+    def from_environment(self, value: JSON, path: ValuePath, redactor: Redactor | None = None) -> JSON:
         """Return the value with each text that is only `${env:NAME}` replaced by the value of the variable.
 
         Other texts stay unchanged. The redactor masks the inserted values from now on.
@@ -174,15 +179,13 @@ class Front:
         Raises:
             PromptError: a variable is not set; the message names `path`.
         """
-        if isinstance(value, list):
-            return [self.from_environment(item, (*path, index), redactor) for index, item in enumerate(value)]
-        if isinstance(value, dict):
-            return {key: self.from_environment(item, (*path, key), redactor) for key, item in value.items()}
-        if not isinstance(value, str) or not ENV_REFERENCE.fullmatch(value):
-            return value
-        return self._fill_in(value, path, redactor)
 
-    def _fill_in(self, text: str, path: tuple[str | int, ...], redactor: Redactor | None = None) -> str:
+        def filled(text: str, path: ValuePath) -> str:
+            return self._fill_in(text, path, redactor) if ENV_REFERENCE.fullmatch(text) else text
+
+        return map_texts(value, filled, path)
+
+    def _fill_in(self, text: str, path: ValuePath, redactor: Redactor | None = None) -> str:
         """Return the text with environment variables filled in. The redactor masks their values from now on.
 
         Raises:
@@ -218,26 +221,17 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
     data = {} if document.value is None else document.value
     if not isinstance(data, dict):
         raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping (`key: value`)")
-    unresolved = Front(data, document, folder)
-    resolved = {key: _insert_files(value, (key,), unresolved) for key, value in data.items()}
-    return Front(resolved, document, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
+    front = Front(data, document, folder)
+
+    def inserted(text: str, path: ValuePath) -> JSON:
+        """Return the content of the file if the text is only `${file:NAME}`, else the text."""
+        match = _FILE_REFERENCE.match(text)
+        return file_value(match[1], path, front) if match else text
+
+    return front.with_texts(inserted), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
 
 
-def _insert_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
-    """Return the value with each text that is only `${file:NAME}` replaced by the file's content.
-
-    Raises:
-        PromptError: a file cannot be read.
-    """
-    if isinstance(value, list):
-        return [_insert_files(item, (*path, index), front) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        return {key: _insert_files(item, (*path, key), front) for key, item in value.items()}
-    match = _FILE_REFERENCE.match(value) if isinstance(value, str) else None
-    return file_value(match[1], path, front) if match else value
-
-
-def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
+def file_value(name: str, path: ValuePath, front: Front) -> JSON:
     """Return the content of a file of the prompt: data for JSON and YAML, text for any other file.
 
     Raises:
@@ -248,11 +242,9 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value
-        value: JSON = loads(content) if suffix == ".json" else decode_text(content)
-        _check_depth(value)
-    except (ValueError, ConfigurationError) as error:
+        return plain(loads(content)) if suffix == ".json" else decode_text(content)
+    except (ValueError, TypeError, ConfigurationError) as error:  # TypeError: nested too deeply
         raise front.error(path, f"{'' if name in str(error) else f'{name!r}: '}{error}") from None
-    return value
 
 
 def decode_text(content: bytes) -> str:
@@ -266,15 +258,6 @@ def decode_text(content: bytes) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f"line {line}: not UTF-8 (byte {error.start}); save it as UTF-8") from None
-
-
-def _check_depth(value: JSON, depth: int = 0) -> None:
-    """Raise ValueError if lists and mappings are nested too deeply."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"the data is nested deeper than {_MAX_DEPTH} levels")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in inner:
-        _check_depth(item, depth + 1)
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:

@@ -148,16 +148,14 @@ class PromptInput:
     """One input of a prompt.
 
     `type` is the text in the file, which is not checked (nor does Azure check it). `default` is used if `required` is
-    false. An input that is not required and has no default may be left out. `sample` is an example value, never used
-    in a judgement. `insert` converts a value that is not text, such as messages or an image.
+    false. An input that is not required and has no default may be left out. `insert` converts a value that is not text,
+    such as messages or an image.
     """
 
     name: str
     type: str | None = None
-    description: str | None = None
     default: JSON = None
     required: bool = True
-    sample: JSON = None
     insert: Callable[[JSON], Inserted] | None = None
 
 
@@ -168,12 +166,10 @@ class Prompt:
     `inputs`: inputs by name, in the file's order, then inputs that only the template names. `outputs`: the JSON schema
     of each declared property. `parameters`: the parameters of a request besides the messages. `written_parameters`:
     the same with unresolved references to the environment; `secrets` masks their values. `notes`: remarks for the user.
-    `configuration`: the model configuration as written. `extra`: the checked `judge:` section. `digest`: a hash, equal
-    for prompts that render equally.
+    `extra`: the checked `judge:` section. `digest`: a hash, equal for prompts that render equally.
     """
 
     name: str
-    description: str | None
     dialect: Dialect
     inputs: Mapping[str, PromptInput]
     outputs: Mapping[str, Mapping[str, JSON]]
@@ -181,8 +177,6 @@ class Prompt:
     written_parameters: Mapping[str, JSON]
     secrets: Redactor
     notes: Sequence[str]
-    configuration: Mapping[str, JSON]
-    sample: Mapping[str, JSON]
     extra: Mapping[str, JSON]
     digest: str
     _file: PromptFile

@@ -8,7 +8,7 @@ reads the image of a message that contains nothing else.
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -36,8 +36,10 @@ from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")
 
-# a role and its colon, with the white space after them
-_HEADER = re.compile(r"(?P<role>system|user|assistant|function|tool)\s*+:(?P<space>\s*+)", re.IGNORECASE)
+# a role, a colon and the end of the line, with blank lines below it
+_ROLE = re.compile(r"(?P<role>system|user|assistant|function|tool)\s*+:(?:[^\S\n]*+\n)++", re.IGNORECASE)
+# the same at the beginning of a line, perhaps after a `#`
+_HEADER = re.compile(r"^[^\S\n]*+(?:#\s*+)?" + _ROLE.pattern, re.IGNORECASE | re.MULTILINE)
 # the rest of a line after a colon, if it is blank, and the white space before the next text
 _LINE_END = r"(?=[^\S\n]*+\n)\s*+"
 _MARK = r"\s*+#{0,2}+\s*+"
@@ -77,15 +79,13 @@ def read_prompty1(file: PromptFile) -> Prompt:
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
     if not any(map(_may_open_message, template.own_text)):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
-    sample = _sample(front)
     secrets = Redactor()
-    inputs = _inputs(front, sample, template, secrets)
+    inputs = _inputs(front, template, secrets)
     resolved = _resolve(front, "model", "parameters", secrets=secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
     written = front.mapping("model", "parameters")
     return Prompt(
         name=front.text("name") or file.stem,
-        description=front.text("description"),
         dialect="prompty1",
         inputs=inputs,
         outputs=_outputs(front),
@@ -93,8 +93,6 @@ def read_prompty1(file: PromptFile) -> Prompt:
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         notes=(),
-        configuration=front.mapping("model", "configuration"),
-        sample=sample,
         extra={**_judge_samples(front, resolved.get("n")), **read_judge(front)},
         digest=digest("prompty1", body, inputs, images, secrets),
         _file=file,
@@ -105,9 +103,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
 
 def _may_open_message(text: str) -> bool:
     """Return whether a text of the template has a role header, or is a word from which it may make a header."""
-    if text.strip().lower() in ("role", *_ROLES):
-        return True
-    return any("\n" in match["space"] for match in _HEADER.finditer(text))
+    return text.strip().lower() in ("role", *_ROLES) or _ROLE.search(text) is not None
 
 
 def _check_api(front: Front) -> None:
@@ -137,55 +133,56 @@ def _resolve(front: Front, *path: str, secrets: Redactor | None = None) -> dict[
     return {key: front.from_environment(value, (*path, key), secrets) for key, value in given.items()}
 
 
-def _sample(front: Front) -> dict[str, JSON]:
-    """Return the example values in `sample:`, also from a JSON or YAML file; empty if that file is missing.
+def _sample_names(front: Front) -> Collection[str]:
+    """Return the names in `sample:`, also from a JSON or YAML file; empty if that file is missing.
+
+    The example values themselves are not used.
 
     Raises:
         PromptError: the section or the file does not hold a mapping.
     """
     section = front.value("sample")
     if not isinstance(section, str):
-        return _resolve(front, "sample")
+        return _resolve(front, "sample").keys()
     name = section.removeprefix("file:")
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
     if front.folder.lacks(name):
-        return {}  # optional, as in Azure and prompt flow, because the values are only examples
+        return ()  # optional, as in Azure and prompt flow, because the values are only examples
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
         raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
-    return value
+    return value.keys()
 
 
-def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
+def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, PromptInput]:
     """Return the declared inputs by name, then inputs that only the sample or the template names.
 
     Raises:
         PromptError: a declaration is wrong.
     """
-    inputs = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
+    sample = _sample_names(front)
+    inputs = {name: _input(front, name, value, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in inputs:
         raise front.error(("inputs", "self"), "Jinja reserves the name self; rename the input")
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:
             required = name in template.names and not template.may_lack(name)
-            inputs[name] = PromptInput(name, required=required, sample=sample.get(name))
+            inputs[name] = PromptInput(name, required=required)
     return inputs
 
 
-def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], secrets: Redactor) -> PromptInput:
+def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> PromptInput:
     """Return a declared input; it is required unless the declaration has a default."""
     if value is None or isinstance(value, str):
-        return PromptInput(name, type=value, sample=sample.get(name))
+        return PromptInput(name, type=value)
     if not isinstance(value, dict):
         raise front.error(("inputs", name), f"must be a mapping with `type:`, not {shown_value(value)}")
     return PromptInput(
         name,
         type=front.text("inputs", name, "type"),
-        description=front.text("inputs", name, "description"),
         default=front.from_environment(value.get("default"), ("inputs", name, "default"), secrets),
         required="default" not in value,
-        sample=sample.get(name, value.get("sample")),
     )
 
 
@@ -270,13 +267,6 @@ def _http_headers(front: Front) -> dict[str, JSON]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
-    role: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class _RoleLines:
     """Splits a rendering into messages. `images` are the image files of the template."""
 
@@ -289,14 +279,14 @@ class _RoleLines:
             ValueError: there is text before the first role, or a message is incomplete.
         """
         text = skeleton.text
-        headers = list(_headers(text))
-        before = skeleton.filled(text[: headers[0].start] if headers else text).strip()
+        headers = [header for header in _HEADER.finditer(text) if _opens_message(header)]
+        before = skeleton.filled(text[: headers[0].start()] if headers else text).strip()
         if before:
             shown = " ".join(before.split())[:40]
             raise ValueError(f"the prompt must begin with a role (`system:` on a line of its own), not with {shown!r}")
-        ends = [header.start for header in headers[1:]] + [len(text)]
+        ends = [*(header.start() for header in headers[1:]), len(text)]
         return [
-            self._message(header.role, text[header.end : end], skeleton)
+            self._message(header["role"].lower(), text[header.end() : end], skeleton)
             for header, end in zip(headers, ends, strict=True)
         ]
 
@@ -304,11 +294,12 @@ class _RoleLines:
         """Return the message that a role line and the text below it (`chunk`) describe, with values filled in.
 
         Raises:
-            ValueError: a `function:` message has no name, or `tool_calls:` is not a list of mappings.
+            ValueError: a `function:` or `tool:` message is incomplete, or `tool_calls:` is not a list of mappings.
         """
         if role == "tool":
             call = _TOOL.match(chunk)
-            assert call is not None  # otherwise `_find_headers` skips the header
+            if call is None:  # a role line stands between `tool_call_id:` and its content
+                raise ValueError("a `tool:` message needs the lines `tool_call_id:`, the id, `content:`, the content")
             content = self._content(call["content"], skeleton)
             return {"role": role, "tool_call_id": skeleton.filled(call["id"]), "content": content}
         calls = _calls(chunk, skeleton) if role == "assistant" else None
@@ -356,47 +347,9 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
     return calls
 
 
-@functools.lru_cache(maxsize=64)
-def _headers(text: str) -> tuple[_Header, ...]:
-    """Return the role lines of a skeleton, cached, because rows differ only in the template's branches."""
-    return tuple(_find_headers(text))
-
-
-def _find_headers(text: str) -> Iterator[_Header]:
-    """Yield the role lines in a skeleton, with the place where each begins and its content begins."""
-    end = 0
-    for match in _HEADER.finditer(text):
-        start = _line_start(text, match.start(), end)
-        if start is None or "\n" not in match["space"]:
-            continue
-        role = match["role"].lower()
-        if role == "tool" and not _TOOL.match(text, match.end()):
-            continue
-        end = match.start("space") + match["space"].rindex("\n") + 1
-        yield _Header(role, start, end)
-
-
-def _line_start(text: str, position: int, after: int) -> int | None:
-    """Return the start of the role line with a role at `position`, which may follow spaces and one `#`.
-
-    None if other text precedes the role on its line. `after` is the end of the previous role line.
-    """
-    blank = _before_blanks(text, position, after)
-    if blank > after and text[blank - 1] == "#":
-        mark = _before_blanks(text, blank - 1, after)
-        if _opens_line(text, mark, blank - 1):
-            return mark
-    return blank if _opens_line(text, blank, position) else None
-
-
-def _before_blanks(text: str, position: int, after: int) -> int:
-    while position > after and text[position - 1].isspace():
-        position -= 1
-    return position
-
-
-def _opens_line(text: str, start: int, end: int) -> bool:
-    return start == 0 or text[start - 1] == "\n" or "\n" in text[start:end]
+def _opens_message(header: re.Match[str]) -> bool:
+    """Return whether a role line opens a message. `tool:` opens one only above the line `tool_call_id:`."""
+    return header["role"].lower() != "tool" or _TOOL.match(header.string, header.end()) is not None
 
 
 def _text_part(text: str) -> list[JSON]:

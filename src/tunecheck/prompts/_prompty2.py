@@ -11,11 +11,11 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tunecheck._describe import shown_value
-from tunecheck._json import JSON
+from tunecheck._json import JSON, ValuePath
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
@@ -46,49 +46,25 @@ _SCALARS: Mapping[type, str] = MappingProxyType({str: "string", bool: "boolean",
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property. `required` and the texts are None if the file does not define them."""
+    """An input, an output or a tool's parameter with its JSON Schema. `required` is None if the file does not say."""
 
     name: str
     kind: str
-    description: str | None = None
+    schema: dict[str, JSON]
     required: bool | None = None
-    nullable: bool = False
     default: JSON = None
-    example: JSON = None
-    values: tuple[JSON, ...] = ()
-    items: Property | None = None
-    properties: tuple[Property, ...] = ()
-    any_of: tuple[Property, ...] = ()
-
-    def schema(self, *, strict: bool = False, optional: bool = False) -> dict[str, JSON]:
-        """Return the property's JSON Schema; with `optional`, null is allowed.
-
-        With `strict`, each property of an object is required, and optional ones may be null, as OpenAI's strict mode
-        demands.
-        """
-        schema: dict[str, JSON] = {"type": _TYPES[self.kind]} if self.kind in _TYPES else {}
-        if self.description:
-            schema["description"] = self.description
-        if self.values:
-            schema["enum"] = list(self.values)
-        if self.items is not None:
-            schema["items"] = self.items.schema(strict=strict)
-        if self.kind == "object" and (strict or self.properties):
-            schema |= object_schema(self.properties, strict=strict)
-        if self.any_of:
-            schema["anyOf"] = [branch.schema(strict=strict) for branch in self.any_of]
-        return _nullable(schema) if self.nullable or optional else schema
 
 
 def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str, JSON]:
     """Return the keywords of a JSON Schema for an object with these properties.
 
-    With `strict`, all of them are required and no others are allowed.
+    With `strict`, as OpenAI's strict mode demands, each property is required, optional ones may be null, and no others
+    are allowed.
     """
     required: list[JSON] = [item.name for item in properties if strict or item.required]
     schema: dict[str, JSON] = {
         "properties": {
-            item.name: item.schema(strict=strict, optional=strict and not item.required) for item in properties
+            item.name: _nullable(item.schema) if strict and not item.required else item.schema for item in properties
         }
     }
     if required:
@@ -103,17 +79,18 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
     kind, branches, values = schema.get("type"), schema.get("anyOf"), schema.get("enum")
     if isinstance(kind, str):
         schema = {**schema, "type": [kind, "null"]}
-    elif isinstance(branches, list):
+    elif isinstance(branches, list) and {"type": "null"} not in branches:
         schema = {**schema, "anyOf": [*branches, {"type": "null"}]}
     if isinstance(values, list) and None not in values:
         schema = {**schema, "enum": [*values, None]}
     return schema
 
 
-def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple[Property, ...]:
+def read_properties(front: Front, *path: str | int, named: bool = True, strict: bool = False) -> tuple[Property, ...]:
     """Read the descriptions of properties at this path, a list or a mapping by name; empty if there are none.
 
-    `named` is False for a list of alternatives, which have no names.
+    `named` is False for a list of alternatives, which have no names. With `strict`, their schemas are for OpenAI's
+    strict mode.
 
     Raises:
         PromptError: a description has the wrong form.
@@ -122,40 +99,55 @@ def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple
     if described is None:
         return ()
     if isinstance(described, dict):
-        return tuple(_read(front, value, name, (*path, name)) for name, value in described.items())
+        return tuple(_read(front, value, name, (*path, name), strict) for name, value in described.items())
     if not isinstance(described, list):
         raise front.error(path, f"must be a list or a mapping, not {shown_value(described)}")
-    return tuple(_read(front, value, None if named else "", (*path, index)) for index, value in enumerate(described))
+    name = None if named else ""
+    return tuple(_read(front, value, name, (*path, index), strict) for index, value in enumerate(described))
 
 
-def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ...]) -> Property:
+def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: bool) -> Property:
     """Read one property; a name of None means that it is a key of the value. A bare example value also describes one.
 
     Raises:
         PromptError: the value is no description, or a key is missing.
     """
     if type(value) in _SCALARS and name:
-        return Property(name, _SCALARS[type(value)], example=value)
+        kind = _SCALARS[type(value)]
+        return Property(name, kind, {"type": _TYPES[kind]})
     if not isinstance(value, dict):
         raise front.error(path, f"must be a mapping with `kind:`, not {shown_value(value)}")
     name = front.required_text(*path, "name") if name is None else name
-    required, values = value.get("required"), value.get("enumValues")
-    kind, branches = front.required_text(*path, "kind"), value.get("anyOf")
-    if kind == "array" and value.get("items") is None:
-        raise front.error((*path, "items"), "is missing: write the type of the array's items")
-    return Property(
-        name,
-        kind,
-        description=front.text(*path, "description"),
-        required=required if isinstance(required, bool) else None,
-        nullable=value.get("nullable") is True,
-        default=value.get("default"),
-        example=value.get("example"),
-        values=tuple(values) if isinstance(values, list) else (),
-        items=_read(front, value["items"], "", (*path, "items")) if kind == "array" else None,
-        properties=read_properties(front, *path, "properties") if kind == "object" else (),
-        any_of=read_properties(front, *path, "anyOf", named=False) if kind == "union" and branches else (),
-    )
+    kind, required = front.required_text(*path, "kind"), value.get("required")
+    schema = _schema(front, kind, value, path, strict=strict)
+    return Property(name, kind, schema, required if isinstance(required, bool) else None, value.get("default"))
+
+
+def _schema(
+    front: Front, kind: str, described: Mapping[str, JSON], path: ValuePath, *, strict: bool
+) -> dict[str, JSON]:
+    """Return the JSON Schema of a property of this kind, from its description.
+
+    Raises:
+        PromptError: the items of an array or another key are missing, or an inner description is wrong.
+    """
+    schema: dict[str, JSON] = {"type": _TYPES[kind]} if kind in _TYPES else {}
+    if description := front.text(*path, "description"):
+        schema["description"] = description
+    values, branches = described.get("enumValues"), described.get("anyOf")
+    if isinstance(values, list) and values:
+        schema["enum"] = values
+    if kind == "array":
+        if described.get("items") is None:
+            raise front.error((*path, "items"), "is missing: write the type of the array's items")
+        schema["items"] = _read(front, described["items"], "", (*path, "items"), strict).schema
+    if kind == "object":
+        properties = read_properties(front, *path, "properties", strict=strict)
+        schema |= object_schema(properties, strict=strict) if strict or properties else {}
+    if kind == "union" and branches:
+        alternatives = read_properties(front, *path, "anyOf", named=False, strict=strict)
+        schema["anyOf"] = [alternative.schema for alternative in alternatives]
+    return _nullable(schema) if described.get("nullable") is True else schema
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
@@ -197,7 +189,8 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
         bound = [item.get("name") for item in bindings if isinstance(item, dict)]
     else:
         bound = [*front.mapping(*path, "bindings")]
-    parameters = tuple(item for item in read_properties(front, *path, "parameters") if item.name not in bound)
+    declared = read_properties(front, *path, "parameters", strict=strict)
+    parameters = tuple(item for item in declared if item.name not in bound)
     if parameters:
         function["parameters"] = {"type": "object", **object_schema(parameters, strict=strict)}
     if strict:
@@ -257,12 +250,10 @@ def read_prompty2(file: PromptFile) -> Prompt:
     Raises:
         PromptError: a key or the template is wrong; the message names file, line and key.
     """
-    front = replace(file.front, data={key: _with_defaults(value, key) for key, value in file.front.data.items()})
+    front = file.front.with_texts(_with_default)
     language, strict = _template_settings(front)
     refuse_secrets(front, "model", "options")
     refuse_secrets(front, "model", "connection", references=True)
-    model = front.value("model")
-    configuration = model if isinstance(model, dict) else {"id": model} if model else {}
     if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
     properties = read_properties(front, "inputs")
@@ -289,16 +280,13 @@ def read_prompty2(file: PromptFile) -> Prompt:
     parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
     return Prompt(
         name=front.text("name") or file.stem,
-        description=front.text("description"),
         dialect="prompty2",
         inputs=inputs,
-        outputs={output.name: output.schema() for output in read_properties(front, "outputs")},
+        outputs={output.name: output.schema for output in read_properties(front, "outputs")},
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         notes=tuple(left_out),
-        configuration={key: value for key, value in configuration.items() if key != "options"},
-        sample={name: prompt_input.sample for name, prompt_input in inputs.items() if prompt_input.sample is not None},
         extra=read_judge(front),
         digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
         _file=file,
@@ -307,19 +295,16 @@ def read_prompty2(file: PromptFile) -> Prompt:
     )
 
 
-def _with_defaults(value: JSON, name: str) -> JSON:
-    """Replace each `${env:NAME:default}` by its default, or by `${env:NAME}` if the variable is set.
+def _with_default(text: str, path: ValuePath) -> str:
+    """Return the default of `${env:NAME:default}`, or `${env:NAME}` if the variable is set; other texts unchanged.
 
-    `name` is the key of the value. It decides whether the value is a secret; a secret gets no default.
+    The key of the text in `path` tells whether the text is a secret; a secret gets no default.
     """
-    if isinstance(value, list):
-        return [_with_defaults(item, name) for item in value]
-    if isinstance(value, dict):
-        return {key: _with_defaults(item, key) for key, item in value.items()}
-    match = _WITH_DEFAULT.match(value) if isinstance(value, str) else None
+    match = _WITH_DEFAULT.match(text)
     if match is None:
-        return value
-    return f"${{env:{match[1]}}}" if SECRET_FIELD.search(name) or os.environ.get(match[1]) else match[2]
+        return text
+    is_secret = SECRET_FIELD.search(next(step for step in reversed(path) if isinstance(step, str)))
+    return f"${{env:{match[1]}}}" if is_secret or os.environ.get(match[1]) else match[2]
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:
@@ -346,10 +331,8 @@ def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
     return PromptInput(
         item.name,
         type=item.kind,
-        description=item.description,
         default=default,
         required=item.default is None and not optional,
-        sample=item.example,
         insert=functools.partial(_insertion, item.kind) if item.kind in _RICH else None,
     )
 
