@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -14,7 +15,6 @@ from tunecheck._faults import CAUSE_METRIC
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.cli._gates import Gate, GateOutcome
-from tunecheck.cli._shared_options import GateOptions
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._comparison import Comparison, MetricComparison
 from tunecheck.comparison._deciding import gated_primary
@@ -28,6 +28,9 @@ from tunecheck.statistics._decisions import chance_to_show, margin_result, margi
 from tunecheck.statistics._estimates import Floats
 from tunecheck.statistics._results import Result
 from tunecheck.statistics._sequential import ANY_STOPPING
+
+if TYPE_CHECKING:
+    from tunecheck.cli._evaluate.options import Options
 
 DEFAULT_CONFIDENCE = 0.95
 
@@ -171,7 +174,7 @@ def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterato
     yield text
 
 
-def check_base(options: GateOptions, *, until_decided: bool) -> None:
+def check_base(options: Options) -> None:
     """Check that the options of gates against a run are complete and fit together.
 
     Raises:
@@ -180,7 +183,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     if undecided not in (None, "fail", "pass"):
         raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
-    for flag, is_given in (("--undecided", undecided is not None), ("--until-decided", until_decided)):
+    for flag, is_given in (("--undecided", undecided is not None), ("--until-decided", options.until_decided)):
         if is_given and options.against is None:
             needed = "--no-worse-than RUN or --better-than RUN"
             raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
@@ -213,34 +216,23 @@ def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: C
     return gated
 
 
-def read_base(
-    options: GateOptions,
-    gates: Sequence[Gate],
-    evaluators: Collection[str],
-    rows: AboutToRun | Run,
-    *,
-    results_dir: Path,
-    resumed: str | None,
-    repeat: int,
-) -> Base:
-    """Read the base run of a gate and pair it with these rows, before any call.
-
-    `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the run that is resumed,
-    which cannot be its own base; None for a new run.
+def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[str], rows: AboutToRun | Run) -> Base:
+    """Read the base run of a gate and pair it with the rows that will be judged, before any call.
 
     Raises:
-        ConfigurationError: the base cannot be compared with these rows; the text names the option.
+        ConfigurationError: the base cannot be compared with these rows, or rows so far cannot decide a gate although
+            `--until-decided` is given; the text names the option.
     """
-    name = options.against
-    assert name is not None
+    name = str(options.against)
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
-    base, new = read_runs([name, rows], results_dir)
+    base, new = read_runs([name, rows], options.folder)
     named = gated_metrics(gates, evaluators, base.columns)
-    _check_base_run(base, named.values(), options, resumed, flag)
+    _check_base_run(base, named.values(), options, flag)
     primary = new.opened.primary or base.opened.primary
+    metrics = tuple(named or [gated_primary(base, evaluators, primary)])
     settings = ComparisonSettings(
-        metrics=tuple(named or [gated_primary(base, evaluators, primary)]),
+        metrics=metrics,
         confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,
         margin=margin,
         allow_simulated=options.allow_simulated,
@@ -254,16 +246,17 @@ def read_base(
     rates = pass_rates(pair)
     if margin > 1 and rates:
         points = f"; for {margin:g} points, give --margin {margin / 100:g}" if margin <= 100 else ""
-        raise _error(
-            flag, f"{next(iter(rates))} lies between 0 and 1, so a margin of {margin:g} accepts every run{points}"
-        )
-    power = powers(pair, rates, margin, max(repeat, new.info.trials))
-    return Base(_lasting_name(name, base, results_dir), base.info.id, settings, results_dir, power, better)
+        scale = f"{next(iter(rates))} lies between 0 and 1"
+        raise _error(flag, f"{scale}, so a margin of {margin:g} accepts every run{points}")
+    if options.until_decided:
+        _check_each_row_tells({*evaluators, *metrics}, gates)
+    power = powers(pair, rates, margin, max(options.repeat or 1, new.info.trials))
+    settings = replace(settings, cluster=options.cluster)
+    lasting_name = _lasting_name(name, base, options.folder)
+    return Base(lasting_name, base.info.id, settings, options.folder, power, better)
 
 
-def _check_base_run(
-    base: RunTable, evaluators: Iterable[str], options: GateOptions, resumed: str | None, flag: str
-) -> None:
+def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options, flag: str) -> None:
     """Check that a run can be the base of a gate on these evaluators; `flag` names it in the error.
 
     Raises:
@@ -271,7 +264,7 @@ def _check_base_run(
     """
     if base.info.simulated and not options.allow_simulated:
         raise _error(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
-    if resumed is not None and Path(base.info.place).resolve() == Path(resumed).resolve():
+    if options.resume is not None and Path(base.info.place).resolve() == Path(options.resume).resolve():
         raise _error(flag, "a run cannot be compared with itself; name another run")
     for name in evaluators:
         if name not in base.evaluators:
@@ -287,13 +280,12 @@ def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
     return base.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
 
 
-def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """Check that the rows so far can decide each gate, so that the run may stop early.
+def _check_each_row_tells(decided: Collection[str], gates: Iterable[Gate]) -> None:
+    """Check that each gate is on one of the metrics that the rows so far decide, so that the run may stop early.
 
     Raises:
         ConfigurationError: a gate's metric needs all rows, such as a weighted mean.
     """
-    decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):

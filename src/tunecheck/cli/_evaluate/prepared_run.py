@@ -280,7 +280,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     if options.until_decided or any(value is not None for value in against):
         from tunecheck.cli._baseline import check_base  # heavy, and most runs have no such gate
 
-        check_base(options, until_decided=options.until_decided)
+        check_base(options)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.on is not None and not options.on.partition(":")[0].isidentifier():
@@ -296,27 +296,16 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         gate.check_scale(prepared.evaluators)
     if prepared.is_gated and prepared.simulated:
         require_allow_simulated(options)
-    return prepared if options.against is None else _with_base(prepared, options, gates)
+    return prepared if options.against is None else _with_base(prepared)
 
 
-def _with_base(prepared: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
+def _with_base(prepared: PreparedRun) -> PreparedRun:
     """Return the prepared run with the base run of its gate, read and paired with these rows."""
-    from tunecheck.cli._baseline import check_each_row_tells, read_base
+    from tunecheck.cli._baseline import read_base
 
-    base = read_base(
-        options,
-        gates,
-        prepared.evaluators,
-        _about_to_run(prepared),
-        results_dir=options.folder,
-        resumed=options.resume,
-        repeat=options.repeat or 1,
-    )
-    if options.until_decided:
-        check_each_row_tells(base, gates, prepared.evaluators)
+    base = read_base(prepared.options, prepared.gates, prepared.evaluators, _about_to_run(prepared))
     # The recorded option names the base by a name that `--resume` still finds.
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
-    base = replace(base, settings=replace(base.settings, cluster=options.cluster))
     return replace(prepared, base=base, options=replace(prepared.options, **lasting))
 
 
