@@ -48,7 +48,7 @@ def test_what_nobody_expected_is_one_line_too(
     def broken(*_: object) -> None:
         raise RuntimeError("the sky\nfell")
 
-    monkeypatch.setattr("tunecheck.cli._evaluate.run.prepare", broken)
+    monkeypatch.setattr("tunecheck.cli._evaluate.prepared_run.prepare", broken)
     said = here(capsys, *DATA)
     assert said.code == 1
     assert said.err == "internal error: RuntimeError: the sky fell (run with --debug to see where)\n"
