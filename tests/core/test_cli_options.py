@@ -96,7 +96,7 @@ def test_a_fixed_option_is_refused_with_another_value() -> None:
 
 def test_every_option_of_evaluate_has_a_help() -> None:
     described = option_fields(Options).values()
-    assert [each.name for each in described if not each.description.hidden and not each.description.help] == []
+    assert [each.name for each in described if not each.hidden and not each.help] == []
 
 
 VARIED = """\

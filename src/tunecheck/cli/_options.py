@@ -16,7 +16,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import UnionType
@@ -82,9 +82,17 @@ user's run, that sets such an option:
 """
 
 
+class _WholeNumber(click.IntRange):
+    name = "whole number"
+
+
+class _Number(click.FloatRange):
+    name = "number"
+
+
 @dataclass(frozen=True, slots=True)
-class Description:
-    """The description of an option, without its name, type and default.
+class OptionField:
+    """An option. `option_fields` adds the name and the type of its field.
 
     Attributes:
         flags: the names on the command line, if not `--` and the field's name.
@@ -95,6 +103,9 @@ class Description:
         positional: True for an argument without a name.
         hidden: True if the option is not on the command line.
         acts: the effect of the value, if any. Such a value from another user's file must be typed again.
+        name: the name of the option's field.
+        kind: the field's type without None.
+        default: the field's default; MISSING if the option is required.
     """
 
     help: str = ""
@@ -110,6 +121,71 @@ class Description:
     positional: bool = False
     hidden: bool = False
     acts: Acts | None = None
+    name: str = ""
+    kind: Any = None
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        """Return the name on the command line, such as `--group-by`."""
+        return next(iter(self.flags), "--" + self.name.replace("_", "-"))
+
+    def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
+        """Return the option's value, given its words as click read them: a list of names, a dict, or click's value.
+
+        Raises:
+            ConfigurationError: a list of names or assignments is wrong.
+        """
+        if self.names:
+            return parse_names(value, self.flag)
+        if get_origin(self.kind) is dict:
+            return parse_assignments(value, self.flag)
+        return list(value) if isinstance(value, (list, tuple)) else value
+
+    @property
+    def takes_many(self) -> bool:
+        """Return True if the option takes several words: a repeated option, or several arguments."""
+        return get_origin(self.kind) in (list, dict) and not self.names
+
+    def parameter(self) -> click.Parameter:
+        """Return click's option or argument, without a default: the dataclass has it."""
+        details: dict[str, Any] = {"type": self._click_type(), "required": self.is_required, "metavar": self.metavar}
+        if self.positional:
+            return click.Argument([self.name], nargs=-1 if self.takes_many else 1, **details)
+        names = [self.name, *(self.flags or (self.flag,))]
+        if self.kind is bool:
+            return click.Option(names, is_flag=True)
+        if self.bare is not None:
+            details |= {"is_flag": False, "flag_value": self.bare}
+        return click.Option(names, multiple=self.takes_many, **details)
+
+    @property
+    def is_required(self) -> bool:
+        """Return True if the option has no default."""
+        return self.default is MISSING
+
+    def _click_type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
+        """Return click's type for one word of the option, with the range of a number."""
+        if self.kind is int:
+            return _WholeNumber(self.least, self.most)  # type: ignore[arg-type]  # limits of an int are ints
+        if self.kind is float:
+            return _Number(self.least, self.most)
+        return click.Path(path_type=Path) if self.kind is Path else click.STRING
+
+    def help_row(self, *, notes: bool) -> tuple[str, str]:
+        """Return the two columns of the help, such as `--limit N` and its text; `notes` adds range and default."""
+        names = self.metavar if self.positional else ", ".join(self.flags or (self.flag,))
+        value = "" if self.positional or self.kind is bool or self.metavar is None else f" {self.metavar}"
+        return f"{names}{value}", " ".join([self.help, *(self._help_notes() if notes else ())])
+
+    def _help_notes(self) -> Iterator[str]:
+        """Yield remarks for the help, such as `[1 to 5]`, `[required]` and `[default: 10]`."""
+        if self.least is not None:
+            yield f"[at least {self.least}]" if self.most is None else f"[{self.least} to {self.most}]"
+        if self.is_required:
+            yield "[required]"
+        elif is_given(self.default) and not self.positional:
+            yield f"[default: {self.default}]"
 
 
 def option(
@@ -118,10 +194,10 @@ def option(
     panel: str | None = None,
     *,
     default: object = None,
-    **details: Any,  # noqa: ANN401 - fields of Description
+    **details: Any,  # noqa: ANN401 - attributes of OptionField
 ) -> Any:  # noqa: ANN401 - the field's own type, as of dataclasses.field
-    """Return a dataclass field for an option, required if `default` is MISSING; `details` are fields of Description."""
-    return field(default=default, metadata={"description": Description(help, metavar, panel, **details)})
+    """Return a dataclass field for an option, required if `default` is MISSING; `details` are as in OptionField."""
+    return field(default=default, metadata={"option": OptionField(help, metavar, panel, default=default, **details)})
 
 
 def flag(help: str, panel: str | None = None, **details: Any) -> Any:  # noqa: ANN401 - as option
@@ -132,90 +208,6 @@ def flag(help: str, panel: str | None = None, **details: Any) -> Any:  # noqa: A
 def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # noqa: ANN401 - as option
     """Return a dataclass field for an argument without a name."""
     return option(help, metavar, default=default, positional=True)
-
-
-class _WholeNumber(click.IntRange):
-    name = "whole number"
-
-
-class _Number(click.FloatRange):
-    name = "number"
-
-
-@dataclass(frozen=True, slots=True)
-class OptionField:
-    """An option's field; `kind` is its type without None."""
-
-    name: str
-    kind: Any
-    default: Any
-    description: Description
-
-    @property
-    def flag(self) -> str:
-        """Return the name on the command line, such as `--group-by`."""
-        return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
-
-    def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
-        """Return the option's value, given its words as click read them: a list of names, a dict, or click's value.
-
-        Raises:
-            ConfigurationError: a list of names or assignments is wrong.
-        """
-        if self.description.names:
-            return parse_names(value, self.flag)
-        if get_origin(self.kind) is dict:
-            return parse_assignments(value, self.flag)
-        return list(value) if isinstance(value, (list, tuple)) else value
-
-    @property
-    def takes_many(self) -> bool:
-        """Return True if the option takes several words: a repeated option, or several arguments."""
-        return get_origin(self.kind) in (list, dict) and not self.description.names
-
-    def parameter(self) -> click.Parameter:
-        """Return click's option or argument, without a default: the dataclass has it."""
-        about = self.description
-        details: dict[str, Any] = {"type": self._click_type(), "required": self.is_required, "metavar": about.metavar}
-        if about.positional:
-            return click.Argument([self.name], nargs=-1 if self.takes_many else 1, **details)
-        names = [self.name, *(about.flags or (self.flag,))]
-        if self.kind is bool:
-            return click.Option(names, is_flag=True)
-        if about.bare is not None:
-            details |= {"is_flag": False, "flag_value": about.bare}
-        return click.Option(names, multiple=self.takes_many, **details)
-
-    @property
-    def is_required(self) -> bool:
-        """Return True if the option has no default."""
-        return self.default is MISSING
-
-    def _click_type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
-        """Return click's type for one word of the option, with the range of a number."""
-        least, most = self.description.least, self.description.most
-        if self.kind is int:
-            return _WholeNumber(least, most)  # type: ignore[arg-type]  # limits of an int are ints
-        if self.kind is float:
-            return _Number(least, most)
-        return click.Path(path_type=Path) if self.kind is Path else click.STRING
-
-    def help_row(self, *, notes: bool) -> tuple[str, str]:
-        """Return the two columns of the help, such as `--limit N` and its text; `notes` adds range and default."""
-        about = self.description
-        names = about.metavar if about.positional else ", ".join(about.flags or (self.flag,))
-        value = "" if about.positional or self.kind is bool or about.metavar is None else f" {about.metavar}"
-        return f"{names}{value}", " ".join([about.help, *(self._help_notes() if notes else ())])
-
-    def _help_notes(self) -> Iterator[str]:
-        """Yield remarks for the help, such as `[1 to 5]`, `[required]` and `[default: 10]`."""
-        least, most = self.description.least, self.description.most
-        if least is not None:
-            yield f"[at least {least}]" if most is None else f"[{least} to {most}]"
-        if self.is_required:
-            yield "[required]"
-        elif is_given(self.default) and not self.description.positional:
-            yield f"[default: {self.default}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +247,7 @@ class CommandOptions:
     def recorded(self) -> dict[str, JSON]:
         """Return the options that a run's manifest keeps for `--resume`."""
         described = option_fields(type(self))
-        return {name: value for name, value in self.given().items() if described[name].description.recorded}
+        return {name: value for name, value in self.given().items() if described[name].recorded}
 
     def over(self, lower: Self) -> Self:
         """Return these options, and options of `lower` that are not given here; merge dicts of `name=value` options."""
@@ -271,18 +263,18 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """Return the options by name in help order: arguments first, then the command's own panels, then shared ones."""
     hints = get_type_hints(options)
     described = {}
-    for option in fields(options):
-        hint = hints[option.name]
+    for declared in fields(options):
+        hint = hints[declared.name]
         kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
-        described[option.name] = OptionField(option.name, kind, option.default, option.metadata["description"])
+        described[declared.name] = replace(declared.metadata["option"], name=declared.name, kind=kind)
     # A class's own options come before those of its bases, contrary to dataclasses.fields.
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
 
     def position(option: OptionField) -> tuple[bool, int]:
         """Return a sort key: arguments first, then options by panel; a command's own panels have the number -1."""
-        panel = option.description.panel
-        return not option.description.positional, _PANELS.index(panel) if panel in _PANELS else -1
+        panel = option.panel
+        return not option.positional, _PANELS.index(panel) if panel in _PANELS else -1
 
     return {option.name: option for option in sorted(ordered, key=position)}
 
@@ -324,7 +316,7 @@ class Command(Generic[T]):
             with options.around():
                 return self.run(options, context.obj)
 
-        shown = [option for option in option_fields(self.options).values() if not option.description.hidden]
+        shown = [option for option in option_fields(self.options).values() if not option.hidden]
         parameters = [option.parameter() for option in shown]
         text = _with_line_breaks(self.run.__doc__ or "")
         panelled = _PanelledCommand(name, params=parameters, callback=run, help=text)
@@ -346,7 +338,7 @@ class _PanelledCommand(click.Command):
         panels: dict[str, list[tuple[str, str]]] = {}
         for option in self.options:
             if not self.core or option.name in self.core:
-                title = "Arguments" if option.description.positional else option.description.panel or "Options"
+                title = "Arguments" if option.positional else option.panel or "Options"
                 panels.setdefault(title, []).append(option.help_row(notes=not self.core))
         panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
         if self.core:

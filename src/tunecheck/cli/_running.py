@@ -177,7 +177,7 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
         )
     values = recorded_values(object_or_empty(command))
     fields = option_fields(kind).values()
-    kept = [field for field in fields if field.description.recorded or field.description.acts]
+    kept = [field for field in fields if field.recorded or field.acts]
     return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 
 
@@ -191,8 +191,8 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
     """
     for name, value in options.given().items():
         option = option_fields(type(options))[name]
-        fixed = options.fixed if option.description.fixed is None else option.description.fixed
-        if option.description.recorded and fixed and value != getattr(recorded, name):
+        fixed = options.fixed if option.fixed is None else option.fixed
+        if option.recorded and fixed and value != getattr(recorded, name):
             rule = "keeps its name" if name == "name" else "cannot change this option"
             raise ConfigurationError(
                 f"{option.flag}: run {run.id} {rule}; leave {option.flag} out, or start a new run {options.anew}"
@@ -254,7 +254,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         option, typed = option_fields(type(stored))[name], getattr(given, name)
         if isinstance(value, dict):
             untyped = [entry for key, entry in value.items() if key not in (typed or {})]
-            has_effect = option.description.acts is not None and any(map(_names_file, untyped))
+            has_effect = option.acts is not None and any(map(_names_file, untyped))
         else:
             has_effect = not is_given(typed) and _needs_trust(option, value, trust)
         if has_effect:
@@ -272,7 +272,7 @@ def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
-    effect = option.description.acts
+    effect = option.acts
     if effect == "asks" and isinstance(value, str):
         try:
             if not is_embedded(value):
@@ -345,7 +345,7 @@ def _struct_type(options: Sequence[OptionField]) -> type[msgspec.Struct]:
 
 def _type(option: OptionField) -> Any:  # noqa: ANN401 - a type
     """Return the type of an option's value in a file."""
-    kind, description = option.kind, option.description
+    kind = option.kind
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
     if get_origin(kind) is dict:
@@ -353,7 +353,7 @@ def _type(option: OptionField) -> Any:  # noqa: ANN401 - a type
     if kind is str:
         return Annotated[str, msgspec.Meta(min_length=1)] | None
     if kind in (int, float):
-        return Annotated[kind, msgspec.Meta(ge=description.least, le=description.most)] | None
+        return Annotated[kind, msgspec.Meta(ge=option.least, le=option.most)] | None
     return kind | None
 
 
@@ -369,7 +369,7 @@ def _value(option: OptionField, values: msgspec.Struct, document: Document) -> o
     if get_origin(option.kind) is not list or value is None:
         return value
     texts = [value] if isinstance(value, str) else value
-    return parse_names(",".join(texts), document.where(option.name)) if option.description.names else texts
+    return parse_names(",".join(texts), document.where(option.name)) if option.names else texts
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
