@@ -11,16 +11,8 @@ import numpy
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named, order_causes, sentence, title
+from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._comparison import CauseChange, MetricComparison, Part, RowChange
-from tunecheck.comparison._measuring import (
-    Mask,
-    PairedValues,
-    compare_pairs,
-    correct_by_holm,
-    item_values,
-    shown_verdict,
-    split_slice,
-)
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
@@ -41,13 +33,13 @@ class Changes:
     `pairs` has the positions of the listed pairs, most changed first; `totals` counts all changed pairs.
     """
 
-    sides: PairedValues
+    sides: measuring.PairedValues
     reader: VerdictReader
     totals: Mapping[str, int]
     pairs: Mapping[str, Sequence[int]]
 
 
-def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
+def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -> Changes:
     """Return a metric's changed pairs in the lists of `LISTS`: in each at most `most`, the most changed ones first.
 
     A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
@@ -72,21 +64,25 @@ def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
     return Changes(sides, VerdictReader(metric.evaluator, metric.metric), totals, pairs)
 
 
-def _pass_shares(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
+def _pass_shares(passes: str, sides: measuring.PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
     """Return the share of passed trials of each pair in the base and in the new run; `passes` names the column."""
     if passes == sides.metric.name:
         return sides.base, sides.new
-    return item_values(runs.base, passes)[runs.pairing.base], item_values(runs.new, passes)[runs.pairing.new]
+    return measuring.item_values(runs.base, passes)[runs.pairing.base], measuring.item_values(runs.new, passes)[
+        runs.pairing.new
+    ]
 
 
-def _fails_for_other_reason(passes: str, runs: RunPair) -> Mask:
+def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
     """Return a mask of the pairs that fail in both runs for different reasons; none if rows have several trials."""
     base, new = runs.base.columns.get(passes), runs.new.columns.get(passes)
     if base is None or new is None or runs.base.items.of_row or runs.new.items.of_row:
         return numpy.zeros(len(runs.pairing.base), dtype=bool)
     base_reasons = numpy.array(base.reasons, dtype=numpy.int64)[runs.pairing.base]
     new_reasons = numpy.array(new.reasons, dtype=numpy.int64)[runs.pairing.new]
-    differs: Mask = (base_reasons != 0) & (new_reasons != 0) & (base_reasons != new_reasons)  # 0: the row did not fail
+    differs: measuring.Mask = (
+        (base_reasons != 0) & (new_reasons != 0) & (base_reasons != new_reasons)
+    )  # 0: the row did not fail
     return differs
 
 
@@ -206,7 +202,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """
     if metric.judge == "different":
         return ()
-    sides = pair.sides(split_slice(metric.key)[0])
+    sides = pair.sides(measuring.split_slice(metric.key)[0])
     parts: list[Part] = []
     earlier_masks: set[bytes] = set()
     named = dict.fromkeys([*pair.base.groups, *pair.new.groups])
@@ -221,7 +217,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         earlier_masks |= {mask.tobytes() for mask in masks.values()}
         slices = []
         for value, mask in masks.items():
-            statistics = compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
+            statistics = measuring.compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
             slices.append(part_of(column, value, statistics, named=column in named))
         parts += with_verdicts(slices, metric.higher_is_better)
     return tuple(parts)
@@ -252,9 +248,9 @@ def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Par
     overall = [part for part in parts if part.value == "overall"]
     others = [part for part in parts if part.value != "overall"]
     for family in (overall, others):
-        adjusted = correct_by_holm([(part.p_value, part.moved) for part in family])
+        adjusted = measuring.correct_by_holm([(part.p_value, part.moved) for part in family])
         for part, p_value in zip(family, adjusted, strict=True):
-            verdict = shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
+            verdict = measuring.shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
             yield replace(part, p_adjusted=p_value, verdict=verdict)
 
 
@@ -280,7 +276,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     codes = order_causes(in_base.keys() | in_new.keys())
     p_values = [mcnemar(only_base[code], only_new[code])[1] for code in codes]
     moved = [only_base[code] + only_new[code] > 0 for code in codes]
-    adjusted = correct_by_holm([*zip(p_values, moved, strict=True)])
+    adjusted = measuring.correct_by_holm([*zip(p_values, moved, strict=True)])
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
         cause, counts = cause_named(code), (in_base[code], in_new[code], only_base[code], only_new[code])

@@ -21,35 +21,9 @@ from numpy.typing import NDArray
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean, plural
+from tunecheck.comparison import _comparison as results, _measuring as measuring
 from tunecheck.comparison._changes import cause_changes, figures_of, parts_of, with_changed_rows
-from tunecheck.comparison._comparison import (
-    Choice,
-    Comparison,
-    Decision,
-    History,
-    MetricComparison,
-    Pairs,
-    Ranked,
-    RowHistory,
-    RowOverRuns,
-    RowsOverRuns,
-    RunComparison,
-    Selection,
-)
 from tunecheck.comparison._judged import corrected_rate, labels_of
-from tunecheck.comparison._measuring import (
-    ComparisonSettings,
-    MetricRef,
-    PairedValues,
-    add_verdict,
-    choose_metrics,
-    corrected_by_family,
-    decided_metric,
-    estimate,
-    item_values,
-    primary_of,
-    split_slice,
-)
 from tunecheck.comparison._objections import decide_pair
 from tunecheck.comparison._pairs import PAIR_BY, RunPair, Runs
 from tunecheck.comparison._wording import short_names, size_text
@@ -75,7 +49,7 @@ def compare(
     guards: Mapping[str, float] | None = None,
     allow_changed_evaluator: bool = False,
     results_dir: str | os.PathLike[str] = "eval_results",
-) -> Comparison:
+) -> results.Comparison:
     """Compare one or more runs with a base, row by row.
 
     Args:
@@ -100,7 +74,7 @@ def compare(
         ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
         DataError: the files of a run are damaged.
     """
-    settings = ComparisonSettings(
+    settings = measuring.ComparisonSettings(
         metrics=metrics,
         confidence=confidence,
         margin=margin,
@@ -115,7 +89,9 @@ def compare(
     return compare_runs([base, *new], Path(results_dir), settings)
 
 
-def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Comparison:
+def compare_runs(
+    runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings
+) -> results.Comparison:
     """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
         raise ConfigurationError("compare needs a base and at least one run to compare with it")
@@ -123,7 +99,7 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Compariso
     return comparison
 
 
-def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
+def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings) -> list[RunTable]:
     """Check the settings and return the tables of the runs; raises the errors of `compare`."""
     _check_settings(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
@@ -132,7 +108,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSe
     return tables
 
 
-def _check_settings(settings: ComparisonSettings) -> None:
+def _check_settings(settings: measuring.ComparisonSettings) -> None:
     """Raise ConfigurationError if a setting is out of range."""
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
@@ -172,7 +148,7 @@ def select(
     pair_by: str = "content",
     seed: int = 0,
     results_dir: str | os.PathLike[str] = "eval_results",
-) -> Selection:
+) -> results.Selection:
     """Decide which of two or more runs to ship: a candidate that is better than the base, or the base.
 
     Args:
@@ -194,7 +170,7 @@ def select(
         ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
         DataError: the files of a run are damaged.
     """
-    settings = ComparisonSettings(
+    settings = measuring.ComparisonSettings(
         metrics=metric,
         confidence=confidence,
         margin=margin,
@@ -226,7 +202,9 @@ def _place_of_base(tables: list[RunTable]) -> int:
     return 0
 
 
-def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> tuple[Comparison, Sequence[RunPair]]:
+def compare_tables(
+    tables: Sequence[RunTable], settings: measuring.ComparisonSettings
+) -> tuple[results.Comparison, Sequence[RunPair]]:
     """Compare the tables of runs with the first table; return also the pair of each other table with the first."""
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
@@ -234,7 +212,7 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     if len(against) > 1:
         with suppress(ConfigurationError):  # the runs cannot be ranked, as without a row in all of them
             best = selection_of(runs, against)
-    found = Comparison(
+    found = results.Comparison(
         base=tables[0].info,
         decision=choose(against) if best is None else best.decision,
         against=against,
@@ -252,36 +230,37 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     return replace(found, against=against), pairs
 
 
-def _against_base(runs: Runs) -> list[RunComparison]:
+def _against_base(runs: Runs) -> list[results.RunComparison]:
     """Return the comparison of every other run with the base, with corrected p-values, without changed rows."""
     pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
-    chosen = [choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
+    chosen = [measuring.choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
     measured = []
     for pair, (metrics, _) in zip(pairs, chosen, strict=True):
-        primary = primary_of(metrics, pair.base, pair.new, pair.settings.named)
+        primary = measuring.primary_of(metrics, pair.base, pair.new, pair.settings.named)
         measured.append([replace(pair.measured(each), primary=each.key == primary.key) for each in metrics])
-    adjusted = iter(corrected_by_family([metric for metrics in measured for metric in metrics if metric.tested]))
+    tested = [metric for metrics in measured for metric in metrics if metric.tested]
+    adjusted = iter(measuring.corrected_by_family(tested))
     comparisons = []
     for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
         with_verdicts = {}
         for each in figures:
             bounds = pair.sides(each.key).bounds
-            with_verdicts[each.name] = add_verdict(each, next(adjusted), bounds) if each.tested else each
+            with_verdicts[each.name] = measuring.add_verdict(each, next(adjusted), bounds) if each.tested else each
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
     return comparisons
 
 
 def _run_comparison(
-    pair: RunPair, metrics: Mapping[str, MetricComparison], notes: Sequence[str], names: Mapping[str, str]
-) -> RunComparison:
+    pair: RunPair, metrics: Mapping[str, results.MetricComparison], notes: Sequence[str], names: Mapping[str, str]
+) -> results.RunComparison:
     """Return the comparison of a run with the base, without lists of changed rows.
 
     `metrics` have their verdicts. `names` are the runs' names in sentences.
     """
     primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
-    return RunComparison(
+    return results.RunComparison(
         new=pair.new.info,
         pairs=_pairs(pair),
         metrics=metrics,
@@ -295,11 +274,11 @@ def _run_comparison(
     )
 
 
-def _pairs(pair: RunPair) -> Pairs:
+def _pairs(pair: RunPair) -> results.Pairs:
     """Return the counts and ids that describe how the rows of two runs were paired."""
     pairing, clusters = pair.pairing, pair.clusters
     base_ids, new_ids = pair.base.items.ids, pair.new.items.ids
-    return Pairs(
+    return results.Pairs(
         paired=len(pairing.base),
         by_content=pairing.by_content,
         by_id_alone=pairing.by_id_alone,
@@ -311,7 +290,7 @@ def _pairs(pair: RunPair) -> Pairs:
     )
 
 
-def _notes(pair: RunPair, metrics: Sequence[MetricComparison]) -> Iterator[str]:
+def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterator[str]:
     """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
     base, new = pair.base, pair.new
     yield from _stopping_notes(pair, [each.key for each in metrics if each.tested])
@@ -328,7 +307,7 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain."""
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
-    valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
+    valid = [key for key in tested if measuring.decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
         figures = "intervals and p-values are valid for tested metrics, but not for slices and causes"
         yield f"{new.info.id} stopped early: {figures}"
@@ -337,10 +316,10 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
         yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"
 
 
-def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
+def _history(against: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
     """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
     if len(against) == 1:
-        return [History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
+        return [results.History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
     return [history(each, runs) for each in against[0].tested if all(each.name in other.metrics for other in against)]
 
 
@@ -357,17 +336,17 @@ class CommonRows:
     items: NDArray[numpy.int64]
     scores: Floats
     labels: Codes | None
-    sides: PairedValues
+    sides: measuring.PairedValues
 
-    def estimate(self, run: int, settings: ComparisonSettings) -> Estimate:
+    def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
         """Return one run's figure over these rows."""
-        return estimate(self.scores[:, run], self.sides, self.labels, settings)
+        return measuring.estimate(self.scores[:, run], self.sides, self.labels, settings)
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
     """Return a metric's number for each of the base's items in each run, shape (items, runs); NaN without a number."""
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
-    scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
+    scores[:, runs.base_place] = measuring.item_values(runs.base, measuring.split_slice(key)[0])
     for place, pair in runs.against_base.items():
         scores[pair.pairing.base, place] = pair.sides(key).new
     return scores
@@ -385,7 +364,7 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
     return CommonRows(items, scores[items], codes, sides)
 
 
-def judge_label_counts(chosen: MetricRef, runs: Runs) -> LabelCounts | None:
+def judge_label_counts(chosen: measuring.MetricRef, runs: Runs) -> LabelCounts | None:
     """Return the label counts that correct a metric in all runs; None if it is not corrected in all of them."""
     if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
         # Only runs with the base's judge are corrected, so all of them share its calibration: any run will do.
@@ -393,7 +372,7 @@ def judge_label_counts(chosen: MetricRef, runs: Runs) -> LabelCounts | None:
     return None
 
 
-def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
+def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[results.Ranked]:
     """Return each run's figure and its difference from the best of the others, in the order of the runs.
 
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
@@ -417,21 +396,22 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         difference = Estimate(standing.difference, *interval, clusters=value.clusters)
         if labels is not None:
             value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
-        ranked.append(Ranked(table.info.id, value, difference, standing.may_be_best))
+        ranked.append(results.Ranked(table.info.id, value, difference, standing.may_be_best))
     return ranked
 
 
-def history(metric: MetricComparison, runs: Runs) -> History:
+def history(metric: results.MetricComparison, runs: Runs) -> results.History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
-    common, chosen = common_rows(metric.key, runs), MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
+    common = common_rows(metric.key, runs)
+    chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
     labels = judge_label_counts(chosen, runs)
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
-    return History(metric.name, common.sides.kind, tuple(values))
+    return results.History(metric.name, common.sides.kind, tuple(values))
 
 
-OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
+OUTCOMES: tuple[results.RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
 
 def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.int64]]:
@@ -470,14 +450,14 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
     return outcomes, since
 
 
-def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
+def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> results.RowsOverRuns | None:
     """Return the history of all rows with a verdict in every run; None if a run has no verdicts.
 
     `passes` is the column of verdicts. At most `most` rows that are not always right are listed.
     """
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
-    _, where = split_slice(metric)
+    _, where = measuring.split_slice(metric)
     passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
@@ -489,8 +469,8 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     listed = []
     for row in [int(row) for row in order if outcomes[row]][:most]:  # outcome 0: always right
         row_id, changed_by = runs.base.items.ids[items[row]], names[since[row]] if since[row] >= 0 else None
-        listed.append(RowOverRuns(row_id, OUTCOMES[outcomes[row]], tuple(passed[row].tolist()), changed_by))
-    return RowsOverRuns(
+        listed.append(results.RowOverRuns(row_id, OUTCOMES[outcomes[row]], tuple(passed[row].tolist()), changed_by))
+    return results.RowsOverRuns(
         metric,
         names,
         dict(zip(OUTCOMES, counts, strict=True)),
@@ -499,16 +479,16 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     )
 
 
-_BEST_FIRST: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
+_BEST_FIRST: tuple[results.Choice, ...] = ("ship", "undecided", "keep", "invalid")
 
 
-def choose(against: Sequence[RunComparison]) -> Decision:
+def choose(against: Sequence[results.RunComparison]) -> results.Decision:
     """Return the decision to act on: ship if there is one, else undecided, else keep, else invalid.
 
     Among equal decisions the candidate with the largest improvement wins, then the later one.
     """
 
-    def rank(each: RunComparison) -> tuple[int, float]:
+    def rank(each: results.RunComparison) -> tuple[int, float]:
         """Return a sort key: higher for a better decision, then for a larger improvement."""
         metric, decision = each.metrics[each.part_metric], each.decision
         value = -math.inf if metric.difference.value is None else metric.difference.value
@@ -517,7 +497,7 @@ def choose(against: Sequence[RunComparison]) -> Decision:
     return max(reversed(against), key=rank).decision
 
 
-def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
+def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> results.Selection:
     """Rank all runs by the primary metric, and choose among the decisions on each run against the base.
 
     Raises:
@@ -533,7 +513,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
             f"{metric.name} was scored by different judges in these runs: "
             "score the runs again with one judge (`tunecheck score RUN`)"
         )
-    chosen = MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
+    chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
         raise ConfigurationError(f"no row has a value of {chosen.name} in every run: name runs of the same rows")
@@ -543,7 +523,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     last = [*runs.against_base][-1]
     sign = 1 if common.sides.higher_is_better else -1
     order = sorted(range(len(tables)), key=lambda run: (sign * (ranking[run].value.value or 0.0), run), reverse=True)
-    return Selection(
+    return results.Selection(
         decision=decision,
         decisions=tuple(decision if each.decision is best else each.decision for each in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
@@ -563,7 +543,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     )
 
 
-def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
+def _with_optimism(decision: results.Decision, common: CommonRows, runs: int) -> tuple[results.Decision, float | None]:
     """Return the decision with a remark on the optimism for the best of several runs, and the optimism.
 
     The optimism is how much chance makes the best run look better on average; None for two runs.
@@ -576,7 +556,7 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
     return replace(decision, because=(*decision.because, reason)), optimism
 
 
-def _selection_notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:
+def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunComparison]) -> Iterator[str]:
     """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
     left_out = len(runs.base.items.ids) - rows
     if left_out:

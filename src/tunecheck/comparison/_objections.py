@@ -17,22 +17,10 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import object_or_empty
 from tunecheck._messages import clean, command_line, plural
+from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._changes import FEWEST_OF_A_SLICE
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._judged import assumption_of
-from tunecheck.comparison._measuring import (
-    FEWEST,
-    Mask,
-    MetricRef,
-    PairedValues,
-    choose_metrics,
-    compare_pairs,
-    correct_by_holm,
-    rows_for_verdict,
-    rows_needed,
-    shown_verdict,
-    split_slice,
-)
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import change_text, headline, margin_text, needed_text, size_text, value_text
 from tunecheck.results import EvaluatorColumns, RunTable, State
@@ -108,7 +96,7 @@ class _Evidence:
     new_name: str
 
     @cached_property
-    def _sides(self) -> PairedValues:
+    def _sides(self) -> measuring.PairedValues:
         """The primary metric's numbers by pair."""
         return self.pair.sides(self.metric.key)
 
@@ -125,7 +113,7 @@ class _Evidence:
         margin, higher_is_better = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
             return _BY_MARGIN[margin_result(difference, margin, higher_is_better=higher_is_better)]
-        verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
+        verdict = measuring.shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
         if verdict is not None:
             return "ship" if verdict == "better" else "keep"
         relevant = self.relevant
@@ -233,7 +221,7 @@ class _Evidence:
         others = [pair.measured(secondary) for secondary in self._secondary_metrics()]
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
         tested: list[MetricComparison | Part] = [*others, *slices]
-        adjusted = iter(correct_by_holm([(test.p_value, test.moved) for test in tested]))
+        adjusted = iter(measuring.correct_by_holm([(test.p_value, test.moved) for test in tested]))
         for other, p_adjusted in zip(others, adjusted, strict=False):  # the p-values of slices follow
             if self._is_worse(other.difference, p_adjusted, up=other.higher_is_better):
                 text = change_text(other.kind, other)
@@ -242,19 +230,19 @@ class _Evidence:
             if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
                 text = change_text(metric.kind, part)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
-                name = clean(split_slice(metric.name)[0], 60)
+                name = clean(measuring.split_slice(metric.name)[0], 60)
                 yield Objection("slice_worse", f"{name}[{where}] is worse: {text}", "keep")
         alpha = 1 - pair.settings.confidence
         for cause in self.causes:
             if cause.new > cause.base and cause.p_adjusted < alpha:
                 yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
-    def _secondary_metrics(self) -> list[MetricRef]:
+    def _secondary_metrics(self) -> list[measuring.MetricRef]:
         """Return all other tested metrics: each evaluator's main metric, and those that are named."""
         pair = self.pair
-        by_key: dict[str, MetricRef] = {}
+        by_key: dict[str, measuring.MetricRef] = {}
         for names in (None, pair.settings.named):
-            metrics, _ = choose_metrics(pair.base, pair.new, names)
+            metrics, _ = measuring.choose_metrics(pair.base, pair.new, names)
             by_key |= {metric.key: metric for metric in metrics if metric.tested}
         by_key.pop(self.metric.key, None)
         return [*by_key.values()]
@@ -262,7 +250,7 @@ class _Evidence:
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
         """Return True if a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
         margin = self.pair.settings.margin or 0.0
-        is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
+        is_shown = measuring.shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
         return is_shown and refutes(difference, margin, higher_is_better=up)
 
     def _guard_objections(self) -> Iterator[Objection]:
@@ -281,7 +269,7 @@ class _Evidence:
         """Each guard's metric and result by name: `shown` to hold, `refuted` or `open`."""
         results = {}
         for name, margin in self.pair.settings.guards.items():
-            (guard, *_), _ = choose_metrics(self.pair.base, self.pair.new, [name])
+            (guard, *_), _ = measuring.choose_metrics(self.pair.base, self.pair.new, [name])
             metric = self.pair.measured(guard)
             result = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
             results[name] = metric, result
@@ -318,13 +306,13 @@ class _Evidence:
             yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
     @cached_property
-    def _missing_masks(self) -> tuple[Mask, Mask]:
+    def _missing_masks(self) -> tuple[measuring.Mask, measuring.Mask]:
         """For the base and for the new run, a mask of the pairs in which that run has no number."""
         inside = self.pair.inside(self.metric.key)
         return numpy.isnan(self._sides.base) & inside, numpy.isnan(self._sides.new) & inside
 
     @cached_property
-    def _unknown_masks(self) -> tuple[Mask, Mask]:
+    def _unknown_masks(self) -> tuple[measuring.Mask, measuring.Mask]:
         """For the base and for the new run, a mask of the pairs in which that run's verdict is unknown.
 
         If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
@@ -339,16 +327,16 @@ class _Evidence:
         pairing = self.pair.pairing
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
-    def _failed_items(self, table: RunTable, items: array[int]) -> Mask:
+    def _failed_items(self, table: RunTable, items: array[int]) -> measuring.Mask:
         """Return a mask over these items: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
-        failed: Mask = states == State.ERROR
+        failed: measuring.Mask = states == State.ERROR
         if table.items.of_row is not None:
             rows = numpy.array(table.items.of_row, dtype=numpy.int64)
             failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
         return failed[items]
 
-    def _serving_masks(self) -> tuple[Mask, Mask] | None:
+    def _serving_masks(self) -> tuple[measuring.Mask, measuring.Mask] | None:
         """Return a mask of the pairs with a cause of serving for each run; None if a run records no causes."""
         masks = []
         for table, items in self._paired_items:
@@ -368,7 +356,7 @@ class _Evidence:
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
 
-    def _filled(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
+    def _filled(self, base: measuring.Mask, new: measuring.Mask, *, favours_new: bool) -> measuring.PairedValues:
         """Return the metric's numbers with extreme values on each run's masked pairs.
 
         With `favours_new`, the base gets the worst value and the new run the best; otherwise the other way round.
@@ -380,7 +368,7 @@ class _Evidence:
             sides, base=numpy.where(base, base_value, sides.base), new=numpy.where(new, new_value, sides.new)
         )
 
-    def _effect_of_unknown(self, base: Mask, new: Mask) -> Effect:
+    def _effect_of_unknown(self, base: measuring.Mask, new: measuring.Mask) -> Effect:
         """Return `undecided` if extreme values on the masked pairs would change the choice, else `none`.
 
         `base` and `new` mask the pairs with an unknown verdict in that run.
@@ -391,13 +379,13 @@ class _Evidence:
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
             sides = self._filled(base, new, favours_new=favours_new)
-            filled = compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
                 return "undecided"
         return "none"
 
-    def _range_text(self, base: Mask, new: Mask) -> str:
+    def _range_text(self, base: measuring.Mask, new: measuring.Mask) -> str:
         """Return in words the lowest and the highest possible figure of the new run, given verdicts on masked pairs."""
         extremes = [self._filled(base, new, favours_new=favours_new) for favours_new in (False, True)]
         ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
@@ -410,8 +398,8 @@ class _Evidence:
         """Yield objections to too few rows, repeated rows and simulated answers."""
         pair, difference = self.pair, self.metric.difference
         units, unit = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
-        if units < FEWEST or self.metric.verdict == "too little data":
-            needed = rows_for_verdict(self.metric, self._sides.bounds)
+        if units < measuring.FEWEST or self.metric.verdict == "too little data":
+            needed = measuring.rows_for_verdict(self.metric, self._sides.bounds)
             enough = f"; at least about {needed:,} rows are needed" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
             yield Objection("few_rows", f"{plural(units, unit)} {verb} too few for a verdict{enough}", "undecided")
@@ -453,7 +441,7 @@ class _Evidence:
             return f"get a verdict for every row of {gaps}, then compare again"
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
-            rows = rows_needed(metric, self.pair.settings.guards[name])
+            rows = measuring.rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
 
@@ -479,13 +467,13 @@ class _Evidence:
         estimates = (self._rows_to_show_difference(), self._rows_to_show_irrelevance())
         needed = min((rows for rows in estimates if rows is not None), default=None)
         if self.metric.verdict == "too little data":
-            return max(needed or 0, rows_for_verdict(self.metric, self._sides.bounds))
+            return max(needed or 0, measuring.rows_for_verdict(self.metric, self._sides.bounds))
         return needed
 
     def _rows_to_show_difference(self) -> int | None:
         """Return about how many rows would show the difference, or decide the margin; None if no number would."""
         margin, confidence = self.pair.settings.margin, self.pair.settings.confidence
-        rows = rows_needed(self.metric, margin or 0.0)
+        rows = measuring.rows_needed(self.metric, margin or 0.0)
         if rows is None or margin is not None:
             return rows
         # The correction for several runs makes the test stricter, so it needs more rows.

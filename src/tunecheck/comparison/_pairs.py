@@ -14,17 +14,9 @@ import numpy
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import did_you_mean
+from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import correct_judge_errors
-from tunecheck.comparison._measuring import (
-    ComparisonSettings,
-    Mask,
-    MetricRef,
-    PairedValues,
-    measure,
-    sides_of,
-    split_slice,
-)
 from tunecheck.results import NONE, Clusters, RunTable
 from tunecheck.statistics._estimates import Codes, as_codes
 
@@ -162,13 +154,13 @@ _LONGEST_TAG = 200
 class RunPair:
     """Two runs, their paired rows and their measured metrics."""
 
-    def __init__(self, base: RunTable, new: RunTable, settings: ComparisonSettings) -> None:
+    def __init__(self, base: RunTable, new: RunTable, settings: measuring.ComparisonSettings) -> None:
         """Pair the rows of two runs; raises NothingPairsError if there are none."""
         self.base = base
         self.new = new
         self.settings = settings
         self.pairing = pair(base, new, settings.pair_by)
-        self._sides: dict[str, PairedValues] = {}
+        self._sides: dict[str, measuring.PairedValues] = {}
         self._measured: dict[tuple[str, bool], MetricComparison] = {}
 
     @cached_property
@@ -194,24 +186,24 @@ class RunPair:
         """The number of each pair's cluster; None if all pairs are independent."""
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
-    def sides(self, key: str) -> PairedValues:
+    def sides(self, key: str) -> measuring.PairedValues:
         """Return a metric's numbers by pair, cached; for a slice (`metric[column=value]`), all other pairs have NaN."""
         if key not in self._sides:
-            metric, _ = split_slice(key)
-            sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
+            metric, _ = measuring.split_slice(key)
+            sides, inside = measuring.sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
             if metric != key:
                 base, new = (numpy.where(inside, side, numpy.nan) for side in (sides.base, sides.new))
                 sides = replace(sides, base=base, new=new)
             self._sides[key] = sides
         return self._sides[key]
 
-    def inside(self, key: str) -> Mask:
+    def inside(self, key: str) -> measuring.Mask:
         """Return a mask of the pairs that a metric's key includes: all pairs, or those of its slice.
 
         Raises:
             ConfigurationError: no pair belongs to the slice.
         """
-        _, where = split_slice(key)
+        _, where = measuring.split_slice(key)
         if where is None:
             return numpy.ones(len(self.pairing.base), dtype=bool)
         column, _, value = where.partition("=")
@@ -228,7 +220,7 @@ class RunPair:
                 return [labels[item] for item in items]
         return [None] * len(self.pairing.base)
 
-    def rows_by_value(self, column: str) -> dict[str, Mask]:
+    def rows_by_value(self, column: str) -> dict[str, measuring.Mask]:
         """Return a mask of the pairs with each value of a column, in the order of the values' first rows.
 
         A pair whose value is a list of texts has each of the texts as a value.
@@ -242,11 +234,11 @@ class RunPair:
                 numbers_by_value.setdefault(value, []).append(number)
         return {value: numpy.isin(pair_numbers, chosen) for value, chosen in numbers_by_value.items()}
 
-    def measured(self, metric: MetricRef) -> MetricComparison:
+    def measured(self, metric: measuring.MetricRef) -> MetricComparison:
         """Return a metric's figures and test, cached: corrected for its judge's errors, without a verdict."""
         cache_key = metric.key, metric.tested
         if cache_key not in self._measured:
-            figures = measure(metric, self.sides(metric.key), self.base, self.new, self.settings)
+            figures = measuring.measure(metric, self.sides(metric.key), self.base, self.new, self.settings)
             self._measured[cache_key] = correct_judge_errors(figures, self.base, self.new)
         return self._measured[cache_key]
 
@@ -274,7 +266,7 @@ def _tags_of_label(label: str | None) -> list[str]:
 class Runs:
     """Runs in order, one of them the base; any two runs can be paired."""
 
-    def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
+    def __init__(self, tables: Sequence[RunTable], settings: measuring.ComparisonSettings, base: int = 0) -> None:
         """Keep the tables; `base` is the position of the base among them.
 
         Raises:

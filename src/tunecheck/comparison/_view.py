@@ -13,22 +13,7 @@ from typing import TYPE_CHECKING
 from tunecheck import plugins
 from tunecheck._faults import Fault, cause_named, title_of_cause
 from tunecheck._messages import clean, plural
-from tunecheck.comparison._wording import (
-    ALONE,
-    decision_lines,
-    headline,
-    line_of,
-    margin_text,
-    p_text,
-    regression_text,
-    row_text,
-    serving_titles,
-    shared_text,
-    short_names,
-    shown_difference,
-    size_text,
-    value_text,
-)
+from tunecheck.comparison import _wording as wording
 from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.results import OWN_SOURCES, Kind, RunInfo
 from tunecheck.runs._store import stopped_text
@@ -98,7 +83,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
 
 def _decision_check(decision: Decision, *, chosen: bool) -> Check:
     """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
-    text = "\n".join(line for line, _ in decision_lines(decision, chosen=chosen))
+    text = "\n".join(line for line, _ in wording.decision_lines(decision, chosen=chosen))
     problem = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
     return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, problem)  # type: ignore[arg-type]
 
@@ -150,7 +135,7 @@ def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart
     if comparison.best is not None:
         yield _iterations_table(comparison)
     if len(comparison.against) > 1:
-        names = short_names([run.id for run in comparison.runs])
+        names = wording.short_names([run.id for run in comparison.runs])
         base, new = (_name(names[run.id], "strong") for run in (comparison.base, decided.new))
         yield Text([(new, " against ", base, ":")])
     yield Chart([_interval(metric.name, metric.difference) for metric in decided.tested])
@@ -181,11 +166,11 @@ def _runs_table(comparison: Comparison) -> Table:
 def _warning_texts(comparison: Comparison) -> Iterator[Sentence]:
     """Yield warnings: rows that the runs do not share, and a regression since the best run."""
     for against in comparison.against:
-        shared = shared_text(against, comparison.base)
+        shared = wording.shared_text(against, comparison.base)
         if shared:
             yield Words(clean(shared), "warn")
     if comparison.best is not None and comparison.best.regressed_since is not None:
-        yield Words(clean(regression_text(comparison.best, comparison.new.id), 2_000), "warn")
+        yield Words(clean(wording.regression_text(comparison.best, comparison.new.id), 2_000), "warn")
 
 
 _EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad", "undecided": "warn"}
@@ -193,7 +178,7 @@ _EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad"
 
 def _decision_texts(decision: Decision, most: int | None = None) -> list[Sentence]:
     """Return the lines of a decision, with at most `most` objections; None: all of them."""
-    lines = decision_lines(decision, most)
+    lines = wording.decision_lines(decision, most)
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
@@ -202,7 +187,7 @@ def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
     others = [metric for metric in against.tested if not metric.primary]
     metrics = [metric for metric in others if metric.why or metric.verdict in ("worse", "better")]
     for metric in metrics:
-        verdict = "; ".join(filter(None, [headline(metric), margin_text(metric)]))
+        verdict = "; ".join(filter(None, [wording.headline(metric), wording.margin_text(metric)]))
         yield _name(metric.name, _STYLES.get(metric.verdict or "", "strong")), f": {verdict}"
 
 
@@ -236,8 +221,8 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
         key = metric.key.removeprefix(f"{metric.evaluator}.")
         yield Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
     yield from (Words(text, style) for text in _figure_texts(metric.kind, metric))
-    yield p_text(metric.p_value) if metric.tested else ""
-    yield p_text(metric.p_adjusted) if metric.tested else ""
+    yield wording.p_text(metric.p_value) if metric.tested else ""
+    yield wording.p_text(metric.p_adjusted) if metric.tested else ""
     yield _detectable_text(metric.kind, metric.smallest_difference)
     if has_margin:
         texts = {True: "shown", False: "NOT shown", None: "cannot be said"}
@@ -246,8 +231,8 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
 
 def _figure_texts(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
     """Return four texts: the number of pairs, the base's figure, the new run's figure, and their difference."""
-    base, new = value_text(kind, compared.base.value), value_text(kind, compared.new.value)
-    return f"{compared.difference.n:,}", base, new, shown_difference(kind, compared.difference, unit=False)
+    base, new = wording.value_text(kind, compared.base.value), wording.value_text(kind, compared.new.value)
+    return f"{compared.difference.n:,}", base, new, wording.shown_difference(kind, compared.difference, unit=False)
 
 
 def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
@@ -264,7 +249,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
-        below = Words(f"{', '.join(alone)}: {ALONE}", "dim") if alone else ""
+        below = Words(f"{', '.join(alone)}: {wording.ALONE}", "dim") if alone else ""
         heads = [*_table_heads(comparison, title), "min. detectable"]
         yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
 
@@ -273,13 +258,17 @@ def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
     """Return the cells of one slice in the table of slices."""
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
-    tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable_text(metric.kind, part.smallest_difference))
+    tests = (
+        wording.p_text(part.p_value),
+        wording.p_text(part.p_adjusted),
+        _detectable_text(metric.kind, part.smallest_difference),
+    )
     return [name, *_figure_texts(metric.kind, part), *tests]
 
 
 def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
     """Format the smallest detectable difference; empty if it was not computed."""
-    return "" if smallest is None else size_text(kind, smallest.value).removesuffix(" points")
+    return "" if smallest is None else wording.size_text(kind, smallest.value).removesuffix(" points")
 
 
 def _causes_table(
@@ -295,7 +284,7 @@ def _causes_table(
         cells.append(Words(f"{cause.new - cause.base:+,}", style))
         if not brief:
             cells += [f"{cause.only_base:,}", f"{cause.only_new:,}"]
-        rows.append([*cells, p_text(cause.p_adjusted), "serving" if cause.side == "serving" else ""])
+        rows.append([*cells, wording.p_text(cause.p_adjusted), "serving" if cause.side == "serving" else ""])
     one_sided = [] if brief else ["base only", "new only"]
     heads = ["why rows failed", "base", "new", "change", *one_sided, "adj. p", ""]
     hidden = len(against.causes) - len(causes)
@@ -309,7 +298,7 @@ def _iterations_table(comparison: Comparison) -> Table:
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
     for number in range(len(comparison.runs)):
         rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
-    rows.append(["", *(Words(line_of(metric.values), "dim") for metric in metrics)])
+    rows.append(["", *(Words(wording.line_of(metric.values), "dim") for metric in metrics)])
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 
 
@@ -318,7 +307,7 @@ def _iteration_cell(comparison: Comparison, history: History, number: int) -> Wo
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
     mark = {"good": "▲ ", "bad": "▼ "}.get(style, "")
-    return Words(mark + value_text(history.kind, history.values[number].value), style)
+    return Words(mark + wording.value_text(history.kind, history.values[number].value), style)
 
 
 # -- the rows behind a comparison
@@ -358,7 +347,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
         title += [": ", Words(", ".join(frequent), "dim", foreign=True)]
     rows = []
     for change in changes[:most]:
-        text = clean(row_text(change, metric.kind), longest)
+        text = clean(wording.row_text(change, metric.kind), longest)
         rows.append((Words(f"    {clean(change.row_id, 60)}", foreign=True), Words(text, "dim", foreign=True)))
     return Table(("", ""), rows, "ll", tuple(title), folded=True)
 
@@ -369,7 +358,7 @@ def _reason_titles(causes: Sequence[str], faults: Sequence[Fault], reason: str |
     With `by_cause`, return the titles of the row's causes, as in the table of causes. A row's causes come from all its
     failing evaluators, so they count only if this metric has faults.
     """
-    titles = [cause_named(code).title for code in causes] if by_cause and faults else serving_titles(causes)
+    titles = [cause_named(code).title for code in causes] if by_cause and faults else wording.serving_titles(causes)
     groups = fault_groups(faults, reason or "")
     return titles or list(dict.fromkeys(title_of_cause(code, title) for code, title in groups.items()))
 
@@ -458,7 +447,7 @@ def selection_view(selection: Selection, rows: int = 3, *, details: bool = False
     With `details`, the first `rows` rows of each outcome over all runs follow.
     """
     notes = [clean(note) for note in selection.notes]
-    title, _ = next(decision_lines(selection.decision))
+    title, _ = next(wording.decision_lines(selection.decision))
     return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)
 
 
@@ -468,7 +457,7 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
     lines += _decision_texts(selection.decision)
     if selection.regressed_since not in (None, selection.base):  # if it is the base, the decisions say so
         last = selection.decisions[-1].candidate
-        lines.append(Words(clean(regression_text(selection, last), 2_000), "bad"))
+        lines.append(Words(clean(wording.regression_text(selection, last), 2_000), "bad"))
     yield Text(lines)
     if len(selection.ranking) > 2:
         yield Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
@@ -485,7 +474,7 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
 
 def _decision_in_one_line(decision: Decision) -> str:
     """Return the line of a decision that is not the one to act on, with its strongest objection if it has an effect."""
-    answer, _ = next(decision_lines(decision, chosen=False))
+    answer, _ = next(wording.decision_lines(decision, chosen=False))
     effective = [objection for objection in decision.objections if objection.effect != "none"]
     return f"{answer}; {effective[0].effect}: {effective[0].text}" if effective else answer
 
@@ -494,15 +483,15 @@ def _ranking_table(selection: Selection) -> Table:
     """Return a table of all runs, the best first; from three runs on, with each run's distance from the best other."""
     several = len(selection.ranking) > 2
     rows: list[list[Cell]] = []
-    names = short_names([ranked.run for ranked in selection.ranking])
+    names = wording.short_names([ranked.run for ranked in selection.ranking])
     invalid = {decision.candidate for decision in selection.decisions if decision.decision == "invalid"}
     for ranked in selection.ranking:
         remark = "not comparable" if ranked.run in invalid else ""
         if ranked.may_be_best and not invalid:
             remark = "may be the best"
-        cells: list[Cell] = [_name(names[ranked.run]), value_text(selection.kind, ranked.value.value)]
+        cells: list[Cell] = [_name(names[ranked.run]), wording.value_text(selection.kind, ranked.value.value)]
         if several:  # the distance of two runs would only repeat the decision's difference
-            cells.append(shown_difference(selection.kind, ranked.difference, unit=False))
+            cells.append(wording.shown_difference(selection.kind, ranked.difference, unit=False))
         rows.append([*cells, remark])
     units = plural(selection.rows, "row")
     if selection.clusters is not None:

@@ -14,16 +14,7 @@ from tunecheck.runs._store import given_name, stopped_text
 from tunecheck.statistics._results import Estimate
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._comparison import (
-        Choice,
-        Decision,
-        Effect,
-        MetricComparison,
-        Part,
-        RowChange,
-        RunComparison,
-        Selection,
-    )
+    from tunecheck.comparison import _comparison as results
 
 NOTHING = "–"
 
@@ -94,13 +85,13 @@ def p_text(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.995 else "1"
 
 
-def headline(metric: MetricComparison) -> str:
+def headline(metric: results.MetricComparison) -> str:
     """Summarize a metric after its name, as `worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     texts = [str(metric.verdict or "not tested"), change_text(metric.kind, metric), judge_text(metric)]
     return ", ".join(filter(None, texts)) + (f"; {metric.why}" if metric.why else "")
 
 
-def change_text(kind: Kind, compared: MetricComparison | Part) -> str:
+def change_text(kind: Kind, compared: results.MetricComparison | results.Part) -> str:
     """Format the change of a metric or a slice, as `88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     difference = "" if compared.difference.value is None else f", {shown_difference(kind, compared.difference)}"
     return f"{value_text(kind, compared.base.value)} → {value_text(kind, compared.new.value)}{difference}"
@@ -112,7 +103,7 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
     return difference_text(kind, difference.value, unit=unit) + f" ({interval})" * (interval != NOTHING)
 
 
-def judge_text(metric: MetricComparison) -> str:
+def judge_text(metric: results.MetricComparison) -> str:
     """Say how the judge's errors were treated; empty if no model judges or the judges differ."""
     remark = OF_JUDGE[metric.judge]
     if metric.raw is None:
@@ -121,7 +112,7 @@ def judge_text(metric: MetricComparison) -> str:
     return f"{remark} (uncorrected {base} → {new})"
 
 
-def margin_text(metric: MetricComparison) -> str:
+def margin_text(metric: results.MetricComparison) -> str:
     """Say whether the run is at most the margin worse; empty without a margin, or if it is better."""
     test = metric.non_inferiority
     if test is None or metric.verdict == "better":
@@ -148,7 +139,7 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
-def shared_text(against: RunComparison, base: RunInfo) -> str:
+def shared_text(against: results.RunComparison, base: RunInfo) -> str:
     """Say how many rows the runs share; empty if they share all rows, or if a run stopped early."""
     pairs, stopped = against.pairs, base.stopped or against.new.stopped
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
@@ -165,8 +156,8 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
 
 
 def decision_lines(
-    decision: Decision, most: int | None = None, *, chosen: bool = True
-) -> Iterator[tuple[str, Choice | Effect]]:
+    decision: results.Decision, most: int | None = None, *, chosen: bool = True
+) -> Iterator[tuple[str, results.Choice | results.Effect]]:
     """Yield each line with its choice or effect: the answer, the objections (at most `most`), and the next step.
 
     `chosen` is False for a decision among several that is not the one to act on.
@@ -184,7 +175,7 @@ def decision_lines(
         yield f"Next: {decision.next}", "none"
 
 
-def head_of(decision: Decision, *, chosen: bool = True) -> str:
+def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     """Say what to do, as `Keep a, not b`; if the decision is not the one to act on (`chosen`), say its result."""
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
@@ -219,7 +210,7 @@ def needed_text(pairs: int, rows: int | None) -> str:
     return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it if the difference stays"
 
 
-def regression_text(selection: Selection, last: str) -> str:
+def regression_text(selection: results.Selection, last: str) -> str:
     """Say that the last run regressed since the best one; empty if that is not shown."""
     best = selection.regressed_since
     if best is None:
@@ -231,7 +222,7 @@ def regression_text(selection: Selection, last: str) -> str:
     return f"{names[last]} regressed since {names[best]}: {selection.metric} {values}, {difference}"
 
 
-def row_text(change: RowChange, kind: Kind) -> str:
+def row_text(change: results.RowChange, kind: Kind) -> str:
     """Describe how a row changed, as `0.2 → 0.9, now: …, no more: …`: both numbers, then problems in one run only.
 
     The problems are those of serving, else the faults. The numbers are left out if they are equal, or pass and fail.

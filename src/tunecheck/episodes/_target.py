@@ -25,30 +25,17 @@ from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint, SentBack
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
+from tunecheck.episodes import _scenario as scenarios
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode, is_answer, source_text
 from tunecheck.episodes._dialects import Dialect, FamilyWording, OwnWording, TextDialect, ToolsDialect, Wording
 from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode, Said, StateSeen, TurnEnded
 from tunecheck.episodes._playing import Services
-from tunecheck.episodes._scenario import (
-    COLUMNS,
-    EndpointModel,
-    Message,
-    Model,
-    Offer,
-    RecordedModel,
-    Scenario,
-    ScriptedUser,
-    Tools,
-    User,
-    question_row,
-    read_scenario,
-)
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, choose_profile
 from tunecheck.simulators._backend import Backend, OperationResult
 
-MakeUser: TypeAlias = Callable[[Row], User]
+MakeUser: TypeAlias = Callable[[Row], scenarios.User]
 
 STEP_LIMIT = 20
 """Default maximum number of requests in one turn."""
@@ -175,10 +162,10 @@ class ConversationTarget(EndpointTargetBase):
 
     async def _converse(self, row: Row, context: CallContext) -> TargetOutput:
         """Run the conversation of a row with turns against the endpoint; return its output columns."""
-        scenario = read_scenario(row, self._services)
+        scenario = scenarios.read_scenario(row, self._services)
         in_text = self.mode == "text"
-        model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
-        user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
+        model = scenarios.EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
+        user = self._make_user(row) if self._make_user is not None else scenarios.ScriptedUser(scenario.turns)
         wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
         step_limit = self._step_limit if self._benchmark is None else self._step_limit + 1
@@ -189,17 +176,17 @@ class ConversationTarget(EndpointTargetBase):
         in_text = self.mode == "text"
         request = self._single.request(row, context.idempotency_key())
         tools = self._tools_of_question(row, request)
-        offer = Offer(tools, [tool.get("function") for tool in tools])
+        offer = scenarios.Offer(tools, [tool.get("function") for tool in tools])
         dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
         if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
-        request_row = question_row(row, tools) if self.endpoint.simulated else row
+        request_row = scenarios.question_row(row, tools) if self.endpoint.simulated else row
         request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         log = [_input_entry(request.messages, request.tools)] if self._include_input_log else None
         return _single_columns(completion, dialect.step(completion), log)
 
-    def _tools_of_question(self, row: Row, request: ChatRequest) -> Tools:
+    def _tools_of_question(self, row: Row, request: ChatRequest) -> scenarios.Tools:
         """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
         functions = row.values.get("functions")
         if self.mode == "text" and isinstance(functions, list):
@@ -211,9 +198,9 @@ class ConversationTarget(EndpointTargetBase):
 
         Calls are read as the recorded model wrote them, whatever the target's own mode is.
         """
-        scenario = read_scenario(row, self._services)
-        model = RecordedModel(record)
-        user = ScriptedUser(scenario.turns[: model.turn_count])
+        scenario = scenarios.read_scenario(row, self._services)
+        model = scenarios.RecordedModel(record)
+        user = scenarios.ScriptedUser(scenario.turns[: model.turn_count])
         try:
             wording = self._wording_for(row, from_benchmark_copy=True)
         except DataError:
@@ -225,7 +212,12 @@ class ConversationTarget(EndpointTargetBase):
         return recorded.recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
 
     def _attempt(
-        self, scenario: Scenario, model: Model, user: User, dialect: Dialect, step_limit: int | None
+        self,
+        scenario: scenarios.Scenario,
+        model: scenarios.Model,
+        user: scenarios.User,
+        dialect: Dialect,
+        step_limit: int | None,
     ) -> ConversationAttempt:
         """Return a new attempt at a conversation, on simulators of its own; None as `step_limit` sets no limit."""
         return ConversationAttempt(
@@ -242,7 +234,7 @@ class ConversationTarget(EndpointTargetBase):
             reasoning=self.endpoint.sent_back,
         )
 
-    def _dialect(self, row: Row, offer: Offer, wording: Wording, *, in_text: bool) -> Dialect:
+    def _dialect(self, row: Row, offer: scenarios.Offer, wording: Wording, *, in_text: bool) -> Dialect:
         """Return the dialect of one conversation: functions and calls `in_text`, or as OpenAI tools.
 
         The benchmark of `compat` decides the details. Without `compat`, a text dialect follows the
@@ -284,9 +276,9 @@ class ConversationTarget(EndpointTargetBase):
         """
         if row.values.get("turns") is None:
             return [self._single.request(row)]
-        scenario = read_scenario(row, self._services)
+        scenario = scenarios.read_scenario(row, self._services)
         truth = row.values.get("ground_truth")
-        messages: list[Message] = []
+        messages: list[scenarios.Message] = []
         requests = []
         for turn, user_messages in enumerate(scenario.turns):
             calls = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
@@ -305,7 +297,7 @@ class ConversationTarget(EndpointTargetBase):
         if row.values.get("turns") is None:
             functions = row.values.get("functions") if self.mode == "text" else None
             return [owner, functions, self._single.inputs(row)]
-        return {"benchmark": owner, **{name: row.values.get(name) for name in COLUMNS}}
+        return {"benchmark": owner, **{name: row.values.get(name) for name in scenarios.COLUMNS}}
 
     def fingerprint(self) -> str | None:
         """Return a hash of everything but the row that can change answers; None if a part of it cannot be hashed."""
@@ -345,9 +337,9 @@ class ConversationAttempt:
     simulator states to the episode.
     """
 
-    scenario: Scenario
-    model: Model
-    user: User
+    scenario: scenarios.Scenario
+    model: scenarios.Model
+    user: scenarios.User
     backend: Backend
     dialect: Dialect
     step_limit: int | None
@@ -358,9 +350,9 @@ class ConversationAttempt:
     recorded: Episode = field(default_factory=Episode)
     reasoning: SentBack = "turn"
     episode: Episode = field(default_factory=Episode, init=False)
-    _messages: list[Message] = field(default_factory=list, init=False)
+    _messages: list[scenarios.Message] = field(default_factory=list, init=False)
     """All messages so far, as the model gets them with the next request."""
-    _without_reasoning: dict[int, Message] = field(default_factory=dict, init=False)
+    _without_reasoning: dict[int, scenarios.Message] = field(default_factory=dict, init=False)
     """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
@@ -389,7 +381,7 @@ class ConversationAttempt:
         if self.keep_states:
             self.episode.add(StateSeen(self.backend.state_texts()))
 
-    def _begin_turn(self, turn: int, messages: Sequence[Message]) -> None:
+    def _begin_turn(self, turn: int, messages: Sequence[scenarios.Message]) -> None:
         """Add a turn to the episode, its user messages to the model's messages, and its new functions to the offer.
 
         From now on, the model gets its former answers without their reasoning.
@@ -448,7 +440,7 @@ class ConversationAttempt:
         self.episode.add(TurnEnded(self._ending(completion, content, reading), reading.problem or ""))
         return False
 
-    def _add_answer(self, message: Message, completion: Completion) -> None:
+    def _add_answer(self, message: scenarios.Message, completion: Completion) -> None:
         """Add an answer to the model's messages, with its reasoning for as long as the endpoint wants it back."""
         if self.reasoning == "turn":
             self._without_reasoning[len(self._messages)] = message
@@ -462,7 +454,7 @@ class ConversationAttempt:
             return "unreadable"
         return "answer"
 
-    async def _make_calls(self, reading: Reading, message: Message) -> None:
+    async def _make_calls(self, reading: Reading, message: scenarios.Message) -> None:
         """Make an answer's calls on the simulators, and add the results to the episode and the model's messages.
 
         Simulators that may block run in a thread, so that other conversations go on.
@@ -479,7 +471,7 @@ class ConversationAttempt:
         return [self.backend.call(call) for call in calls]
 
 
-def _input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
+def _input_entry(messages: Sequence[scenarios.Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
     """Return the log entry of a request; as in BFCL's logs, the messages are one text."""
     content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
     if tools is not None:

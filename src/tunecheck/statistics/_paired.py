@@ -5,30 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from tunecheck.statistics._distributions import (
-    effective_rows,
-    log_half_binomial,
-    mcnemar,
-    normal_two_sided,
-    t_quantile,
-    tango,
-)
-from tunecheck.statistics._estimates import (
-    NO_SPREAD,
-    ONE_CLUSTER,
-    RESAMPLES,
-    Bounds,
-    Floats,
-    Labels,
-    Numbers,
-    RowGroups,
-    as_clusters,
-    as_floats,
-    as_outcomes,
-    differences,
-    means,
-    share,
-)
+from tunecheck.statistics import _distributions as distributions, _estimates as estimates
 from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
 
 # -- verdicts
@@ -37,7 +14,11 @@ FLIPS = 10_000
 
 
 def paired_binary(
-    base: Numbers, new: Numbers, clusters: Labels | None = None, *, confidence: float = CONFIDENCE
+    base: estimates.Numbers,
+    new: estimates.Numbers,
+    clusters: estimates.Labels | None = None,
+    *,
+    confidence: float = CONFIDENCE,
 ) -> PairedBinary:
     """Return both pass rates, their difference (new − base) with its interval, and McNemar's tests.
 
@@ -54,15 +35,15 @@ def paired_binary(
     Raises:
         ValueError: a verdict is neither, the lengths differ, or the confidence is not between 0 and 1.
     """
-    before, after = as_outcomes(base), as_outcomes(new)
-    change = differences(before, after)
-    groups = as_clusters(clusters, len(change))
+    before, after = estimates.as_outcomes(base), estimates.as_outcomes(new)
+    change = estimates.differences(before, after)
+    groups = estimates.as_clusters(clusters, len(change))
     b, c = int(numpy.count_nonzero(change < 0)), int(numpy.count_nonzero(change > 0))
     return PairedBinary(
         n=len(change),
         clusters=None if groups is None else groups.count,
-        base=share(before, groups, confidence),
-        new=share(after, groups, confidence),
+        base=estimates.share(before, groups, confidence),
+        new=estimates.share(after, groups, confidence),
         difference=_difference(change, b, c, groups, confidence),
         b=b,
         c=c,
@@ -71,31 +52,35 @@ def paired_binary(
     )
 
 
-def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[str, float | None]:
+def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None) -> dict[str, float | None]:
     """Return the p-values of McNemar's test (with clusters, of a sign-flip test); None without enough data."""
     exact = mid = None
     if groups is None and len(change):
-        exact, mid = mcnemar(b, c)
+        exact, mid = distributions.mcnemar(b, c)
     elif groups is not None and groups.count > 1:
         flipped = flip_counts(groups.sums(change))
         exact, mid = flipped.exact, flipped.mid
     return {"p_value": mid, "p_exact": exact, "p_mid": mid}
 
 
-def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confidence: float) -> Estimate:
+def _difference(
+    change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None, confidence: float
+) -> Estimate:
     """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows."""
     n, count = len(change), None if groups is None else groups.count
     if n == 0:
         return Estimate(None, None, None, 0, confidence, "Tango", remark="there are no rows")
     value, plain = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
     if groups is None:
-        low, high = tango(b, c, n, normal_quantile(confidence))
+        low, high = distributions.tango(b, c, n, normal_quantile(confidence))
         return Estimate(value, low, high, n, confidence, "Tango", plain)
     error = groups.mean_error(change)
     if error is None:
-        return Estimate(value, None, None, n, confidence, "Tango", None, count, ONE_CLUSTER)
-    worth = effective_rows(n, groups.count, plain, error) / n
-    low, high = tango(b * worth, c * worth, n * worth, t_quantile((1 + confidence) / 2, groups.count - 1))
+        return Estimate(value, None, None, n, confidence, "Tango", None, count, estimates.ONE_CLUSTER)
+    worth = distributions.effective_rows(n, groups.count, plain, error) / n
+    low, high = distributions.tango(
+        b * worth, c * worth, n * worth, distributions.t_quantile((1 + confidence) / 2, groups.count - 1)
+    )
     return Estimate(value, low, high, n, confidence, "Tango, effective rows", error, count)
 
 
@@ -103,14 +88,14 @@ def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confid
 
 
 def paired_scores(
-    base: Numbers,
-    new: Numbers,
-    clusters: Labels | None = None,
+    base: estimates.Numbers,
+    new: estimates.Numbers,
+    clusters: estimates.Labels | None = None,
     *,
-    bounds: Bounds | None = None,
+    bounds: estimates.Bounds | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int = estimates.RESAMPLES,
     flips: int = FLIPS,
 ) -> PairedScores:
     """Return both means, their difference (new − base) with its interval, and the sign-flip test.
@@ -134,13 +119,13 @@ def paired_scores(
     Raises:
         ValueError: the lengths differ, or the confidence is not between 0 and 1.
     """
-    before, after = as_floats(base), as_floats(new)
-    change = differences(before, after)
-    groups = as_clusters(clusters, len(change))
+    before, after = estimates.as_floats(base), estimates.as_floats(new)
+    change = estimates.differences(before, after)
+    groups = estimates.as_clusters(clusters, len(change))
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     columns, ranges = [before, after, change], [bounds, bounds, spans]
-    of_base, of_new, difference = means(columns, ranges, groups, confidence, seed, resamples)
-    if difference.remark == NO_SPREAD:
+    of_base, of_new, difference = estimates.means(columns, ranges, groups, confidence, seed, resamples)
+    if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
     alone = groups is not None and groups.count < 2
     flipped = None
@@ -150,14 +135,17 @@ def paired_scores(
 
 
 def filled(
-    change: Floats,
-    groups: RowGroups | None,
-    estimates: tuple[Estimate, Estimate, Estimate],
+    change: estimates.Floats,
+    groups: estimates.RowGroups | None,
+    figures: tuple[Estimate, Estimate, Estimate],
     flipped: "Flips | None",
     of_what: str,
 ) -> PairedScores:
-    """Return the result, built from the three estimates and the sign-flip test; `of_what` completes the test's name."""
-    of_base, of_new, difference = estimates
+    """Return the result, built from its figures and the sign-flip test.
+
+    `figures` are those of the base, of the new run and of the difference. `of_what` completes the test's name.
+    """
+    of_base, of_new, difference = figures
     return PairedScores(
         n=len(change),
         clusters=None if groups is None else groups.count,
@@ -172,7 +160,7 @@ def filled(
     )
 
 
-def _spans(scores: Floats, change: Floats) -> Bounds | None:
+def _spans(scores: estimates.Floats, change: estimates.Floats) -> estimates.Bounds | None:
     """Return the assumed range of a difference if no score changed and the metric's bounds are unknown; else None."""
     if not len(scores) or change.any():
         return None
@@ -204,7 +192,7 @@ class Flips:
     how: str
 
 
-def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
+def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flips:
     """Return the p-values for differences that are real numbers.
 
     For up to 16 values that are not 0, all (2¹⁶) assignments of signs are counted. For up to 5,000 values signs are
@@ -224,13 +212,13 @@ def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
         return _count_flips(sums, values, "exact")
     squares = values**2
     if len(values) > _DRAWN and squares.sum() ** 2 >= _ALIKE * (squares @ squares):
-        p_value = normal_two_sided(float(values.sum()) / math.sqrt(float(squares.sum())))
+        p_value = distributions.normal_two_sided(float(values.sum()) / math.sqrt(float(squares.sum())))
         return Flips(p_value, p_value, "normal limit")
     sums = _drawn_sums(values, seed, flips)
     return _count_flips(numpy.append(sums, values.sum()), values, f"{flips:,} draws")
 
 
-def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
+def _drawn_sums(values: estimates.Floats, seed: int, flips: int) -> estimates.Floats:
     """Return sums with random signs, eight values at a time: a random byte is eight signs, a table has their sums."""
     bits = numpy.unpackbits(numpy.arange(256, dtype=numpy.uint8)[:, None], axis=1)
     padded = numpy.zeros(-(-len(values) // 8) * 8)
@@ -243,7 +231,7 @@ def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
     return sums
 
 
-def _count_flips(sums: Floats, values: Floats, how: str) -> Flips:
+def _count_flips(sums: estimates.Floats, values: estimates.Floats, how: str) -> Flips:
     """Return the shares of sums at least as large as the observed one.
 
     Sums within rounding errors count as equal, because they were added up in another order.
@@ -254,7 +242,7 @@ def _count_flips(sums: Floats, values: Floats, how: str) -> Flips:
     return Flips(reached / len(sums), (beyond + reached) / (2 * len(sums)), how)
 
 
-def flip_counts(sums: Floats) -> Flips:
+def flip_counts(sums: estimates.Floats) -> Flips:
     """Return the exact p-values for whole numbers, such as the rows fixed minus the rows broken in each cluster.
 
     No draws are needed: for m clusters with the same absolute value s, the sum is s times (2 · Binomial(m, ½) − m).
@@ -271,9 +259,9 @@ def flip_counts(sums: Floats) -> Flips:
         wider = numpy.zeros(len(chances) + 2 * size * (last - first))
         for heads in range(first, last + 1):
             start = 2 * size * (heads - first)
-            wider[start : start + len(chances)] += math.exp(log_half_binomial(heads, count)) * chances
+            wider[start : start + len(chances)] += math.exp(distributions.log_half_binomial(heads, count)) * chances
         chances, least = wider, least + size * (2 * first - count)
     totals, observed = numpy.abs(numpy.arange(least, least + len(chances))), abs(int(sums.sum()))
     beyond, alike = float(chances[totals > observed].sum()), float(chances[totals == observed].sum())
-    exact, mid = (min(1.0, max(_LEAST, share)) for share in (beyond + alike, beyond + alike / 2))
+    exact, mid = (min(1.0, max(_LEAST, chance)) for chance in (beyond + alike, beyond + alike / 2))
     return Flips(exact, mid, "exact")
