@@ -68,9 +68,8 @@ def _pass_shares(passes: str, sides: measuring.PairedValues, runs: RunPair) -> t
     """Return the share of passed trials of each pair in the base and in the new run; `passes` names the column."""
     if passes == sides.metric.name:
         return sides.base, sides.new
-    return measuring.item_values(runs.base, passes)[runs.pairing.base], measuring.item_values(runs.new, passes)[
-        runs.pairing.new
-    ]
+    base, new = measuring.item_values(runs.base, passes), measuring.item_values(runs.new, passes)
+    return base[runs.pairing.base], new[runs.pairing.new]
 
 
 def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:

@@ -318,14 +318,10 @@ class _Evidence:
         If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
         """
         base, new = self._missing_masks
-        base_failed, new_failed = (self._failed_items(table, items) for table, items in self._paired_items)
+        pair = self.pair
+        base_failed = self._failed_items(pair.base, pair.pairing.base)
+        new_failed = self._failed_items(pair.new, pair.pairing.new)
         return base & (~new | base_failed), new & (~base | new_failed)
-
-    @property
-    def _paired_items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
-        """Each run with its items in the order of the pairs."""
-        pairing = self.pair.pairing
-        return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
     def _failed_items(self, table: RunTable, items: array[int]) -> measuring.Mask:
         """Return a mask over these items: True where the primary metric's evaluator failed on a trial."""
@@ -339,7 +335,7 @@ class _Evidence:
     def _serving_masks(self) -> tuple[measuring.Mask, measuring.Mask] | None:
         """Return a mask of the pairs with a cause of serving for each run; None if a run records no causes."""
         masks = []
-        for table, items in self._paired_items:
+        for table, items in ((self.pair.base, self.pair.pairing.base), (self.pair.new, self.pair.pairing.new)):
             causes = table.causes
             if causes is None:
                 return None

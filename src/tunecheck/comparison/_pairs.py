@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -264,38 +264,23 @@ def _tags_of_label(label: str | None) -> list[str]:
 
 
 class Runs:
-    """Runs in order, one of them the base; any two runs can be paired."""
+    """Runs in order, one of them the base, and the pair of each other run with the base, by the run's place."""
 
     def __init__(self, tables: Sequence[RunTable], settings: measuring.ComparisonSettings, base: int = 0) -> None:
-        """Keep the tables; `base` is the position of the base among them.
+        """Pair the tables; `base` is the position of the base among them.
 
         Raises:
+            NothingPairsError: a run has no row in common with the base.
             ConfigurationError: two tables are of the same run.
         """
         places = [table.info.place for table in tables if table.info.place != "memory"]
         for place in places:
             if places.count(place) > 1:
                 raise ConfigurationError(f"two of the runs are the same ({place}): give each run once")
-        self.tables = tables
-        self.settings = settings
-        self.base_place = base
-        self._pairs: dict[tuple[int, int], RunPair] = {}
-
-    @property
-    def base(self) -> RunTable:
-        return self.tables[self.base_place]
-
-    def pair(self, base: int, new: int) -> RunPair:
-        """Return the pair of the runs at these places, which is made once."""
-        if (base, new) not in self._pairs:
-            self._pairs[base, new] = RunPair(self.tables[base], self.tables[new], self.settings)
-        return self._pairs[base, new]
-
-    @cached_property
-    def against_base(self) -> Mapping[int, RunPair]:
-        """The pair of each other run with the base, by the run's place."""
-        places = range(len(self.tables))
-        return {place: self.pair(self.base_place, place) for place in places if place != self.base_place}
+        self.tables, self.settings = tables, settings
+        self.base_place, self.base = base, tables[base]
+        others = [(place, table) for place, table in enumerate(tables) if place != base]
+        self.against_base = {place: RunPair(self.base, table, settings) for place, table in others}
 
     @cached_property
     def clusters(self) -> Clusters | None:

@@ -15,7 +15,7 @@ from tunecheck._faults import Fault, cause_named, title_of_cause
 from tunecheck._messages import clean, plural
 from tunecheck.comparison import _wording as wording
 from tunecheck.pipeline._finished_rows import fault_groups
-from tunecheck.results import OWN_SOURCES, Kind, RunInfo
+from tunecheck.results import OWN_SOURCES, Kind
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate, SmallestDifference
 from tunecheck.views import (
@@ -198,13 +198,9 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     if has_margin:
         heads.append(f"worse by < {comparison.margin:g}")
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
-    rows = [
-        [*_metric_cells(metric, has_margin=has_margin)]
-        for evaluator in dict.fromkeys(metric.evaluator for metric in metrics)
-        for metric in metrics
-        if metric.evaluator == evaluator
-    ]
-    return Table(heads, rows)
+    evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
+    metrics.sort(key=lambda each: evaluators.index(each.evaluator))  # all metrics of an evaluator together
+    return Table(heads, [[*_metric_cells(metric, has_margin=has_margin)] for metric in metrics])
 
 
 def _table_heads(comparison: Comparison, label: str = "") -> list[Cell]:
@@ -407,15 +403,12 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         yield f"{ids} with different content in the two runs: {_first_names(pairs.other_content)}"
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
-    if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, against.new):
+    source = comparison.base.source
+    are_of_one_plugin = source == against.new.source and source not in OWN_SOURCES  # their contents are never known
+    if pairs.by_id_alone and not are_of_one_plugin:
         yield "rows are paired by id alone, because their contents cannot be compared"
     yield from _failure_notes(against)
     yield from (clean(note) for note in against.notes)
-
-
-def _are_of_one_plugin(base: RunInfo, new: RunInfo) -> bool:
-    """Return True if one plug-in read both runs; the contents of such runs are never known."""
-    return base.source == new.source and base.source not in OWN_SOURCES
 
 
 def _failure_notes(against: RunComparison) -> Iterator[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, cast
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
@@ -145,8 +145,6 @@ _ENDINGS = {
 
 _FORCED = ("step_limit", "overflow", "force")
 
-
-Number = TypeVar("Number", int, float)
 
 BY_STEP = ("input_token_count", "output_token_count", "latency")
 
@@ -378,6 +376,7 @@ class Episode:
         turns = [turn.completions for turn in self.turns]
         completions = [completion for turn in turns for completion in turn]
         last = completions[-1] if completions else Completion(text="")
+        latencies = [completion.latency_ms for completion in completions if completion.latency_ms is not None]
 
         def by_turn_and_step(figure: Callable[[Completion], JSON]) -> list[JSON]:
             return [[figure(completion) for completion in turn] for turn in turns]
@@ -390,7 +389,7 @@ class Episode:
             "output_token_count": by_turn_and_step(lambda completion: completion.usage.output_tokens),
             "latency": by_turn_and_step(_seconds),
             "usage": sum((completion.usage for completion in completions), Usage()).as_json(),
-            "latency_ms": _sum(completion.latency_ms for completion in completions),
+            "latency_ms": sum(latencies) if latencies else None,
             "steps": len(completions),
             **self.columns(),
             "error": None,
@@ -498,9 +497,3 @@ def _forced_end(note: Mapping[str, JSON]) -> str | None:
 
 def _seconds(completion: Completion) -> float | None:
     return None if completion.latency_ms is None else completion.latency_ms / 1000
-
-
-def _sum(figures: Iterator[Number | None]) -> Number | None:
-    """Return the sum of the known figures, or None if none is known."""
-    known = [figure for figure in figures if figure is not None]
-    return sum(known) if known else None

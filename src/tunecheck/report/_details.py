@@ -16,6 +16,7 @@ import msgspec
 from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON
+from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.pipeline._finished_rows import RecordedVerdict, evidence_of
 from tunecheck.report._calls import (
     AnswerComparison,
@@ -28,6 +29,7 @@ from tunecheck.report._calls import (
 )
 from tunecheck.report._page import Shared, as_json, as_text, cut, line
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
+from tunecheck.runs._manifest import value_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,15 @@ class DetailReader:
     """Builds the details of one run's rows; long values go to `shared`."""
 
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
-        """Open a reader for each panel; `shared` stores long texts once for all rows."""
+        """Open readers of a row's values and of each panel; `shared` stores long texts once for all rows."""
         self._run = run
         self._shared = shared
         folder = None if run.folder is None else run.folder.folder
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
+        columns = [name for name in ("ground_truth", "answer") if name not in run.table.answers]
+        self._ground_truth = value_reader(run.manifest, "ground_truth", columns)
+        self._response = value_reader(run.manifest, "response", ("response",))
+        self._tools = value_reader(run.manifest, "tool_definitions", TOOL_COLUMNS)
 
     def panels(self) -> dict[str, JSON]:
         """Return the data of each panel by name, without panels that have none. Call this after all rows."""
@@ -150,8 +156,8 @@ class DetailReader:
         """Return the row's values by role, and pass the row to the panels. Call this once for each row."""
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
-        ground_truth = self._run.ground_truth(data, target)
-        response = self._run.response(data, target)
+        ground_truth = self._ground_truth(data, target)
+        response = self._response(data, target)
         response = target.get("result") if response is None else response
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
@@ -162,7 +168,7 @@ class DetailReader:
         if parts.is_conversation:
             return None
         judged = _judged_calls(self._run.evaluators, verdicts)
-        tools = self._run.tools(parts.data, parts.target)
+        tools = self._tools(parts.data, parts.target)
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
     def _answer_detail(

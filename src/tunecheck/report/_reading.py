@@ -5,17 +5,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal
 
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
-from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
 from tunecheck.pipeline._finished_rows import RecordedVerdict, ResultRow, VerdictReader, order_evaluators
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.results._overviews import answered_by, data_of
-from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
 
 _VERDICT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties", "_differences")
@@ -75,22 +73,6 @@ class ReportedRun:
         for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             rows_read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
         yield from rows_read if positions is None else (rows_read[position] for position in positions)
-
-    @cached_property
-    def ground_truth(self) -> ValueReader:
-        """The reader of a row's ground truth."""
-        columns = [name for name in ("ground_truth", "answer") if name not in self.table.answers]
-        return value_reader(self.manifest, "ground_truth", columns)
-
-    @cached_property
-    def response(self) -> ValueReader:
-        """The reader of a row's response."""
-        return value_reader(self.manifest, "response", ("response",))
-
-    @cached_property
-    def tools(self) -> ValueReader:
-        """The reader of a row's tool definitions."""
-        return value_reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
 def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
