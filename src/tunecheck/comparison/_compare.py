@@ -238,15 +238,16 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
     measured = []
     for pair, (metrics, _) in zip(pairs, chosen, strict=True):
         primary = measuring.primary_of(metrics, pair.base, pair.new, pair.settings.named)
-        measured.append([replace(pair.measured(each), primary=each.key == primary.key) for each in metrics])
+        measured.append([replace(pair.measured(metric), primary=metric.key == primary.key) for metric in metrics])
     tested = [metric for metrics in measured for metric in metrics if metric.tested]
     adjusted = iter(measuring.corrected_by_family(tested))
     comparisons = []
     for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
         with_verdicts = {}
-        for each in figures:
-            bounds = pair.sides(each.key).bounds
-            with_verdicts[each.name] = measuring.add_verdict(each, next(adjusted), bounds) if each.tested else each
+        for metric in figures:
+            if metric.tested:
+                metric = measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds)
+            with_verdicts[metric.name] = metric
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
     return comparisons
 
@@ -293,7 +294,7 @@ def _pairs(pair: RunPair) -> results.Pairs:
 def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterator[str]:
     """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
     base, new = pair.base, pair.new
-    yield from _stopping_notes(pair, [each.key for each in metrics if each.tested])
+    yield from _stopping_notes(pair, [metric.key for metric in metrics if metric.tested])
     if pair.clusters is not None:
         yield str(pair.clusters)
     yield from (*base.info.notes, *new.info.notes)
@@ -319,8 +320,9 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
 def _history(against: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
     """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
     if len(against) == 1:
-        return [results.History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
-    return [history(each, runs) for each in against[0].tested if all(each.name in other.metrics for other in against)]
+        return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in against[0].tested]
+    common = [metric for metric in against[0].tested if all(metric.name in other.metrics for other in against)]
+    return [history(metric, runs) for metric in common]
 
 
 # -- the choice among several runs, and the history of their rows
@@ -488,9 +490,9 @@ def choose(against: Sequence[results.RunComparison]) -> results.Decision:
     Among equal decisions the candidate with the largest improvement wins, then the later one.
     """
 
-    def rank(each: results.RunComparison) -> tuple[int, float]:
+    def rank(comparison: results.RunComparison) -> tuple[int, float]:
         """Return a sort key: higher for a better decision, then for a larger improvement."""
-        metric, decision = each.metrics[each.part_metric], each.decision
+        metric, decision = comparison.metrics[comparison.part_metric], comparison.decision
         value = -math.inf if metric.difference.value is None else metric.difference.value
         return -_BEST_FIRST.index(decision.decision), value if metric.higher_is_better else -value
 
@@ -525,7 +527,7 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
     order = sorted(range(len(tables)), key=lambda run: (sign * (ranking[run].value.value or 0.0), run), reverse=True)
     return results.Selection(
         decision=decision,
-        decisions=tuple(decision if each.decision is best else each.decision for each in against),
+        decisions=tuple(decision if comparison.decision is best else comparison.decision for comparison in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
         metric=chosen.name,
         kind=common.sides.kind,
@@ -564,5 +566,5 @@ def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunCompari
     for table in runs.tables:
         if table.info.stopped is not None:
             yield f"{table.info.id}: {stopped_text(table.info.stopped)}"
-    for each in against:
-        yield from each.notes
+    for comparison in against:
+        yield from comparison.notes

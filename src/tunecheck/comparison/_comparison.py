@@ -250,15 +250,15 @@ class RunComparison(Result):
         Raises:
             ConfigurationError: no metric has this name.
         """
-        for each in self.metrics.values():
-            if name in (each.name, each.key):
-                return each
+        for metric in self.metrics.values():
+            if name in (metric.name, metric.key):
+                return metric
         raise ConfigurationError(f"no metric {name!r} was compared{did_you_mean(name, self.metrics)}")
 
     @property
     def tested(self) -> list[MetricComparison]:
         """The metrics that were tested; each has a verdict."""
-        return [each for each in self.metrics.values() if each.tested]
+        return [metric for metric in self.metrics.values() if metric.tested]
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,12 +388,12 @@ class Comparison(Result):
     def decided(self) -> RunComparison:
         """The comparison of the run that the decision is about."""
         about = self.decision.candidate, self.decision.difference
-        return next(each for each in self.against if (each.new.id, each.decision.difference) == about)
+        return next(other for other in self.against if (other.new.id, other.decision.difference) == about)
 
     @property
     def runs(self) -> list[RunInfo]:
         """The base and all runs, in order."""
-        return [self.base, *(each.new for each in self.against)]
+        return [self.base, *(comparison.new for comparison in self.against)]
 
     @property
     def metrics(self) -> Mapping[str, MetricComparison]:

@@ -100,14 +100,14 @@ def _labelled_rows(run: Run, name: str, metric: str, calibration: JudgeCalibrati
     """
     recorded = recorded_verdicts(run.journal, name).values()
     verdicts = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in recorded}
-    labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
+    labels = {label.inputs: label.label for label in calibration.labels if label.inputs is not None}
     rows = ((inputs, label, verdicts.get(inputs)) for inputs, label in labels.items())
     return {inputs: (label, verdict) for inputs, label, verdict in rows if verdict in ("pass", "fail")}
 
 
 def _label_counts(calibration: JudgeCalibration) -> LabelCounts:
     """Return the counts of all labels of a calibration by label and verdict."""
-    return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
+    return LabelCounts.of((label.label, label.verdict) for label in calibration.labels)
 
 
 def rate_of(
@@ -256,8 +256,8 @@ def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
     remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
     if base_labels is None or new_labels is None:
         return f"{remedy}; to see how the judges differ, run `judge calibrate --save` for each on the same labels"
-    base_verdicts = {each.row_fingerprint: each.verdict for each in base_labels.labels}
-    new_verdicts = {each.row_fingerprint: each.verdict for each in new_labels.labels}
+    base_verdicts = {label.row_fingerprint: label.verdict for label in base_labels.labels}
+    new_verdicts = {label.row_fingerprint: label.verdict for label in new_labels.labels}
     agreement = Agreement((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
     if not agreement.total:
         return f"{remedy}; the judges have been calibrated on different labels"

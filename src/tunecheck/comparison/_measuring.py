@@ -491,8 +491,8 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
     If the runs' main metrics differ, prefer a key that both runs have, then that of a run that declares its metrics,
     then that of the new run.
     """
-    evaluators = sorted((table.evaluators[name] for table in (new, base)), key=lambda each: not each.declared)
-    keys = [each.main for each in evaluators if each.main]
+    evaluators = sorted((table.evaluators[name] for table in (new, base)), key=lambda columns: not columns.declared)
+    keys = [columns.main for columns in evaluators if columns.main]
     shared = [key for key in keys if key in base.columns and key in new.columns]
     return next(iter(shared or keys), "")
 

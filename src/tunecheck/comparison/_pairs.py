@@ -245,8 +245,8 @@ class RunPair:
 
 def tags_of(value: JSON) -> list[str]:
     """Return the slices to which a value assigns its row: each text of a list of texts, else the value itself."""
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        return [str(each)[:_LONGEST_TAG] for each in value]
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return [str(item)[:_LONGEST_TAG] for item in value]
     if value is None:
         return []
     text = value if isinstance(value, str) else dumps(value).decode("utf-8", "replace")

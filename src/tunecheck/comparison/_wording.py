@@ -152,7 +152,7 @@ def shared_text(against: results.RunComparison, base: RunInfo) -> str:
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:
     """Return the names of runs in sentences: the given name if it is unique among them, else the id."""
     names = [*map(given_name, ids)]
-    return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
+    return {run_id: name if names.count(name) == 1 else run_id for run_id, name in zip(ids, names, strict=True)}
 
 
 def decision_lines(
@@ -215,7 +215,7 @@ def regression_text(selection: results.Selection, last: str) -> str:
     best = selection.regressed_since
     if best is None:
         return ""
-    ranked = {each.run: each for each in selection.ranking}
+    ranked = {ranked_run.run: ranked_run for ranked_run in selection.ranking}
     names, kind = short_names([*ranked]), selection.kind
     values = " → ".join(value_text(kind, ranked[run].value.value) for run in (best, last))
     difference = shown_difference(kind, ranked[last].difference)
@@ -244,11 +244,11 @@ def serving_titles(causes: Sequence[str]) -> list[str]:
 
 def line_of(values: Sequence[Estimate]) -> str:
     """Draw a sparkline with one bar per run, scaled to the widest interval so that noise looks small."""
-    bounds = [bound for each in values for bound in (each.value, each.low, each.high) if bound is not None]
+    bounds = [bound for run in values for bound in (run.value, run.low, run.high) if bound is not None]
     if not bounds:
         return ""
     low, high = min(bounds), max(bounds)
-    return "".join(" " if each.value is None else _BARS[_height(each.value, low, high)] for each in values)
+    return "".join(" " if run.value is None else _BARS[_height(run.value, low, high)] for run in values)
 
 
 def _height(value: float, low: float, high: float) -> int:

@@ -80,9 +80,9 @@ class TurnComparison:
         self._record_expected(truth.turns[: self.turn])
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
-        self.early = [
-            (at, self._by_name(call)) for at, turn in enumerate(earlier, 1) for call in turn.calls if call.changes
-        ]
+        self.early: list[tuple[int, Called]] = []
+        for number, turn in enumerate(earlier, 1):
+            self.early += [(number, self._by_name(called)) for called in turn.calls if called.changes]
         self.actual = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
@@ -161,12 +161,12 @@ class TurnComparison:
     @cached_property
     def missed(self) -> list[Called]:
         """The ground truth's successful calls whose results the model did not get."""
-        return [each for each in self.expected if not each.result.error and not self.got_result_of(each)]
+        return [missing for missing in self.expected if not missing.result.error and not self.got_result_of(missing)]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
         """Yield the model's calls of functions in `missed`, each with the first call of its function in `missed`."""
         for actual in self.actual:
-            expected = next((each for each in self.missed if each.call.name == actual.call.name), None)
+            expected = next((missing for missing in self.missed if missing.call.name == actual.call.name), None)
             if expected is not None:
                 yield actual, expected
 
@@ -369,8 +369,8 @@ def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
 
     The calls are compared leniently. Without a difference, yield the model's further calls that changed the state.
     """
-    expected = [each.call for each in compared.expected]
-    match = match_calls([each.call for each in compared.actual], expected, _LENIENT)
+    expected = [called.call for called in compared.expected]
+    match = match_calls([called.call for called in compared.actual], expected, _LENIENT)
     faults = [*call_faults(match, _LENIENT), *argument_faults(match)]
     if not faults:
         further = [actual for actual in compared.actual if actual.acted and not _is_expected(actual, compared)]

@@ -92,7 +92,7 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, k
         function = call.get("function")
         name = function.get("name") if isinstance(function, dict) else None
         if not isinstance(function, dict) or not isinstance(name, str):
-            return f"tool_calls: {dumps([dict(each) for each in tool_calls]).decode()}"
+            return f"tool_calls: {dumps([dict(tool_call) for tool_call in tool_calls]).decode()}"
         arguments = function.get("arguments")
         if not arguments and not keep_nothing:
             arguments = {}

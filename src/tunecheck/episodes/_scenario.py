@@ -123,7 +123,7 @@ def simulators_of(row: Mapping[str, object]) -> list[str]:
         UnusableRowError: the column has the wrong form.
     """
     names = as_list(row.get("involved_classes"), "involved_classes")
-    return [as_text(name, f"involved_classes[{at}]") for at, name in enumerate(names)]
+    return [as_text(name, f"involved_classes[{number}]") for number, name in enumerate(names)]
 
 
 def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:

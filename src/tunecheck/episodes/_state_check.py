@@ -282,9 +282,9 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
-        at = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
-        return failed_verdict("multi_turn:force_terminated", text, at)
-    unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
+        last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
+        return failed_verdict("multi_turn:force_terminated", text, last_turn)
+    unreadable = next((number for number, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is None:
         return None
     text = f"the turn is {value_text(result[unreadable], 60)}, not a list of steps"

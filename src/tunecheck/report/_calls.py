@@ -316,7 +316,7 @@ def _accepted_text(value: JSON) -> str:
     """Return a list of accepted values as `1 | 2`; an empty text in it means that the argument is optional."""
     if not isinstance(value, list):
         return as_json(value)
-    accepted = [as_json(each) for each in value if each != ""]
+    accepted = [as_json(answer) for answer in value if answer != ""]
     if "" in value:
         accepted.append("(may be left out)")
     return cut(" | ".join(accepted))
@@ -404,30 +404,30 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     asked_count = len(turns) if isinstance(turns, list) else 0
     count = max(asked_count, len(logged_turns), len(result) if is_conversation(result) else 0)
     shown: list[dict[str, JSON]] = []
-    for at in range(min(count, _MOST_TURNS)):
+    for number in range(min(count, _MOST_TURNS)):
         called: set[str] = set()
-        if at < len(logged_turns):
-            sent = logged_turns[at].get("begin_of_turn_query")
-            messages = sent if isinstance(sent, list) else _item(turns, at)
-            steps = _logged_steps(logged_turns[at], _item(executed, at), called)
+        if number < len(logged_turns):
+            sent = logged_turns[number].get("begin_of_turn_query")
+            messages = sent if isinstance(sent, list) else _item(turns, number)
+            steps = _logged_steps(logged_turns[number], _item(executed, number), called)
         else:
-            messages, recorded = _item(turns, at), _item(result, at)
+            messages, recorded = _item(turns, number), _item(result, number)
             steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
         turn: dict[str, JSON] = {"user": shown_messages(messages), "steps": [*steps[:_MOST_STEPS]]}
         if len(steps) > _MOST_STEPS:
             turn["left_out"] = len(steps) - _MOST_STEPS
-        expected = _item(ground_truth, at)
+        expected = _item(ground_truth, number)
         if isinstance(expected, list):
             turn["expected"] = _expected_calls(expected, called)
-        if at + 1 < len(logged_states):
-            turn["changes"] = [*_shown_changes(_states(logged_states[at]), _states(logged_states[at + 1]))]
+        if number + 1 < len(logged_states):
+            turn["changes"] = [*_shown_changes(_states(logged_states[number]), _states(logged_states[number + 1]))]
         shown.append(turn)
     return shown
 
 
-def _item(values: JSON, at: int) -> JSON:
+def _item(values: JSON, position: int) -> JSON:
     """Return the value at this position, or None."""
-    return values[at] if isinstance(values, list) and at < len(values) else None
+    return values[position] if isinstance(values, list) and position < len(values) else None
 
 
 def _logged_steps(turn: Mapping[str, JSON], executed: JSON, called: set[str]) -> list[dict[str, JSON]]:
@@ -436,7 +436,7 @@ def _logged_steps(turn: Mapping[str, JSON], executed: JSON, called: set[str]) ->
     The canonical texts of the calls are added to `called`.
     """
     logged = [entries for key, entries in turn.items() if key.startswith("step_") and isinstance(entries, list)]
-    return [_logged_step(entries, _item(executed, at), called) for at, entries in enumerate(logged)]
+    return [_logged_step(entries, _item(executed, number), called) for number, entries in enumerate(logged)]
 
 
 def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> dict[str, JSON]:

@@ -91,8 +91,10 @@ class Outcomes:
 
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
-        results = "".join(ABSENT if at is None else self.results[at] for at in places)
-        scores = {key: [math.nan if at is None else values[at] for at in places] for key, values in self.scores.items()}
+        results = "".join(ABSENT if row is None else self.results[row] for row in places)
+        scores = {}
+        for key, values in self.scores.items():
+            scores[key] = [math.nan if row is None else values[row] for row in places]
         return Outcomes(results, scores)
 
 
@@ -181,7 +183,7 @@ class RowIndex:
             if any(map(math.isfinite, self.figures[name])):
                 page[name.removesuffix("_ms")] = round_numbers(self.figures[name][:most])
         pairs = zip(evaluators, self.outcomes, strict=True)
-        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each, most)} for each, outcomes in pairs]
+        page["outcomes"] = [{"name": judge.name, **outcomes.as_json(judge, most)} for judge, outcomes in pairs]
         return page
 
 
@@ -283,7 +285,7 @@ def _histogram(numbers: Iterable[float]) -> JSON:
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
         return None
-    positive = values[next(at for at, value in enumerate(values) if value > 0) :]
+    positive = values[next(position for position, value in enumerate(values) if value > 0) :]
     wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
     # Nearest-rank quantiles are values that occurred.
     quantiles: dict[str, JSON] = {

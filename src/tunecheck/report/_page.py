@@ -232,4 +232,5 @@ def page(kind: str) -> Page:
     """Return the page of a run, or of the list of runs."""
     panels = plugins.panels().values() if kind == REPORT else ()
     *scripts, last = map(_read, _SCRIPTS[kind])  # the last script starts drawing
-    return Page([*scripts, *(each.script for each in panels), last], [_read(_STYLE), *(each.style for each in panels)])
+    styles = [_read(_STYLE), *(panel.style for panel in panels)]
+    return Page([*scripts, *(panel.script for panel in panels), last], styles)

@@ -207,8 +207,8 @@ class ShapeReader:
             elif kind == "error":
                 columns.errors.append((name, key))
             elif kind == "outputs":
-                ends = (at for at in range(len(name) - 1, 0, -1) if name[at] == ".")
-                owner = next((name[:at] for at in ends if name[:at] in keys_of), None)  # the longest name that fits
+                owners = [evaluator for evaluator in keys_of if name.startswith(f"{evaluator}.")]
+                owner = max(owners, key=len, default=None)
                 if owner is None:
                     columns.target.append((name, key))
                 else:

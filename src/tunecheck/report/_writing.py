@@ -65,9 +65,9 @@ class OtherRun:
         self.run, self._partners = run, paired_rows(pairs)
         self._reader, self._shapes = DetailReader(run, shared), ShapeReader(run.evaluators)
         self._waiting = run.rows([row for row in self._partners if row is not None])
-        graded = {each.name: each.graded[:1] for each in reported.evaluators}
-        common = [each for each in run.evaluators if each.name in graded]
-        outcomes = {each.name: outcomes_of(run, each, graded[each.name]) for each in common}
+        graded = {evaluator.name: evaluator.graded[:1] for evaluator in reported.evaluators}
+        common = [evaluator for evaluator in run.evaluators if evaluator.name in graded]
+        outcomes = {evaluator.name: outcomes_of(run, evaluator, graded[evaluator.name]) for evaluator in common}
         self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
 
     def answer(self, number: int, new: Details) -> dict[str, JSON] | None:
@@ -98,7 +98,7 @@ class OtherRuns:
         Raises:
             ConfigurationError: two runs have no row in common.
         """
-        tables = [each.table for each in (*others, run)]
+        tables = [compared_run.table for compared_run in (*others, run)]
         self.comparison, compared = compare_tables(tables, settings)
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
@@ -125,32 +125,34 @@ class OtherRuns:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
         comparison, decision = self.comparison, self.comparison.decision
         lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(decision), 1, None)]
-        history = sorted(comparison.history, key=lambda each: each.name != decision.metric)  # the decisive one first
+        # The decisive metric comes first.
+        history = sorted(comparison.history, key=lambda metric: metric.name != decision.metric)
         return {
             "confidence": comparison.confidence,
             "decision": decision.as_json() | {"head": head_of(decision), "lines": lines},
             "best": None if comparison.best is None else comparison.best.as_json(),
             "regressed": "" if comparison.best is None else regression_text(comparison.best, new.id),
-            "runs": [_describe(each, new) for each in self._others],
-            "held": [_run_comparison(each, comparison.base, by_id=self._by_id) for each in comparison.against],
-            "history": [each.as_json() for each in history],
+            "runs": [_describe(other, new) for other in self._others],
+            "held": [_run_comparison(against, comparison.base, by_id=self._by_id) for against in comparison.against],
+            "history": [metric.as_json() for metric in history],
         }
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     """Return another run for the page: its name, facts, and outcomes by evaluator (null if it lacks one)."""
-    outcomes = other.outcomes
+    own = [(evaluator, other.outcomes.get(evaluator.name)) for evaluator in new.evaluators]
     return {
         "run": other.run.id,
         "simulated": other.run.manifest.simulated,
         "facts": [*facts_of(other.run)],
-        "outcomes": [outcomes[each.name].as_json(each) if each.name in outcomes else None for each in new.evaluators],
+        "outcomes": [None if outcomes is None else outcomes.as_json(evaluator) for evaluator, outcomes in own],
     }
 
 
 def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
     """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
     pairs = against.pairs
+    metrics = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     return {
         "run": against.new.id,
@@ -159,10 +161,10 @@ def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> di
         "only_in_base": _name_ids(pairs.only_in_base),
         "only_in_new": _name_ids(pairs.only_in_new),
         "warnings": [shared_text(against, base), *stopped],
-        "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
+        "metrics": [metric.as_json() for metric in metrics],
         "parts": [part.as_json() for part in (*against.figures, *against.parts)],
         "part_metric": against.part_metric,
-        "causes": [each.as_json() for each in against.causes if each.new > each.base],
+        "causes": [cause.as_json() for cause in against.causes if cause.new > cause.base],
         "notes": [*against.notes],
     }
 
@@ -193,10 +195,10 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     groups = [*_groups(run, index)]
     judges = {} if run.folder is None else corrections(run.folder)
     evaluators: list[JSON] = []
-    for each in run.evaluators:
-        lines: list[JSON] = [*_lines(run.table, each, groups, judges.get(each.name))]
-        evaluators.append({"name": each.name, "lines": lines, "more": _own_totals(each, run)})
-    shown: list[JSON] = [{"column": each.column, "value": each.value, "rows": len(each.rows)} for each in groups]
+    for evaluator in run.evaluators:
+        lines: list[JSON] = [*_lines(run.table, evaluator, groups, judges.get(evaluator.name))]
+        evaluators.append({"name": evaluator.name, "lines": lines, "more": _own_totals(evaluator, run)})
+    shown: list[JSON] = [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups]
     return {"groups": shown, "evaluators": evaluators}
 
 
@@ -258,7 +260,7 @@ def _own_totals(evaluator: Evaluated, run: ReportedRun) -> JSON:
     metrics, start = object_or_empty(run.metrics.get("metrics")), f"{evaluator.name}."
     own = [(key.removeprefix(start), value) for key, value in metrics.items() if key.startswith(start)]
     # Up to `error_count`, the keys are those that every evaluator has.
-    totals = islice(dropwhile(lambda each: each[0] != "error_count", own), 1, None)
+    totals = islice(dropwhile(lambda total: total[0] != "error_count", own), 1, None)
     return [[key, value] for key, value in totals if isinstance(value, (int, float, str))]
 
 
@@ -341,17 +343,17 @@ class _Report:
 
     def _read_rows(self) -> None:
         """Add each row to the index and to the failures, and its details to the file until the file is too large."""
-        verdicts = {each.name: each.verdicts for each in self._run.evaluators}
+        verdicts = {evaluator.name: evaluator.verdicts for evaluator in self._run.evaluators}
         readers = [verdicts[name] for name in self._run.manifest.evaluators if name in verdicts]
         shapes = ShapeReader(self._run.evaluators)
-        for at, row in enumerate(self._run.rows()):
+        for number, row in enumerate(self._run.rows()):
             columns = shapes.columns(row)
-            details = self._reader.read(at, row, columns)
+            details = self._reader.read(number, row, columns)
             self._table.add(row, columns, details)
             if self._run.folder is not None:  # other programs' results have no first screen
                 self._failures.add(row, readers)
-            others = self._others.answers(at, details) if self._others is not None else {}
-            if at < MOST_ROWS and self._size < MOST_BYTES:
+            others = self._others.answers(number, details) if self._others is not None else {}
+            if number < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})
 
     def _head(self) -> dict[str, JSON]:

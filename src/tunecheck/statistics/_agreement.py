@@ -164,7 +164,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
     """
     n, method = len(first), "Fisher's z"
     deviations = [side - side.mean() if n else side for side in (first, second)]
-    sizes = [float(numpy.sqrt(each @ each)) for each in deviations]
+    sizes = [float(numpy.sqrt(deviation @ deviation)) for deviation in deviations]
     if not all(sizes):
         remark = "one rater gives every row the same score" if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)

@@ -111,7 +111,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
     if units < 2 or runs < 2:
         return None
     error: float = math.sqrt(float((deviations**2).sum()) / (runs - 1) * units / (units - 1)) / rows
-    chances: list[float] = [NormalDist().cdf(at * _STEP) ** runs for at in range(-_STEPS, _STEPS + 1)]
+    chances: list[float] = [NormalDist().cdf(step * _STEP) ** runs for step in range(-_STEPS, _STEPS + 1)]
     below, above = chances[:_STEPS], chances[_STEPS:]
     highest: float = _STEP * (sum(1 - chance for chance in above) - sum(below))
     return error * highest

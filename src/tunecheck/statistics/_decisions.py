@@ -29,14 +29,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     Raises:
         ValueError: a p-value is not between 0 and 1.
     """
-    order = sorted((value, at) for at, value in enumerate(p_values) if value is not None)
+    order = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     reached = 0.0
-    for rank, (value, at) in enumerate(order):
+    for rank, (value, place) in enumerate(order):
         if not 0 <= value <= 1:
             raise ValueError(f"a p-value must be between 0 and 1, not {value!r}")
         reached = max(reached, min(1.0, (len(order) - rank) * value))
-        adjusted[at] = reached
+        adjusted[place] = reached
     return adjusted
 
 

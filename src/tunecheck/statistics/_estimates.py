@@ -72,8 +72,8 @@ def as_outcomes(values: Numbers) -> Floats:
     floats = as_floats(values)
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
-        at = int(strange.argmax())
-        raise ValueError(f"verdict {at} must be true or false, 1 or 0, not {float(floats[at])!r}")
+        position = int(strange.argmax())
+        raise ValueError(f"verdict {position} must be true or false, 1 or 0, not {float(floats[position])!r}")
     return floats
 
 
@@ -123,8 +123,8 @@ def problem(*samples: Floats) -> str | None:
     for values in samples:
         usable = numpy.abs(values) <= MOST
         if not usable.all():
-            at = int((~usable).argmax())
-            return f"value {at} is {float(values[at])!r}: not finite, or too large for a mean"
+            position = int((~usable).argmax())
+            return f"value {position} is {float(values[position])!r}: not finite, or too large for a mean"
     return None
 
 
@@ -164,7 +164,7 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
     rows = len(columns)
     reach = math.sqrt(rows / (rows - 1)) * t_quantile((1 + confidence) / 2, rows - 1)
     means = resampled_means(columns, resamples, seed)
-    return [_bca(columns[:, at], means[:, at], reach) for at in range(columns.shape[1])]
+    return [_bca(columns[:, column], means[:, column], reach) for column in range(columns.shape[1])]
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
@@ -298,14 +298,16 @@ def means(
     if remark is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
     degrees = [_degrees_of_freedom(values, groups) for values in columns]
-    bootstrapped = [at for at, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[at])]
+    bootstrapped = [
+        number for number, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[number])
+    ]
     intervals: dict[int, Bounds] = {}
     if bootstrapped:
-        together = numpy.column_stack([columns[at] for at in bootstrapped])
+        together = numpy.column_stack([columns[column] for column in bootstrapped])
         intervals = dict(zip(bootstrapped, bca_intervals(together, confidence, seed, resamples), strict=True))
     return [
-        _mean(values, limits, groups, confidence, degrees[at], intervals.get(at))
-        for at, (values, limits) in enumerate(zip(columns, bounds, strict=True))
+        _mean(values, limits, groups, confidence, degrees[column], intervals.get(column))
+        for column, (values, limits) in enumerate(zip(columns, bounds, strict=True))
     ]
 
 
@@ -430,9 +432,9 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
     """
     if k < 1:
         raise ValueError(f"k must be 1 or more, not {k!r}")
-    for at, (passed, count) in enumerate(trials):
+    for item, (passed, count) in enumerate(trials):
         if not 0 <= passed <= count:
-            raise ValueError(f"item {at}: passed trials must be between 0 and {count}, not {passed}")
+            raise ValueError(f"item {item}: passed trials must be between 0 and {count}, not {passed}")
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):
         return None
