@@ -6,6 +6,7 @@ from ._answers import (
     keys_of as keys_of,
     read_answer as read_answer,
     read_chat as read_chat,
+    read_stream as read_stream,
     read_usage as read_usage,
     says_error as says_error,
 )
@@ -61,7 +62,6 @@ from ._masking import (
 from ._python import PythonEndpoint as PythonEndpoint
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
 from ._simulated import default_definition as default_definition
-from ._streams import read_stream as read_stream
 from ._target import (
     EndpointTarget as EndpointTarget,
     EndpointTargetBase as EndpointTargetBase,

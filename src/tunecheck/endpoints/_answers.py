@@ -1,15 +1,18 @@
 """Read the answer from a reply: a chat completion, a message, calls or plain text. Every field is checked.
 
 Endpoints call `read_chat()` and `read_usage()` for chat completions, and `read_answer()` for replies of other services.
+`read_stream()` makes a chat completion of a stream of server-sent events.
 """
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import cast
 
-from tunecheck._json import JSON, dumps, object_or_empty, text_or_none
-from tunecheck.calls._model import decode, kind_of, write_calls
+from tunecheck._json import JSON, dumps, object_or_empty, text_or_json, text_or_none, value_of
+from tunecheck.calls._model import MAX_CALLS, decode, kind_of, write_calls
 from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import (
@@ -26,8 +29,8 @@ from tunecheck.formats._reading import without_thoughts
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
 
 _LONGEST_REASON = 64
-_OF_AN_ERROR = frozenset({"message", "code", "type", "status"})
-_OF_AN_ANSWER = frozenset({"choices", "content", "tool_calls", "function_call"})
+_ERROR_KEYS = frozenset({"message", "code", "type", "status"})
+_ANSWER_KEYS = frozenset({"choices", "content", "tool_calls", "function_call"})
 
 
 class UnreadableReplyError(ValueError):
@@ -240,7 +243,7 @@ def _part_text(part: JSON) -> str:
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
-    """Return the end of an error message: the error that the reply contains, else the keys of the reply."""
+    """Return a suffix for an error message: the error that the reply contains, else the keys of the reply."""
     error = _error_of(reply)
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
@@ -255,11 +258,11 @@ def _error_of(reply: Mapping[str, JSON]) -> JSON:
 
 def says_error(reply: JSON) -> bool:
     """Return whether a reply's body is an error and holds no answer, regardless of the HTTP status."""
-    if not isinstance(reply, dict) or not reply.keys().isdisjoint(_OF_AN_ANSWER):
+    if not isinstance(reply, dict) or not reply.keys().isdisjoint(_ANSWER_KEYS):
         return False
     error = _error_of(reply)
     if isinstance(error, dict):
-        return not error.keys().isdisjoint(_OF_AN_ERROR)
+        return not error.keys().isdisjoint(_ERROR_KEYS)
     return isinstance(error, str) and error != ""
 
 
@@ -284,3 +287,258 @@ def _text_paths(value: object, path: str = "") -> Iterator[str]:
     for key, inner in items:
         is_name = isinstance(key, str) and key.isidentifier()
         yield from _text_paths(inner, f"{path}.{key}" if is_name else f"{path}[{key!r}]")
+
+
+# -- streams of server-sent events
+
+_DONE = b"[DONE]"
+_LINE = re.compile(rb"([^\r\n]*+)(?:\r\n?|\n|\Z)")
+_MOST_PIECES = 200_000
+"""More events than any real answer has."""
+_LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
+"""Events of the Responses API that contain the whole reply."""
+_MESSAGE_KEYS = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
+_KEYS_IN_PIECES = _MESSAGE_KEYS | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
+"""Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
+REPEATS = "tunecheck_repeats"
+"""Key of an assembled reply: pieces of its stream repeated earlier ones."""
+_MOST_OPEN = 64
+"""Only this many of the latest parts of a list may still grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A streamed chat completion. `first` is the number of bytes up to the first token, or None without a token."""
+
+    reply: dict[str, JSON]
+    first: int | None
+
+
+def read_stream(body: bytes) -> Streamed:
+    """Return the chat completion in a stream, or the whole reply at the end of a stream of the Responses API.
+
+    If the stream ends with an error, the reply is that error.
+
+    Raises:
+        UnreadableReplyError: the events are not pieces of a chat completion, or the stream broke off.
+    """
+    answer = _StreamedAnswer()
+    first: int | None = None
+    for number, (data, end) in enumerate(_events(body)):
+        if number >= _MOST_PIECES:
+            raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
+        if data.strip() == _DONE:
+            answer.done = True
+            break
+        if not data.strip():  # a keep-alive event
+            continue
+        piece = _piece(data)
+        reply = _last_reply(piece)
+        if reply is not None:
+            return Streamed(reply, first)
+        if answer.add(piece) and first is None:
+            first = end
+    return Streamed(answer.whole(), first)
+
+
+def _piece(data: bytes) -> Mapping[str, JSON]:
+    """Return the JSON object in the data of an event, or {} for other JSON.
+
+    Raises:
+        UnreadableReplyError: the data is not JSON.
+    """
+    try:
+        return object_or_empty(read_json(data))
+    except ValueError:
+        raise UnreadableReplyError(
+            "a part of the streamed reply is not JSON: check the url, or make the service reply without streaming"
+        ) from None
+
+
+def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    """Return the whole reply if the piece is an error or the last event of the Responses API, else None."""
+    if piece.get("error"):
+        return dict(piece)
+    reply = piece.get("response")
+    return reply if isinstance(reply, dict) and piece.get("type") in _LAST_RESPONSES else None
+
+
+def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield the data of each event and the position of its end in the body.
+
+    Raises:
+        UnreadableReplyError: an event has too many lines.
+    """
+    lines: list[bytes] = []
+    start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    for line in _LINE.finditer(body, start):
+        text = line[1]
+        if text.startswith(b"data:"):
+            lines.append(text[5:].removeprefix(b" "))
+            if len(lines) > _MOST_PIECES:
+                raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
+        elif not text and lines:
+            yield b"\n".join(lines), line.end()
+            lines = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The pieces of a text under a key of a message."""
+
+    key: str
+    pieces: list[str] = field(default_factory=list)
+
+    def text(self, repeated: list[str]) -> str:
+        """Return the joined pieces, or only the last piece if it repeats the text before it.
+
+        Some servers send the text so far in each piece, or the whole text again at the end. The key of such a text is
+        added to `repeated`, unless it is a name, because clients take the first name.
+        """
+        *earlier, last = self.pieces or [""]
+        before, whole = "".join(earlier), "".join(self.pieces)
+        grows = bool(earlier) and all(later.startswith(piece) for piece, later in pairwise(self.pieces))
+        if self.key == "name":
+            return last if grows or before == last else whole
+        if self.key == "arguments":
+            call = value_of(last)
+            repeats = isinstance(call, dict) and value_of(whole) is None and (grows or value_of(before) == call)
+        else:  # short texts may grow by chance, such as "ha" and "haha"
+            repeats = len(last) >= 20 and len({*self.pieces}) > 2 and (grows or before == last)
+        if repeats:
+            repeated.append(self.key)
+        return last if repeats else whole
+
+
+def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
+    """Merge a piece into a message: join texts, merge list items by index, keep the first of other values."""
+    for key, piece in delta.items():
+        # An object is complete: its lists are values of the call, not parts of a message.
+        value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
+        before = message.get(key)
+        if isinstance(value, list) or isinstance(before, list):
+            message[key] = parts = before if isinstance(before, list) else []
+            pieces: list[JSON] = value if isinstance(value, list) else [value]
+            _merge_parts(parts, [before.text([]), *pieces] if isinstance(before, _Pieces) else pieces)
+        elif isinstance(value, dict):
+            inner = message[key] = before or {}
+            if isinstance(inner, dict):
+                merge_delta(inner, value)
+        elif isinstance(value, str) and key in _KEYS_IN_PIECES and (before is None or isinstance(before, _Pieces)):
+            message[key] = text = before or _Pieces(key)
+            if value:
+                text.pieces.append(value)
+        elif before is None:
+            message[key] = value
+
+
+def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
+    """Add each piece to the part that it continues, or as a new part. A plain text is a piece of a text part.
+
+    Raises:
+        UnreadableReplyError: there are too many parts.
+    """
+    for piece in pieces:
+        fields = {"type": "text", "text": piece} if isinstance(piece, str) else piece
+        if not isinstance(fields, dict):
+            continue
+        part = _continued_part(parts, fields)
+        if part is None:
+            part = {}
+            parts.append(part)
+            if len(parts) > MAX_CALLS:
+                raise UnreadableReplyError(f"its message has more than {MAX_CALLS:,} parts or calls", lasting=True)
+        merge_delta(part, fields)
+
+
+def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -> dict[str, object] | None:
+    """Return the part with the piece's index, or the last part if the piece has none; None if it begins a new part.
+
+    A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
+    a piece with a name begins a new call.
+    """
+    index, function = piece.get("index"), piece.get("function")
+    candidates = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
+    if not candidates:
+        return None
+    keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
+    is_other = any(piece.get(key) and candidates[-1].get(key) not in (None, piece[key]) for key in keys)
+    return None if is_other else candidates[-1]
+
+
+def _as_json(value: object, repeated: list[str]) -> JSON:
+    """Return a merged value as JSON: pieces as one text, and list items without their index.
+
+    The keys of texts whose pieces repeat earlier ones are added to `repeated`.
+    """
+    if isinstance(value, _Pieces):
+        return value.text(repeated)
+    if isinstance(value, list):
+        return [{key: _as_json(item, repeated) for key, item in part.items() if key != "index"} for part in value]
+    if isinstance(value, dict):
+        return {key: _as_json(item, repeated) for key, item in value.items()}
+    return cast("JSON", value)
+
+
+@dataclass(slots=True)
+class _StreamedAnswer:
+    """The part of an answer received so far. Only the first choice is read.
+
+    `envelope` has the fields of the reply around the choices, such as its id and model. `begun`: a piece of the choice
+    has arrived. `other_events` is the number of events without choices.
+    """
+
+    envelope: dict[str, JSON] = field(default_factory=dict)
+    message: dict[str, object] = field(default_factory=dict)
+    finish_reason: JSON = None
+    usage: JSON = None
+    error: JSON = None
+    begun: bool = False
+    done: bool = False
+    other_events: int = 0
+
+    def add(self, piece: Mapping[str, JSON]) -> bool:
+        """Add a piece of the stream. Return whether it contained reasoning, text or a call."""
+        if "choices" not in piece:
+            kind = str(piece.get("type"))
+            self.other_events += not kind.startswith("response.")  # a keep-alive event, or another protocol
+            return kind.startswith("response.") and kind.endswith(".delta")
+        self.envelope = self.envelope or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
+        self.usage = piece.get("usage") or self.usage
+        choice = first_choice(piece)
+        if choice is None or choice.get("index") not in (None, 0):
+            return False
+        self.begun = True
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        self.error = choice.get("error") or self.error
+        fields = object_or_empty(choice.get("delta") or choice.get("message"))  # some servers send a whole message
+        if function := fields.get("function_call"):  # the API of 2023
+            fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}
+        usable = {key: value for key, value in fields.items() if value and isinstance(value, (str, list))}
+        content = {key: value for key, value in usable.items() if key in _MESSAGE_KEYS}
+        merge_delta(self.message, content)
+        return bool(content)
+
+    def whole(self) -> dict[str, JSON]:
+        """Return the chat completion.
+
+        Raises:
+            UnreadableReplyError: the stream has another form, or ended before the answer.
+        """
+        if not self.begun and self.other_events:
+            raise UnreadableReplyError(
+                "streams its answers, but not as chat completions: check the url, or make the service reply without "
+                "streaming",
+                lasting=True,
+            )
+        if not self.begun or not (self.done or self.finish_reason):
+            raise UnreadableReplyError("its stream broke off before the answer was complete")
+        repeated = list[str]()
+        merged = {key: _as_json(value, repeated) for key, value in self.message.items()}
+        message: dict[str, JSON] = {"role": "assistant", "content": None, **merged}
+        calls = message.get("tool_calls")
+        if isinstance(calls, list):
+            message["tool_calls"] = [{"type": "function", **call} for call in calls if isinstance(call, dict)]
+        choice: JSON = {"message": message, "finish_reason": self.finish_reason, "error": self.error}
+        envelope = {**self.envelope, "object": "chat.completion", REPEATS: bool(repeated)}
+        return {**envelope, "choices": [choice], "usage": self.usage}

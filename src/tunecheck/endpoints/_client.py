@@ -19,7 +19,14 @@ from tunecheck._json import JSON
 from tunecheck._loops import PerLoop
 from tunecheck._messages import clean
 from tunecheck._targets import Load
-from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage, says_error
+from tunecheck.endpoints._answers import (
+    FilteredError,
+    UnreadableReplyError,
+    read_json,
+    read_stream,
+    read_usage,
+    says_error,
+)
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._base import ConcurrencyLimit, Usage, count_unanswered
 from tunecheck.endpoints._limits import (
@@ -33,7 +40,6 @@ from tunecheck.endpoints._limits import (
     retry_after_s,
 )
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._streams import read_stream
 from tunecheck.endpoints._transport import (
     AttemptFailed,
     CallFailure,

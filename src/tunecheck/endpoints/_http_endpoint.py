@@ -19,7 +19,7 @@ from tunecheck._messages import suggest_names
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
-from tunecheck.endpoints._answers import read_usage
+from tunecheck.endpoints._answers import REPEATS, read_usage
 from tunecheck.endpoints._api_facts import ApiFacts, is_other_model
 from tunecheck.endpoints._auth import (
     Auth,
@@ -46,7 +46,6 @@ from tunecheck.endpoints._base import (
 )
 from tunecheck.endpoints._client import Client, Limits, ServiceCall
 from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
-from tunecheck.endpoints._streams import REPEATS
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
 
