@@ -14,16 +14,8 @@ from typing import cast
 from tunecheck._json import JSON, dumps, object_or_empty, text_or_json, text_or_none, value_of
 from tunecheck.calls._model import MAX_CALLS, decode, kind_of, write_calls
 from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.formats import _json_shapes as shapes
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import (
-    REASONING_FIELDS,
-    content_of,
-    message_of,
-    reason_of_end,
-    shape_of,
-    take_part,
-    take_thoughts_of,
-)
 from tunecheck.formats._reading import without_thoughts
 
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
@@ -73,9 +65,9 @@ def read_answer(value: JSON) -> Completion:
             return read_chat(value)
         has_content = "content" in value or "tool_calls" in value or "function_call" in value
         if isinstance(value.get("tool_calls"), list) or ("role" in value and has_content):
-            return _read_message(value, _finish_reason(reason_of_end(value)))
-        if isinstance(message := message_of(value), dict):
-            return _read_message(message, _finish_reason(reason_of_end(value)))
+            return _read_message(value, _finish_reason(shapes.reason_of_end(value)))
+        if isinstance(message := shapes.message_of(value), dict):
+            return _read_message(message, _finish_reason(shapes.reason_of_end(value)))
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
     try:
@@ -172,14 +164,14 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         UnreadableReplyError: the calls or the content have the wrong type.
     """
     collector = CallCollector()
-    take_thoughts_of(message, collector)
-    fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
-    content = cast("JSON", content_of(message))
+    shapes.take_thoughts_of(message, collector)
+    fields = {name: message[name] for name in shapes.REASONING_FIELDS if message.get(name)}
+    content = cast("JSON", shapes.content_of(message))
     if isinstance(content, list):
         earlier_thoughts = len(collector.thoughts)
-        texts = [part for part in content if not (isinstance(part, dict) and take_part(part, collector))]
+        texts = [part for part in content if not (isinstance(part, dict) and shapes.take_part(part, collector))]
         if len(collector.thoughts) > earlier_thoughts:
-            fields["content"] = [part for part in content if not (isinstance(part, dict) and shape_of(part))]
+            fields["content"] = [part for part in content if not (isinstance(part, dict) and shapes.shape_of(part))]
         # If the parts contain only calls or reasoning, there is no text.
         content = texts if texts or not (collector.calls or collector.thoughts) else None
     calls = _calls_of(message)
@@ -297,7 +289,7 @@ _MOST_PIECES = 200_000
 """More events than any real answer has."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that contain the whole reply."""
-_MESSAGE_KEYS = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
+_MESSAGE_KEYS = frozenset({"content", "refusal", "tool_calls", *shapes.REASONING_FIELDS})
 _KEYS_IN_PIECES = _MESSAGE_KEYS | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
 """Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
 REPEATS = "tunecheck_repeats"

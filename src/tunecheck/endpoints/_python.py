@@ -26,29 +26,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tunecheck._errors import (
-    ContentFilterError,
-    EndpointError,
-    PluginError,
-    ReplyError,
-    TimedOutError,
-    TunecheckError,
-    WorkerDied,
-)
+from tunecheck import _errors as errors
 from tunecheck._json import JSON, plain
 from tunecheck._loops import LateError, LoopThread, PerLoop, Threads, UserLoop
 from tunecheck._worker_process import Pipes, ProcessEndedError, WorkerProcess
+from tunecheck.endpoints import _base as base
 from tunecheck.endpoints._answers import FilteredError, read_answer
-from tunecheck.endpoints._base import (
-    ChatRequest,
-    Completion,
-    ConcurrencyLimit,
-    Definition,
-    Endpoint,
-    EndpointConfig,
-    Text,
-    mask_answer,
-)
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.plugins import load_file
@@ -56,16 +39,16 @@ from tunecheck.plugins import load_file
 _ARGUMENTS = ("messages", "tools", "parameters")
 
 
-class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
+class PythonConfig(base.EndpointConfig, frozen=True, kw_only=True):
     """A definition of kind `python`."""
 
-    function: Text
+    function: base.Text
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 600.0
-    limits: ConcurrencyLimit = ConcurrencyLimit()
+    limits: base.ConcurrencyLimit = base.ConcurrencyLimit()
 
 
-class PythonEndpoint(Endpoint):
+class PythonEndpoint(base.Endpoint):
     """Calls a function with the arguments `messages`, `tools` and `parameters`, as far as it accepts them.
 
     A run calls the function in a separate process, so that a crash only fails one call. Outside a run, or with
@@ -77,7 +60,7 @@ class PythonEndpoint(Endpoint):
     kind = "python"
     config_type = PythonConfig
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: base.Definition) -> None:
         """Check the definition and import the function, which runs the user's module."""
         config = definition.read(PythonConfig)
         self.name = definition.name
@@ -94,7 +77,7 @@ class PythonEndpoint(Endpoint):
         self._isolated = False
         self._data = dict(definition.data)
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: base.ChatRequest) -> base.Completion:
         """Call the function and return its answer; its errors become an EndpointError, a timeout a TimedOutError."""
         state = self._states.here(self._new_state)
         async with state.semaphore:
@@ -102,13 +85,13 @@ class PythonEndpoint(Endpoint):
             try:
                 value = await self._call(request, state)
             except LateError:
-                raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
-            except TunecheckError:
+                raise errors.TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
+            except errors.TunecheckError:
                 raise
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
                 raised = str(error) if isinstance(error, FunctionError) else f"{type(error).__name__}: {error}"
                 text = f"{self._reference} raised {raised}"
-                raise EndpointError(self._redactor.text(" ".join(text.split()))) from error
+                raise errors.EndpointError(self._redactor.text(" ".join(text.split()))) from error
             return self._completion(value, (self._clock.now() - started) * 1000)
 
     def isolate(self) -> None:
@@ -139,7 +122,7 @@ class PythonEndpoint(Endpoint):
         threads, process = Threads(concurrency, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
         return _PythonState(asyncio.Semaphore(concurrency), threads, UserLoop(), process)
 
-    async def _call(self, request: ChatRequest, state: _PythonState) -> object:
+    async def _call(self, request: base.ChatRequest, state: _PythonState) -> object:
         """Call the function in a separate process if isolated, else in a thread. Await the result if necessary.
 
         Raises:
@@ -161,7 +144,7 @@ class PythonEndpoint(Endpoint):
         # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
         return await state.loop.call(self._reference, lambda: unused.pop() if unused else call(), self._timeout_s)
 
-    def _completion(self, value: object, latency_ms: float) -> Completion:
+    def _completion(self, value: object, latency_ms: float) -> base.Completion:
         """Return the function's result as a completion, with secrets masked.
 
         Raises:
@@ -169,14 +152,16 @@ class PythonEndpoint(Endpoint):
             ReplyError: the result is no answer.
         """
         try:
-            if isinstance(value, Completion):
-                return mask_answer(value, self._redactor)
-            return replace(mask_answer(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
+            if isinstance(value, base.Completion):
+                return base.mask_answer(value, self._redactor)
+            return replace(base.mask_answer(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
         except FilteredError as error:
-            raise ContentFilterError(f"{self._reference}: {error}") from None
+            raise errors.ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
             reason = self._redactor.text(str(error))
-            raise ReplyError(f"{self._reference} returned a value that cannot be used as an answer: {reason}") from None
+            raise errors.ReplyError(
+                f"{self._reference} returned a value that cannot be used as an answer: {reason}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +174,7 @@ class _PythonState:
     process: FunctionProcess
 
 
-def _function_place(reference: str, definition: Definition) -> FunctionPlace:
+def _function_place(reference: str, definition: base.Definition) -> FunctionPlace:
     """Return the module or file, and the name, of the function `module:function` or `file.py:function`.
 
     Raises:
@@ -206,7 +191,7 @@ def _function_place(reference: str, definition: Definition) -> FunctionPlace:
     return FunctionPlace(f"tunecheck_endpoint_{file.stem}_{tag}", file, name, list(sys.path))
 
 
-def _load_function(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., object], str]:
+def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[Callable[..., object], str]:
     """Import the function. Return the function and a hash of its source file.
 
     Raises:
@@ -220,7 +205,7 @@ def _load_function(place: FunctionPlace, definition: Definition) -> tuple[Callab
         missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
         hint = f" (to name a file next to the definition, write {label}.py:<function>)" if missing else ""
         problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
-        raise PluginError(str(key.error(problem))) from error
+        raise errors.PluginError(str(key.error(problem))) from error
     function = getattr(module, place.name, None)
     if not callable(function):
         raise key.error(f"{label} has no function {place.name}")
@@ -316,7 +301,9 @@ class FunctionProcess:
             except ProcessEndedError:
                 if time.monotonic() - begun >= limit_s:
                     raise LateError(f"took longer than {limit_s:g} s") from None
-                raise WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
+                raise errors.WorkerDied(
+                    f"{self._reference} ended its process: {await process.how_it_ended()}"
+                ) from None
             finally:
                 process.kill()
                 await process.close()
@@ -331,7 +318,7 @@ class FunctionProcess:
         try:
             await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts
         except ProcessEndedError:
-            raise WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
+            raise errors.WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
         return process
 
     async def close(self) -> None:
@@ -402,9 +389,9 @@ class _Caller:
             value: object = None if arguments is None else self._function(**arguments)
             if inspect.isawaitable(value):
                 value = self._loop.submit(_await_value(value)).result()
-            reply: object = value if isinstance(value, Completion) else plain(value)
+            reply: object = value if isinstance(value, base.Completion) else plain(value)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            own = isinstance(error, TunecheckError)
+            own = isinstance(error, errors.TunecheckError)
             reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
         self._pipes.reply(number, reply)
 

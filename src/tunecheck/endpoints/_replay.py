@@ -10,16 +10,9 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import NamedTuple
 
+from tunecheck import _errors
 from tunecheck._disk import open_for_reading
-from tunecheck._errors import (
-    ContentFilterError,
-    DataError,
-    EndpointError,
-    RefusedError,
-    ReplyError,
-    ThrottledError,
-    TimedOutError,
-)
+from tunecheck._errors import ContentFilterError, DataError, EndpointError, ReplyError
 from tunecheck._json import JSON, canonical, loads, text_or_none, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
@@ -27,7 +20,10 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpo
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 
-_ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
+_ERRORS: Mapping[str, type[EndpointError]] = {
+    name: kind for name, kind in vars(_errors).items() if isinstance(kind, type) and issubclass(kind, EndpointError)
+}
+"""The types of errors that a record may name."""
 
 
 MAX_LINE_BYTES = 64 << 20
@@ -172,14 +168,13 @@ def _result_files(path: Path) -> list[Path]:
 
 
 def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
-    """Return the error in a record, of the recorded type if Tunecheck knows the type, else an EndpointError."""
+    """Return the error in a record: of the recorded type if `_ERRORS` has the type, else an EndpointError."""
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
-    known = {kind.__name__: kind for kind in _ERRORS}
     text = text or "an error was recorded in place of an answer"
-    return known.get(name, EndpointError)(
-        text if name in known else f"{name}: {text}",
+    return _ERRORS.get(name, EndpointError)(
+        text if name in _ERRORS else f"{name}: {text}",
         status=whole_number(fields.get("status")),
         request_id=text_or_none(fields.get("request_id")) or text_or_none(record.get("request_id")),
     )

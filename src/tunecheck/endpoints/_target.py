@@ -20,16 +20,7 @@ from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, 
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.calls._model import decode_calls, write_calls
-from tunecheck.endpoints._base import (
-    BEGUN,
-    COMPLETE,
-    SOME_COLUMNS,
-    UNPARSED,
-    ChatRequest,
-    Completion,
-    Endpoint,
-    content_parts,
-)
+from tunecheck.endpoints import _base as base
 from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:
@@ -48,7 +39,7 @@ _PARALLEL = "parallel_tool_calls"
 class EndpointTargetBase(Target):
     """A target with the name, settings and load of one endpoint."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: base.Endpoint) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.simulated = endpoint.simulated
@@ -86,7 +77,7 @@ class EndpointTarget(EndpointTargetBase):
     """
 
     def __init__(
-        self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None, places: Mapping[str, str] | None = None
+        self, endpoint: base.Endpoint, mapping: Mapping[str, str] | None = None, places: Mapping[str, str] | None = None
     ) -> None:
         """Read the mapping of request parts (messages, tools, parameters) to columns; None uses the default columns.
 
@@ -97,7 +88,7 @@ class EndpointTarget(EndpointTargetBase):
         """
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
-        self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
+        self.columns = frozenset([*base.Completion().columns(), *base.SOME_COLUMNS, base.UNPARSED])
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._mapped = frozenset(mapping or {})
@@ -113,12 +104,12 @@ class EndpointTarget(EndpointTargetBase):
         completion = await ask(self.endpoint, request)
         columns = completion.columns()
         if decode_calls(columns["tool_calls"]):
-            columns[UNPARSED] = COMPLETE
+            columns[base.UNPARSED] = base.COMPLETE
         if request.tools and self.endpoint.returns_calls and not completion.tool_calls and completion.text:
             with suppress(ValueError):  # tool definitions in an unknown format
                 reading = read_calls(completion.text, tools=request.tools)
                 if reading.complete_calls or reading.cause == "cut_off":
-                    columns[UNPARSED] = COMPLETE if reading.complete_calls else BEGUN
+                    columns[base.UNPARSED] = base.COMPLETE if reading.complete_calls else base.BEGUN
         return columns
 
     def read_also(self, name: str, path: ValuePath | None) -> None:
@@ -141,7 +132,7 @@ class EndpointTarget(EndpointTargetBase):
                 f"e.g. --mapping target.messages='${{data.…}}' (columns: {known})"
             )
 
-    def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
+    def request(self, row: Row, idempotency_key: str | None = None) -> base.ChatRequest:
         """Return the request of a row.
 
         Raises:
@@ -155,7 +146,7 @@ class EndpointTarget(EndpointTargetBase):
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
-        return ChatRequest(
+        return base.ChatRequest(
             messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
         )
 
@@ -316,7 +307,7 @@ def _source_hash(kind: type) -> str:
 # -- calls and tools as text in a model family's format
 
 
-async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
+async def ask(endpoint: base.Endpoint, request: base.ChatRequest) -> base.Completion:
     """Return the endpoint's answer. If the definition names a `format`, calls in the text become tool calls.
 
     With `tools: text`, the messages describe tools, earlier calls and their results, and the API gets no tools.
@@ -333,7 +324,7 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
     return with_calls(await endpoint.complete(sent), profile, request.tools)
 
 
-def with_calls(completion: Completion, profile: Profile | str, tools: object) -> Completion:
+def with_calls(completion: base.Completion, profile: Profile | str, tools: object) -> base.Completion:
     """Return the completion with the calls in its text as tool calls, and the original text as `raw_text`.
 
     The profile (or "auto") is the format of the calls; the tools give the types of arguments. A completion without a
@@ -357,7 +348,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
     )
 
 
-def put_tools_in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
+def put_tools_in_text(request: base.ChatRequest, prompt: ToolPrompt) -> base.ChatRequest:
     """Return the request with tools in the system message, and calls and results in the model family's format."""
     messages: list[Message] = []
     results: list[str] = []
@@ -394,4 +385,4 @@ def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
 
 def _text_parts(message: Message) -> str:
     """Return the text parts of a message, one per line."""
-    return "\n".join(part for part in content_parts(message) if isinstance(part, str))
+    return "\n".join(part for part in base.content_parts(message) if isinstance(part, str))

@@ -18,20 +18,9 @@ from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import UnreadableError
 from tunecheck.calls._python_text import literal_at
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.prompts import _prompt as prompt
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._prompt import (
-    AZURE,
-    OPENAI,
-    OPENAI_URL,
-    ImageFiles,
-    Prompt,
-    PromptFile,
-    PromptInput,
-    definition_of,
-    digest,
-    find_images,
-)
 from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")
@@ -61,7 +50,7 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-def read_prompty1(file: PromptFile) -> Prompt:
+def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     """Read a prompt of the older dialect from the parts of its file.
 
     Raises:
@@ -73,7 +62,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
     refuse_secrets(front, "model", "configuration", references=True)
     body = file.body
     try:
-        images = ImageFiles.of(body, front.folder)
+        images = prompt.ImageFiles.of(body, front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
@@ -84,7 +73,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
     resolved = _resolve(front, "model", "parameters", secrets=secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
     written = front.mapping("model", "parameters")
-    return Prompt(
+    return prompt.Prompt(
         name=front.text("name") or file.stem,
         dialect="prompty1",
         inputs=inputs,
@@ -94,7 +83,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
         secrets=secrets,
         notes=(),
         extra={**_judge_samples(front, resolved.get("n")), **read_judge(front)},
-        digest=digest("prompty1", body, inputs, images, secrets),
+        digest=prompt.digest("prompty1", body, inputs, images, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -155,7 +144,7 @@ def _sample_names(front: Front) -> Collection[str]:
     return value.keys()
 
 
-def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, PromptInput]:
+def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, prompt.PromptInput]:
     """Return the declared inputs by name, then inputs that only the sample or the template names.
 
     Raises:
@@ -168,17 +157,17 @@ def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, Pr
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:
             required = name in template.names and not template.may_lack(name)
-            inputs[name] = PromptInput(name, required=required)
+            inputs[name] = prompt.PromptInput(name, required=required)
     return inputs
 
 
-def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> PromptInput:
+def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> prompt.PromptInput:
     """Return a declared input; it is required unless the declaration has a default."""
     if value is None or isinstance(value, str):
-        return PromptInput(name, type=value)
+        return prompt.PromptInput(name, type=value)
     if not isinstance(value, dict):
         raise front.error(("inputs", name), f"must be a mapping with `type:`, not {shown_value(value)}")
-    return PromptInput(
+    return prompt.PromptInput(
         name,
         type=front.text("inputs", name, "type"),
         default=front.from_environment(value.get("default"), ("inputs", name, "default"), secrets),
@@ -223,20 +212,22 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         problem = "Tunecheck cannot look up prompt flow connections: write the endpoint here"
         raise front.error((*path, "connection"), problem)
     kind = front.filled_text(*path, "type") or _implied_kind(configuration)
-    if kind not in (AZURE, OPENAI):
-        known = (AZURE, OPENAI)
+    if kind not in (prompt.AZURE, prompt.OPENAI):
+        known = (prompt.AZURE, prompt.OPENAI)
         raise front.error((*path, "type"), f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}")
     # If only the model is given, Azure's loader reads the rest from the environment.
-    prefix = "AZURE_OPENAI" if kind == AZURE else "OPENAI"
+    prefix = "AZURE_OPENAI" if kind == prompt.AZURE else "OPENAI"
     only_model = {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}
     key = f"${{env:{prefix}_API_KEY}}" if only_model else front.filled_text(*path, "api_key")
-    if kind == OPENAI:
-        url = front.filled_text(*path, "base_url") or OPENAI_URL
-        return definition_of(kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front))
+    if kind == prompt.OPENAI:
+        url = front.filled_text(*path, "base_url") or prompt.OPENAI_URL
+        return prompt.definition_of(
+            kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front)
+        )
     endpoint = f"${{env:{prefix}_ENDPOINT}}" if only_model else front.filled_text(*path, "azure_endpoint")
     if endpoint is None:
         raise front.error((*path, "azure_endpoint"), "is missing")
-    return definition_of(
+    return prompt.definition_of(
         kind,
         endpoint,
         front.required_text(*path, "azure_deployment"),
@@ -250,8 +241,8 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 def _implied_kind(configuration: Mapping[str, JSON]) -> str:
     """Return the type of a model configuration that does not name one; empty if its keys do not tell."""
     if configuration.get("azure_deployment") or configuration.get("azure_endpoint"):
-        return AZURE
-    return OPENAI if configuration.get("model") else ""
+        return prompt.AZURE
+    return prompt.OPENAI if configuration.get("model") else ""
 
 
 def _http_headers(front: Front) -> dict[str, JSON]:
@@ -270,7 +261,7 @@ def _http_headers(front: Front) -> dict[str, JSON]:
 class _RoleLines:
     """Splits a rendering into messages. `images` are the image files of the template."""
 
-    images: ImageFiles
+    images: prompt.ImageFiles
 
     def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
         """Split a rendered template into chat messages at its role lines.
@@ -317,7 +308,7 @@ class _RoleLines:
         """Return the content of a message: a text, or a list of parts if it contains images."""
         parts: list[JSON] = []
         position = 0
-        for start, end, link in find_images(chunk):
+        for start, end, link in prompt.find_images(chunk):
             url = self.images.url(skeleton.filled(link), own=skeleton.is_own(link))
             if url is not None:
                 parts += _text_part(skeleton.filled(chunk[position:start]))

@@ -18,20 +18,9 @@ from tunecheck._describe import shown_value
 from tunecheck._json import JSON, ValuePath
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
+from tunecheck.prompts import _prompt as prompt
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
 from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._prompt import (
-    AZURE,
-    OPENAI,
-    OPENAI_URL,
-    ImageFiles,
-    Prompt,
-    PromptFile,
-    PromptInput,
-    definition_of,
-    digest,
-    is_url,
-)
 from tunecheck.prompts._template import LanguageName, Template
 
 # -- properties: descriptions of inputs, outputs and tool parameters
@@ -244,7 +233,7 @@ def is_prompty2(front: Front) -> bool:
     return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
 
-def read_prompty2(file: PromptFile) -> Prompt:
+def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     """Read a prompt of the newer dialect from the parts of its file.
 
     Raises:
@@ -273,12 +262,12 @@ def read_prompty2(file: PromptFile) -> Prompt:
     secrets = Redactor()
     declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]
-    inputs = declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
+    inputs = declared | {name: prompt.PromptInput(name, required=not template.may_lack(name)) for name in names}
     tools, left_out = read_tools(front)
     written = _parameters(front) | ({"tools": tools} if tools else {})
     resolved = front.from_environment(written, ("model", "options"), secrets)
     parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
-    return Prompt(
+    return prompt.Prompt(
         name=front.text("name") or file.stem,
         dialect="prompty2",
         inputs=inputs,
@@ -288,7 +277,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         secrets=secrets,
         notes=tuple(left_out),
         extra=read_judge(front),
-        digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
+        digest=prompt.digest("prompty2", file.body, inputs, prompt.ImageFiles(), secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -324,11 +313,11 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
     return _LANGUAGES[kinds["format"]], not isinstance(settings, dict) or settings.get("strict") is not False
 
 
-def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
+def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
     """Convert a declared property to an input; without a default, an optional one is an empty text when omitted."""
     optional = item.required is False or (item.kind == "thread" and not item.required)
     default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
-    return PromptInput(
+    return prompt.PromptInput(
         item.name,
         type=item.kind,
         default=default,
@@ -369,7 +358,9 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
     key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))
     if provider == "openai":
-        return definition_of(OPENAI, endpoint or OPENAI_URL, front.required_text("model", "id"), key=key)
+        return prompt.definition_of(
+            prompt.OPENAI, endpoint or prompt.OPENAI_URL, front.required_text("model", "id"), key=key
+        )
     if provider not in ("foundry", "azure"):
         problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
         raise front.error(("model", "provider"), problem)
@@ -377,8 +368,8 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         raise front.error(("model", "connection", "endpoint"), "is missing")
     deployment = front.required_text("model", "id")
     if kind == "foundry":
-        return definition_of(AZURE, endpoint, deployment, entra=True)
-    return definition_of(AZURE, endpoint, deployment, api_version=_API_VERSION, key=key)
+        return prompt.definition_of(prompt.AZURE, endpoint, deployment, entra=True)
+    return prompt.definition_of(prompt.AZURE, endpoint, deployment, api_version=_API_VERSION, key=key)
 
 
 # -- from a rendered template to messages
@@ -495,7 +486,7 @@ def _insertion(kind: str, value: JSON) -> Inserted:
     if not isinstance(value, str):
         raise TypeError(f"must be a text with the address of the {kind}, not {shown_value(value)}")
     if kind == "image":
-        if not is_url(value):
+        if not prompt.is_url(value):
             raise TypeError(f"must be an image's address or data, not {shown_value(value)}")
         return Inserted.instead(kind, part={"type": "image_url", "image_url": {"url": value}})
     if kind == "audio":

@@ -11,17 +11,8 @@ from tunecheck._messages import clean
 from tunecheck.endpoints._answers import path_of_text
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
+from tunecheck.endpoints._doctor import evidence
 from tunecheck.endpoints._doctor.checks import CHECKS
-from tunecheck.endpoints._doctor.evidence import (
-    QUESTIONS,
-    Answers,
-    Diagnosis,
-    DoctorAnswer,
-    Serving,
-    Status,
-    advice_on,
-    find_serving,
-)
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._target import ask
 
@@ -33,7 +24,7 @@ class DoctorFinding:
     """The result of one check."""
 
     check: str
-    verdict: Diagnosis
+    verdict: evidence.Diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +33,9 @@ class CheckReport:
 
     endpoint: str
     kind: str
-    answer: DoctorAnswer
+    answer: evidence.DoctorAnswer
     found_out: tuple[str, ...] = ()
-    serving: Serving = field(default_factory=Serving)
+    serving: evidence.Serving = field(default_factory=evidence.Serving)
 
     @property
     def ok(self) -> bool:
@@ -56,7 +47,7 @@ class CheckReport:
         head, error = f"{self.endpoint} ({self.kind})", self.answer.error
         if error is not None:
             kind = "" if isinstance(error, EndpointError) else f"{type(error).__name__}: "
-            return [f"{head}: failed", f"  {kind}{error}", f"  {advice_on(error)}"]
+            return [f"{head}: failed", f"  {kind}{error}", f"  {evidence.advice_on(error)}"]
         return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -101,7 +92,7 @@ class Examination:
         return self.report.ok and not self.counts["fail"]
 
     @property
-    def counts(self) -> Mapping[Status, int]:
+    def counts(self) -> Mapping[evidence.Status, int]:
         return Counter(finding.verdict.status for finding in self.findings)
 
     def as_json(self) -> dict[str, JSON]:
@@ -137,29 +128,29 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     return Examination(report, findings, _changes(findings, answers.parameters_taken), simulated)
 
 
-async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
+async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
     """Ask all questions. Those with tools are only asked if the first one of them was answered."""
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
     free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
-    async def answers_to(names: Iterable[str]) -> dict[str, DoctorAnswer]:
+    async def answers_to(names: Iterable[str]) -> dict[str, evidence.DoctorAnswer]:
         listed = list(names)
-        answers = await asyncio.gather(*(_answer(endpoint, QUESTIONS[name], free) for name in listed))
+        answers = await asyncio.gather(*(_answer(endpoint, evidence.QUESTIONS[name], free) for name in listed))
         return dict(zip(listed, answers, strict=True))
 
     given = await answers_to(("untooled", "call"))
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
     is_chat = http is not None and http.is_chat
     sends_tools = http is None or http.sends_tools
-    serving = Serving()
+    serving = evidence.Serving()
     if given["untooled"].error is None:
-        serving = await find_serving(http) if http else serving
+        serving = await evidence.find_serving(http) if http else serving
         tools = sends_tools and given["call"].error is None
-        more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
-        more = [name for name in more if is_chat or not QUESTIONS[name].parameters.get("stream")]
+        more = [name for name, question in evidence.QUESTIONS.items() if tools or not question.tools]
+        more = [name for name in more if is_chat or not evidence.QUESTIONS[name].parameters.get("stream")]
         given |= await answers_to(name for name in more if name not in given)
-    return Answers(
+    return evidence.Answers(
         given,
         definition,
         http.reply_headers() if http else {},
@@ -170,15 +161,19 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     )
 
 
-def _findings(answers: Answers) -> Iterator[DoctorFinding]:
+def _findings(answers: evidence.Answers) -> Iterator[DoctorFinding]:
     """Yield the finding of every check, or only one if the first question got no answer, or one inside other JSON."""
     first, definition = answers["untooled"], answers.definition
     is_whole_reply = definition.get("kind") == "azure_ml" and not definition.get("response")
     if first.error is not None:
-        verdict = Diagnosis("fail", clean(str(first.error), 300), advice_on(first.error), remedy_for(first.error))
+        verdict = evidence.Diagnosis(
+            "fail", clean(str(first.error), 300), evidence.advice_on(first.error), remedy_for(first.error)
+        )
     elif is_whole_reply and (path := path_of_text(value_of(first.raw_text))):
-        evidence = f"the answer's text is inside other JSON: {first.shown()}"
-        verdict = Diagnosis("fail", evidence, "set response: to the text's path, and check again", {"response": path})
+        problem = f"the answer's text is inside other JSON: {first.shown()}"
+        verdict = evidence.Diagnosis(
+            "fail", problem, "set response: to the text's path, and check again", {"response": path}
+        )
     else:
         yield from (DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS)
         return
@@ -197,19 +192,19 @@ def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> di
     return changes
 
 
-async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> DoctorAnswer:
+async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> evidence.DoctorAnswer:
     """Ask one question when `free` admits it; an error becomes part of the answer."""
     async with free:
         try:
-            return DoctorAnswer(question, await ask(endpoint, question))
+            return evidence.DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
-            return DoctorAnswer(question, error=error)
+            return evidence.DoctorAnswer(question, error=error)
 
 
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:
     """Send the doctor's first question to an endpoint and close the endpoint. Errors are part of the report."""
     try:
-        answer = await _answer(endpoint, QUESTIONS["call"], asyncio.Semaphore())
+        answer = await _answer(endpoint, evidence.QUESTIONS["call"], asyncio.Semaphore())
     finally:
         await endpoint.close()
     return CheckReport(endpoint.name, endpoint.kind, answer, tuple(endpoint.facts.sentences()))
