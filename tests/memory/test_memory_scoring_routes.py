@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
 from tests.tables import cases
 
-from tunecheck_memory._kinds.routes import Places, moves, read_routes
+from tunecheck_memory._kinds.town import Places, moves, read_routes
 
 
 def test_the_reason_says_where_the_route_leads() -> None:

@@ -1,20 +1,23 @@
 """The kinds `locations` and `locations_directions`: a town on a grid, and the way between its places.
 
-Tests are made of a random walk through the town. A reply is scored by where its route leads, in kilometers.
+Tests are made of a random walk through the town. A reply is scored by where its route leads, in kilometers. Routes are
+read in words: their moves ("head east for 4 kilometers", "2 km NW") and their displacement. A route consists of legs:
+numbered steps, sentences or arrows, from its start to its stated end. A reply may contain several routes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, last_reply, plain_words
-from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
 from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
 
 LONGEST_TOWN = 40
@@ -213,3 +216,402 @@ def _position_text(east: float, north: float) -> str:
         if rounded:
             parts.append(f"{abs(rounded):g} km {backward if rounded < 0 else forward}")
     return " and ".join(parts) or "nowhere"
+
+
+_EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
+_UNITS = {"k": 1.0, "m": 0.001, "mi": 1.609344}
+_WORDS = {
+    "a": 1, "an": 1, "one": 1, "another": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
+    "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20,
+    "half a": 0.5, "half": 0.5, "a half": 0.5,
+}  # fmt: skip
+_FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
+
+_NUMBER = (
+    r"(?P<figure>\d{1,6}(?:[.,]\d{1,6})?\s?[½¼¾]?|[½¼¾]"
+    rf"|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b(?:\s(?:more|further|additional|extra|other|single))?)"
+)
+_UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|miles?|mi\b|block(?:s)?\b|units?\b)"
+_DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|full))?[\s-]?{_UNIT}"
+_WAY = (
+    r"(?P<way>\b(?:north|south)[\s-]?(?:east|west)(?:ward(?:s)?|erly|bound)?\b"
+    r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
+)
+_SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
+_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
+_SHORT_MARK = re.compile(_SHORT)
+
+_FILLER = re.compile(
+    r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
+    r"|for|about|approximately|approx\.?|around|roughly|another|exactly|just|of|distance|some|only|nearly|by|over"
+    r"|traveling|travelling|walking|it's|is|then)[\s(]*)*",
+    re.IGNORECASE,
+)
+_LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
+
+
+class Move(NamedTuple):
+    """A distance in a direction, and its place in the text; distance or direction is None if the text lacks it.
+
+    The direction is in eighths of a turn from east, counterclockwise.
+    """
+
+    kilometers: float | None
+    eighths: int | None
+    start: int
+    end: int
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the move has a distance and a direction."""
+        return self.kilometers is not None and self.eighths is not None
+
+    def vector(self) -> tuple[float, float]:
+        """Return the move as kilometers to the east and to the north; zeros if it is incomplete."""
+        if self.kilometers is None or self.eighths is None:
+            return (0.0, 0.0)
+        angle = self.eighths * math.pi / 4
+        return (self.kilometers * math.cos(angle), self.kilometers * math.sin(angle))
+
+
+def _marks(text: str) -> list[Move]:
+    """Return each distance and each direction of a text as a separate, incomplete move, in order."""
+    marks = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+    distances = sorted((mark for mark in marks if mark.eighths is None), key=lambda mark: mark.start)
+    for match in _SHORT_MARK.finditer(text):
+        short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
+        if _is_near(short, distances, text):
+            marks.append(short)
+    return sorted(marks, key=lambda mark: mark.start)
+
+
+def _mark(match: re.Match[str]) -> Move | None:
+    """Return a matched distance or direction as an incomplete move; None if its number cannot be read."""
+    if match["distance"] is not None:
+        unit = match["unit"].lower()
+        size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
+        number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
+        return None if number is None else Move(number * size, None, match.start(), match.end())
+    word = match["way"].lower()
+    letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
+    return Move(None, _EIGHTHS[letters], match.start(), match.end())
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a figure, a word or a fraction means; None if it cannot be read."""
+    text = text.strip()
+    if text in _WORDS:
+        return float(_WORDS[text])
+    fraction = _FRACTIONS.get(text[-1:], 0.0)
+    figure = text[:-1].strip() if fraction else text
+    try:
+        return fraction + (float(figure.replace(",", ".")) if figure else 0.0)
+    except ValueError:
+        return None
+
+
+def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
+    """Return True if a single letter, such as N, is next to a distance; otherwise it is an initial or part of a name.
+
+    `distances` are sorted by place.
+    """
+    at = bisect_left(distances, mark.start, key=lambda each: each.start)
+    for each in distances[max(0, at - 1) : at + 1]:
+        gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
+        if len(gap) <= 3 and _LOOSE.fullmatch(gap):
+            return True
+    return False
+
+
+def moves(text: str) -> list[Move]:
+    """Return the moves of a text: each distance with its direction, and also a distance or direction alone."""
+    marks = _marks(text)
+    pairs: list[Move] = []
+    direction: Move | None = None  # the last direction, as long as it lacks a distance
+    index = 0
+    while index < len(marks):
+        mark, *following = marks[index : index + 2]
+        is_direction = mark.eighths is not None
+        joins_next = not is_direction and _belongs_to_next(direction, mark, following, text)
+        if direction is not None and (is_direction or joins_next):
+            pairs.append(direction)
+        if is_direction:
+            direction = mark
+        elif joins_next:
+            pairs.append(Move(mark.kilometers, following[0].eighths, mark.start, following[0].end))
+            direction, index = None, index + 1
+        else:
+            pairs.append(Move(mark.kilometers, direction.eighths, direction.start, mark.end) if direction else mark)
+            direction = None
+        index += 1
+    return [*pairs, direction] if direction is not None else pairs
+
+
+def _belongs_to_next(before: Move | None, distance: Move, following: Sequence[Move], text: str) -> bool:
+    """Return True if a distance belongs to the direction after it, not to the direction `before` it.
+
+    `following` has the next mark, if there is one.
+    """
+    if not following or following[0].eighths is None:
+        return False
+    if before is None:
+        return True
+    gap = text[distance.end : following[0].start]
+    is_tight_after = _FILLER.fullmatch(gap) is not None
+    is_tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
+    return is_tight_after or (not is_tight_before and _LOOSE.fullmatch(gap) is not None)
+
+
+_ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
+_BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_ARROWS = re.compile(r"(?:→|⇒|➔|➜|⟶|-{1,2}>|–>|=>)")
+_MOVING = re.compile(
+    r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
+    r"|turn|take|journey|from (?:there|here)|direction|make your way|run|cycle|ride|follow|cross|return|backtrack|start"
+    r"|then|next|finally|reach|arrive)\b|->",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"\b(?:total|altogether|in all|overall distance|distance covered|puts you|brings you (?:back|to within|slightly)"
+    r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
+_FACT = re.compile(
+    r"(?:\b(?:is|are|was|lies|lie|sits|situated|located|being)|'s)\b(?:(?! to | then )[^.;:]){0,40}$", re.IGNORECASE
+)
+_NOT_TO = re.compile(
+    r"(?:\bfrom|\bof|\bleav\w+|\bstart\w*(?: at| from| in)?|\bpast|\bvisit\w* |\bafter|\bvia)\s*(?:the\s+)?$", re.I
+)
+_MOST_UNITS = 400
+_MOST_MOVES = 60
+
+
+class RoutePlace(NamedTuple):
+    """A known place in a text; `number` is its index in the list of places."""
+
+    number: int
+    start: int
+    end: int
+
+
+class Places:
+    """The names of all places of a route: the start first, the destination last."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Build one pattern that finds all names, the longest first; "the" inside a name may be missing or added."""
+        unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
+        self.last = len(unique) - 1
+        self._numbers = {name: number for number, name in enumerate(unique)}
+        longest_first = sorted(unique, key=len, reverse=True)
+        shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
+
+    def find(self, text: str) -> list[RoutePlace]:
+        """Return the places that a text names, in order."""
+        return [
+            RoutePlace(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)
+        ]
+
+    def _number(self, text: str) -> int:
+        """Return the number of the place with this name, with or without "the"."""
+        words = text.lower().split()
+        bare = " ".join(word for word in words if word != "the")
+        return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
+
+    def masked(self, text: str) -> str:
+        """Return the text with signs in place of the places' names, because "West End" is not a direction.
+
+        Positions in the text do not change.
+        """
+        return self._pattern.sub(lambda found: "§" * len(found[0]), text)
+
+
+@dataclass(slots=True)
+class Route:
+    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination."""
+
+    legs: list[Move] = field(default_factory=list)
+    complete: bool = True
+    arrives: bool = False
+
+    def displacement(self) -> tuple[float, float]:
+        """Return how far the route leads to the east and to the north, in kilometers."""
+        vectors = [leg.vector() for leg in self.legs]
+        return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
+
+
+_Leg: TypeAlias = tuple[Move, int | None]
+"""A move, and the place that it leads to, if the text names it."""
+
+
+def read_routes(text: str, places: Places) -> list[Route]:
+    """Return all routes that a text describes, in order; statements of where places lie are not routes."""
+    routes: list[Route] = [Route()]
+    for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
+        legs = _legs(step, places, routes[-1])
+        has_moves = routes[-1].legs or not routes[-1].complete
+        if has_moves and number == 1:  # another numbered list
+            routes.append(Route())
+        for move, to in legs:
+            if routes[-1].arrives:
+                routes.append(Route())
+            route = routes[-1]
+            if move.is_complete:
+                route.legs.append(move)
+            else:
+                route.complete = False
+            route.arrives = to == places.last
+    return [route for route in routes if route.legs or not route.complete]
+
+
+def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
+    """Return the position of the destination relative to the start, in kilometers east and north.
+
+    The position follows from statements such as "the Library is 4 km east of the Hospital". Return None if the text
+    does not state enough of them.
+    """
+    known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
+    for step, _ in islice(_units(text), _MOST_UNITS):
+        for about, base, (east, north) in _relations(step, places):
+            if base in known and about not in known:
+                known[about] = (known[base][0] + east, known[base][1] + north)
+    return known.get(places.last)
+
+
+def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
+    """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north."""
+    for sentence in _SENTENCE_END.split(text):
+        about, steps = None, Route()
+        for each in _placed_moves(sentence, places):
+            if not each.fact or not each.move.is_complete:
+                continue
+            about = each.about if each.about is not None else about
+            steps.legs.append(each.move)
+            if about is not None and each.base is not None:
+                yield about, each.base, steps.displacement()
+                about, steps = None, Route()
+
+
+def _units(text: str) -> Iterator[tuple[str, int | None]]:
+    """Yield each step of a numbered list with its number, and each sentence of other text with None."""
+    step: list[str] | None = None
+    number: int | None = None
+    blank = False
+    for line in text.split("\n"):
+        if not line.strip():
+            blank = True
+            continue
+        item = _ITEM.fullmatch(line)
+        bullet = _BULLET.fullmatch(line)
+        words = bullet[2] if bullet else line
+        if item is None and step is not None and (not blank or line[:2].isspace()):
+            step.append(words)
+        else:
+            if step is not None:
+                yield "\n".join(step), number
+            if item is not None:
+                step, number = [item[2]], int(item[1])
+            else:
+                step = None
+                yield from ((sentence, None) for sentence in _SENTENCE_END.split(words.strip()) if sentence)
+        blank = False
+    if step is not None:
+        yield "\n".join(step), number
+
+
+class _PlacedMove(NamedTuple):
+    """A move in a sentence, to the place `to`; `moving` is True if the sentence has a word of motion.
+
+    If `fact` is True, it is no motion: it states the position of the place `about` relative to the place `base`.
+    """
+
+    move: Move
+    fact: bool
+    to: int | None
+    about: int | None
+    base: int | None
+    moving: bool
+
+
+def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
+    """Return the moves of one step, each with the place to which it leads.
+
+    If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
+    """
+    text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
+    placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
+    legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
+    incomplete = [each for each in placed if not each.fact and not each.move.is_complete]
+    facts = [each for each in placed if each.fact]
+    if not legs:
+        return _leg_from_facts(text, incomplete, facts, route, places)
+    reached = {to for _, to in legs}
+    for each in incomplete:
+        # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
+        # where the step ends, so they come last.
+        if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
+            legs.insert(0, (each.move, each.to))
+    if places.last not in reached:
+        last_reached = legs[-1][1]
+        for each in facts if last_reached is not None else ():
+            if each.move.is_complete and each.about == places.last and each.base == last_reached:
+                return [*legs, (each.move, places.last)]
+    return legs
+
+
+def _leg_from_facts(
+    text: str, incomplete: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
+) -> list[_Leg]:
+    """Return the one move of a step that states it in two parts: "Head north to the Museum, which is 3 km away".
+
+    `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
+    no move.
+    """
+    directions = [each for each in incomplete if each.move.eighths is not None and each.moving]
+    positions = [each for each in facts if each.move.is_complete]
+    lengths = [each for each in (*incomplete, *facts) if each.move.kilometers is not None and not each.move.is_complete]
+    goal = next((each.to for each in (*directions, *lengths) if each.to is not None), None)
+    if positions and (directions or _MOVING.search(text)):
+        return [(positions[0].move, positions[0].to if goal is None else goal)]
+    if not positions and len(directions) == 1 and lengths:
+        way, length = directions[0].move, lengths[0].move
+        joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
+        return [(joined, goal)]
+    if positions and route.legs and positions[0].about == places.last:
+        return [(positions[0].move, places.last)]
+    moves_to_goal = directions or [each for each in lengths if not each.fact and each.moving and each.to is not None]
+    return [(moves_to_goal[0].move, goal)] if moves_to_goal and goal is not None else []
+
+
+def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
+    """Return the number of the first of these places, without origins such as in "leave the Park"; None without one."""
+    goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
+    return next((place.number for place in goals), None)
+
+
+def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
+    """Yield the moves of a sentence, each with the places to which it leads or whose position it states."""
+    aside = _ASIDE.search(sentence)
+    sentence = sentence[: aside.start()] if aside else sentence
+    masked = places.masked(sentence)
+    named = places.find(sentence)[: 2 * _MOST_MOVES]
+    all_moves = moves(masked)[:_MOST_MOVES]
+    moving = _MOVING.search(masked) is not None
+    fact = False
+    for number, move in enumerate(all_moves):
+        since = all_moves[number - 1].end if number else 0
+        until = all_moves[number + 1].start if number + 1 < len(all_moves) else len(sentence)
+        between = masked[since : move.start]
+        # "… is 1 km north of the Park and 1 km south of the Museum" states two facts.
+        fact = _FACT.search(between) is not None or (fact and _MOVING.search(between) is None)
+        before = [place for place in named if since <= place.start and place.end <= move.start]
+        inside = [place for place in named if move.start <= place.start and place.end <= move.end]
+        after = [place for place in named if move.end <= place.start and place.end <= until]
+        about = before[-1].number if before else None
+        goal = _destination(sentence, (*inside, *after, *reversed(before)))
+        bracketed = "(" in sentence[max(0, move.start - 2) : move.start]
+        if bracketed and before and not sentence[before[-1].end : move.start].strip(" (-:"):
+            goal = about  # "the Park (3 km north)"
+        yield _PlacedMove(move, fact, goal, about, after[0].number if after else None, moving)
