@@ -81,6 +81,7 @@ class Window:
             self.keep(exchange.message, exchange.reply)
 
     def clear(self) -> None:
+        """Forget all exchanges."""
         self._kept.clear()
         self._used = 0
 
@@ -102,6 +103,7 @@ class Agent(ABC):
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
+        """Take over the name of an endpoint, and whether it is simulated."""
         self.name = endpoint.name
         self.simulated = endpoint.simulated
 
@@ -231,17 +233,21 @@ class EndpointAgent(Agent):
         return outcome
 
     async def reset(self, key: str, at_us: int) -> None:
+        """Forget the conversation; the model itself remembers nothing."""
         self._window.clear()
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        """Keep an exchange in the window, unless the service declined it."""
         self._window.make_room(message)
         if not declined:
             self._window.keep(message, reply)
 
     def observe_reset(self) -> None:
+        """Forget the conversation."""
         self._window.clear()
 
     def resize(self, max_prompt_size: int | None) -> None:
+        """Change the token limit of the window; dropped exchanges stay dropped."""
         self._window.resize(max_prompt_size)
 
 
@@ -264,9 +270,11 @@ class RememberingAgent(Agent):
         return outcome_of(at_us, answer.completion, self.name, len(message), adopted=answer.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
+        """Ask the agent to forget the conversation."""
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_to_utc(at_us))
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        """Tell the agent how much time has passed, and the time now."""
         seconds = (to_us - from_us) / 1_000_000
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_to_utc(to_us), seconds=seconds)
 
@@ -345,9 +353,11 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         return StatefulReply(completion, claims_adoption and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
+        """Send a request to the agent's `/reset`."""
         await self._tell("/reset", _message_body(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
+        """Send a request to the agent's `/advance`."""
         body = _message_body(conversation, sent_at) | {"seconds": seconds}
         await self._tell("/advance", body, key, sent_at)
 
@@ -358,9 +368,11 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         await self._client.post(call)
 
     def _address(self, url: str, definition: endpoints.Definition) -> str:
+        """Return the URL of `/reply`, whether the definition gives it with or without the path."""
         return _sibling_url(url, _REPLY)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        """Return the body of an ordinary request: its only message, in a new conversation."""
         conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
         return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
 

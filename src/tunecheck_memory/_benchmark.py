@@ -68,6 +68,7 @@ class DataSet:
 
     @property
     def title(self) -> str:
+        """The title of its kind, which is unique in a configuration."""
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
@@ -133,6 +134,8 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
 
 
 class _CommonArguments(msgspec.Struct, frozen=True):
+    """The arguments that every data set has."""
+
     dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
     memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
     seed: Annotated[int, Meta(ge=1 - 2**63, le=2**63 - 1)] = 0

@@ -97,12 +97,12 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     fresh: bool = flag("Start a new run even if one is unfinished.", RUNNING, recorded=False)
 
-    def of_the_same(self) -> dict[str, JSON]:
+    def identifying(self) -> dict[str, JSON]:
         """Return the options that must be equal for two runs to count as runs of one configuration."""
         return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
 
 
-_MOST_LOOKED_AT = 100
+_MOST_SEARCHED = 100
 """Only this many runs, the newest, are searched for an unfinished run of the same configuration."""
 
 
@@ -124,12 +124,12 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
         raise ConfigurationError(
             "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
         )
-    asked = options.resume
+    requested = options.resume
     options, trust = cli.begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
-    unfinished = None if options.fresh or asked is not None else _find_unfinished(options)
+    unfinished = None if options.fresh or requested is not None else _find_unfinished(options)
     if unfinished is not None:
         print(
             f"note: this is a new run, but run {clean(unfinished)} of this configuration is unfinished. To finish it:  "
@@ -169,17 +169,17 @@ def _find_unfinished(options: MemoryRunOptions) -> str | None:
     """
     from tunecheck.runs import list_runs
 
-    for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
+    for run in islice(reversed([*list_runs(options.folder)]), _MOST_SEARCHED):
         try:
             begun = cli.recorded_options(MemoryRunOptions, run.id, run.manifest().command)
-            if begun.of_the_same() == options.of_the_same():
+            if begun.identifying() == options.identifying():
                 return None if run.status() in ("finished", "running") else run.id
         except ConfigurationError:  # another command's run, or a damaged one
             continue
     return None
 
 
-_OF_PLAN = ("definitions", "texts", "filler", "wording", "isolated", "seed", "max_prompt_size", "unjudged", "name")
+_PLAN_FIELDS = ("definitions", "texts", "filler", "wording", "isolated", "seed", "max_prompt_size", "unjudged", "name")
 """Options with the names of fields of `MemoryPlan`."""
 
 
@@ -190,18 +190,18 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
     def endpoint(name: str | None) -> Endpoint | None:
         return None if name is None else _endpoint(name, options.prices, trust)
 
-    anew = options.regenerate and options.resume is None
-    same: dict[str, Any] = {name: getattr(options, name) for name in _OF_PLAN}
+    regenerate = options.regenerate and options.resume is None
+    same_fields: dict[str, Any] = {name: getattr(options, name) for name in _PLAN_FIELDS}
     plan = MemoryPlan(
         configuration=config,
         endpoint=_endpoint(agent, options.prices, trust),
         judge=endpoint(options.judge),
         generator=endpoint(options.generator),
-        mode="regenerate" if anew else "reuse" if options.reuse else None,
+        mode="regenerate" if regenerate else "reuse" if options.reuse else None,
         tokenizer=options.tokenizer or "cl100k_base",
         repeat=options.repeat or 1,
         clock=cast("ClockName", options.clock or "virtual"),
-        **same,
+        **same_fields,
     )
     return run_memory(plan, **cli.run_arguments(options, "memory", max_cost=options.max_cost, trust=trust))
 
@@ -246,6 +246,7 @@ def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:
 
 
 def _score(value: float | None) -> str:
+    """Return a score with two decimals, or a dash if there is none."""
     return "–" if value is None else f"{value:.2f}"
 
 
@@ -260,12 +261,12 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
     if figures.memory_span is not None:
         parts.append(f"remembered over {figures.memory_span:,.0f} tokens")
     yield " · ".join(parts)
-    spent = [line for name in ("target", "judge", "memory") if (line := _spent(name, usage.get(name)))]
+    spent = [line for name in _ENDPOINT_TITLES if (line := _spent(name, usage.get(name)))]
     if spent:
         yield " · ".join(spent)
 
 
-_WHO = {"target": "agent", "judge": "judge during the tests", "memory": "judge after the tests"}
+_ENDPOINT_TITLES = {"target": "agent", "judge": "judge during the tests", "memory": "judge after the tests"}
 
 
 def _spent(name: str, spent: JSON) -> str:
@@ -273,4 +274,4 @@ def _spent(name: str, spent: JSON) -> str:
     if not isinstance(spent, dict):
         return ""
     price = cost_text(spent)
-    return f"{_WHO[name]}: {spent.get('calls'):,} calls{f', cost {price}' if price else ''}"
+    return f"{_ENDPOINT_TITLES[name]}: {spent.get('calls'):,} calls{f', cost {price}' if price else ''}"

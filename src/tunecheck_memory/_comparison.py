@@ -12,7 +12,7 @@ from tunecheck.plugins import JSON, real_number
 from tunecheck.results import RunInfo
 from tunecheck.views import Table, Words
 
-_PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
+_COMPARED_SETTINGS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
 
 
 class DataSets:
@@ -25,11 +25,9 @@ class DataSets:
         """
         if not (_settings(base) and _settings(new)):
             return None
-        before, after = _sides(base), _sides(new)
-        return [
-            {"title": title, "base": before.get(title), "new": after.get(title)}
-            for title in dict.fromkeys([*before, *after])
-        ]
+        before, after = _figures(base), _figures(new)
+        titles = dict.fromkeys([*before, *after])
+        return [{"title": title, "base": before.get(title), "new": after.get(title)} for title in titles]
 
     def table(self, data: JSON) -> Table:
         """Return a table with the score ± spread and the mean length in tokens of each data set in both runs."""
@@ -53,9 +51,9 @@ def _cells(side: JSON) -> tuple[str, str]:
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
     """Yield a warning for each difference that makes two memory runs incomparable; none for other runs."""
-    told = [_settings(base), _settings(new)]
-    if all(told):
-        yield from (Objection("memory_settings", text) for text in _warnings(*told))
+    settings = [_settings(base), _settings(new)]
+    if all(settings):
+        yield from (Objection("memory_settings", text) for text in _warnings(*settings))
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:
@@ -75,17 +73,17 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
         )
     if base.get("isolated") != new.get("isolated"):
         yield f"only the {'base' if base.get('isolated') else 'new'} run has each test in its own conversation"
-    other = [part for part in _PARTS if base.get(part) != new.get(part)]
+    other = [part for part in _COMPARED_SETTINGS if base.get(part) != new.get(part)]
     if other:
         yield f"the conversations differ in {', '.join(other)}"
 
 
-def _sides(info: RunInfo) -> dict[str, JSON]:
+def _figures(info: RunInfo) -> dict[str, JSON]:
     """Return each data set's figures in a run, with its tests' mean number of tokens from start to end."""
     from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # not loaded for other runs
 
-    sides: dict[str, JSON] = {}
+    figures: dict[str, JSON] = {}
     for title, tests in by_title(read_scored(Run(Path(info.place)).rows())).items():
-        figures, tokens = data_set_figures(tests), math.fsum(test.tokens for test in tests) / len(tests)
-        sides[title] = {"scored": figures.scored, "mean": figures.mean, "deviation": figures.std, "tokens": tokens}
-    return sides
+        scores, tokens = data_set_figures(tests), math.fsum(test.tokens for test in tests) / len(tests)
+        figures[title] = {"scored": scores.scored, "mean": scores.mean, "deviation": scores.std, "tokens": tokens}
+    return figures

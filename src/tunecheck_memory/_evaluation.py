@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -333,7 +333,7 @@ class MemoryTarget(EndpointTargetBase):
             clock=clock,
             log=log,
             key=partial(_event_key, context.run_id, trial),
-            state=self.state_of(()),
+            state=SessionState(self._settings.tokenizer.count),
             costs=_costs(context, "target", self.endpoint, trial),
             judge_costs=_costs(context, "judge", self._judge, trial),
         )
@@ -351,16 +351,18 @@ class MemoryTarget(EndpointTargetBase):
 
         return WordJudge()
 
-    def state_of(self, events: Iterable[_events.Event]) -> SessionState:
-        """Return the state of a session after these events."""
-        return SessionState.of(events, self._settings.tokenizer.count)
-
     def final_state(self, trial: int, events: Iterable[_events.Event]) -> SessionState:
         """Return the state of a finished session; it is computed from its events if another process ran the session."""
-        running = self._running.get(trial)
-        return self.state_of(events) if running is None else running.session.state
+        if trial in self._running:
+            return self._running[trial].session.state
+        state = SessionState(self._settings.tokenizer.count)
+        for event in events:
+            if event.outcome is not None:
+                state.note(event.effect, event.outcome)
+        return state
 
     def group_key(self, row: Row) -> str | None:
+        """Return the name of the row's session, because rows of one session must run in the same process."""
         return _events.session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
@@ -369,11 +371,13 @@ class MemoryTarget(EndpointTargetBase):
         return made.input_tokens, made.output_tokens
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
+        """Yield the test's share of the agent's calls, and its calls to the judge."""
         conversation = str(output.get("session"))
         yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
         yield EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
 
     def inputs(self, row: Row) -> JSON:
+        """Return the inputs of a row's answer: its columns, and the settings that must not change."""
         return [dict(row.values), self._unchangeable]
 
     def _describe_parts(self) -> dict[str, JSON]:
@@ -395,17 +399,21 @@ class MemoryTarget(EndpointTargetBase):
         }
 
     def fingerprint(self) -> str | None:
+        """Return a hash of the agent and of the settings that must not change."""
         return content_hash([super().fingerprint(), self._unchangeable])
 
     def describe(self) -> dict[str, JSON]:
+        """Return the target's entry in the manifest, with the memory settings."""
         return {**super().describe(), "memory": {**_interleaving(self._settings), **self._made_of}}
 
     def stop(self) -> None:
+        """Start no further calls in any session; rows that wait for a test then get a RunError."""
         self._stopped = True
         for running in self._running.values():
             running.session.stop()
 
     async def close(self) -> None:
+        """Cancel the sessions, and close the connections of the agent."""
         for running in self._running.values():
             await running.close()
         await super().close()
@@ -510,12 +518,19 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
         "tokens": state.ended.tokens - state.begun.tokens,
         "characters": state.characters,
         "needles": definition.statements,
-        "usage": state.spent.data(),
-        "share": state.share.data(),
-        "judged": state.judged.data() if state.judged.made.calls else None,
-        "latency_ms": state.spent.latency_ms,
+        "usage": _usage_column(state.spent),
+        "share": _usage_column(state.share),
+        "judged": _usage_column(state.judged) if state.judged.calls else None,
+        "latency_ms": state.latency_ms,
         "simulated": state.simulated,
     }
+
+
+def _usage_column(made: CallsMade) -> dict[str, JSON]:
+    """Return the number of calls and their tokens as a column; other counts only if they are not 0."""
+    counts = asdict(made)
+    always: dict[str, JSON] = {name: counts.pop(name) for name in ("input_tokens", "output_tokens", "calls")}
+    return always | {name: count for name, count in counts.items() if count}
 
 
 def _own_score(state: TestState, test: Test) -> Score | None:

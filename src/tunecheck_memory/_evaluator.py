@@ -76,6 +76,7 @@ def _as_list(value: object, name: str) -> list[JSON]:
 
 
 def _texts(value: object, name: str) -> list[str]:
+    """Return the texts in a column's value; values of other types are left out."""
     return [each for each in _as_list(value, name) if isinstance(each, str)]
 
 
@@ -139,10 +140,12 @@ class MemoryEvaluator(Evaluator):
 
     @property
     def endpoint(self) -> Endpoint | None:
+        """The judge's endpoint; None without a judge."""
         return None if self._judges is None else self._judges.endpoint
 
     @property
     def concurrency(self) -> int | None:
+        """The number of rows at once, which is that of the judge's calls; None without a judge."""
         return None if self._judges is None else self._judges.endpoint.concurrency
 
     async def close(self) -> None:
@@ -204,6 +207,7 @@ class MemoryEvaluator(Evaluator):
         return test, unscored, questions
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
+        """Return the verdict that combines the judge's verdicts on a test's questions."""
         assert self._judges is not None
         score, properties = self._judges.combine(test, verdicts)
         return self._verdict(test, score, "judge", properties)

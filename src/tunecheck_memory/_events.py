@@ -76,7 +76,12 @@ class Outcome(
 
     @property
     def made(self) -> CallsMade:
-        """The call's tokens; characters stand in for tokens that the service did not report."""
+        """The call and its tokens; no call for an adopted reply.
+
+        Characters stand in for tokens that the service did not report.
+        """
+        if self.adopted:
+            return CallsMade()
         characters = len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0
         return CallsMade(
             1, self.input_tokens, self.output_tokens, self.cached_input_tokens, self.asked, characters, int(self.masked)
@@ -106,6 +111,7 @@ class Send(_Effect, frozen=True, tag="send"):
 
     @property
     def filler(self) -> bool:
+        """True if the message belongs to no test: filler, or the introduction."""
         return not self.test
 
 
@@ -118,6 +124,7 @@ class Consult(_Effect, frozen=True, tag="consult"):
 
     @property
     def request(self) -> AskJudge:
+        """The question as the judge gets it."""
         return AskJudge(self.purpose, self.values)
 
 
@@ -144,10 +151,14 @@ class Waiting(_Effect, frozen=True, tag="wait"):
 
 
 class Register(_Effect, frozen=True, tag="register"):
+    """A test's callback starts: from now on, its kind gets all replies."""
+
     test: str
 
 
 class Deregister(_Effect, frozen=True, tag="deregister"):
+    """A test's callback ends, because its kind needs no further replies."""
+
     test: str
 
 
@@ -187,10 +198,12 @@ FOLDER = "memory"
 
 
 def session_name(trial: object) -> str:
+    """Return the name of a repetition's session, which is also that of its folder."""
     return f"session-{trial}"
 
 
 def event_log_path(run: Path, trial: int) -> Path:
+    """Return the path of a session's event log in a run's folder."""
     return run / FOLDER / session_name(trial) / "events.jsonl"
 
 
@@ -301,6 +314,7 @@ class EventLog:
         return change
 
     def close(self) -> None:
+        """Close the file; the log can be opened again."""
         self._file.close()
 
 

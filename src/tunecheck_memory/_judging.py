@@ -21,8 +21,8 @@ _WORKSPACE = Path("prompty")
 
 def prompt_file(name: str, folder: Path = _WORKSPACE) -> Path:
     """Return the path of the prompt with this name: the user's in `folder` if it exists, else the shipped one."""
-    replaced = folder / f"{name}.prompty"
-    return replaced if replaced.is_file() else DATA / "prompts" / replaced.name
+    own = folder / f"{name}.prompty"
+    return own if own.is_file() else DATA / "prompts" / own.name
 
 
 class EndpointJudge:
@@ -33,6 +33,7 @@ class EndpointJudge:
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] = _WORKSPACE) -> None:
+        """Prepare a judge; `prompts` is the folder of the user's prompt files, which replace shipped ones."""
         self.endpoint = endpoint
         self._folder = Path(prompts)
         self._questions: dict[str, _Question] = {}
@@ -79,6 +80,7 @@ class _Calls:
     """The calls of one judgement; each has its own idempotency key."""
 
     def __init__(self, key: str) -> None:
+        """Begin with no calls; `key` is the idempotency key of the first."""
         self._key = key
         self._outcomes: list[Outcome] = []
 
@@ -92,8 +94,8 @@ class _Calls:
     def outcome(self, text: str) -> Outcome:
         """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls."""
         total = CallsMade()
-        for each in self._outcomes:
-            total = total.plus(each.made)
+        for outcome in self._outcomes:
+            total = total.plus(outcome.made)
         return Outcome(
             0,
             text,
@@ -107,7 +109,9 @@ class _Calls:
         )
 
 
-_MOST_TOLD = 6_000
+_MOST_SCRIPT = 6_000
+"""The most characters of a test's script in the judge's prompt."""
+
 _MOST_QUESTIONS = 50
 
 
@@ -115,11 +119,13 @@ class MemoryJudges:
     """The judges of finished tests: one endpoint, with one prompt for each way to judge."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        """Load the prompts of all shipped kinds for this endpoint."""
         self.endpoint = endpoint
         names = sorted({kind.judge_prompt for kind in shipped_kinds().values()})
         self._judges = {name: PromptyEvaluator(prompt_file(name), endpoint, name) for name in names}
 
     def described(self) -> dict[str, JSON]:
+        """Return the arguments of each prompt's judge, which decide its verdicts, by the prompt's name."""
         return {name: judge.arguments for name, judge in self._judges.items()}
 
     def questions(self, test: FinishedTest) -> list[dict[str, object]]:
@@ -127,10 +133,7 @@ class MemoryJudges:
 
         Empty if the test has no expected text or no reply.
         """
-        expected = [
-            each if isinstance(each, str) else "" if each is None else dumps(each).decode()
-            for each in test.expected[:_MOST_QUESTIONS]
-        ]
+        expected = [_as_text(answer) for answer in test.expected[:_MOST_QUESTIONS]]
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
             return []
@@ -141,13 +144,14 @@ class MemoryJudges:
             expected = ["\n".join(expected)]
         questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
         script = "\n".join(line for line in test.script if line not in test.questions)
-        script = script if len(script) <= _MOST_TOLD else f"{script[:_MOST_TOLD]}…"
+        script = script if len(script) <= _MOST_SCRIPT else f"{script[:_MOST_SCRIPT]}…"
         return [
             {"told": script, "question": question, "expected": answer, "response": reply}
             for question, answer, reply in zip(questions, expected, replies, strict=False)
         ]
 
     def judge(self, test: FinishedTest) -> PromptyEvaluator:
+        """Return the judge with the prompt of the test's kind."""
         return self._judges[_prompt_name(test)]
 
     def combine(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
@@ -167,8 +171,17 @@ class MemoryJudges:
         return Score(sum(scores) / count, reasons), {**combined, "prompt": name}
 
     async def close(self) -> None:
+        """Close the connections of all judges."""
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
 
+def _as_text(answer: JSON) -> str:
+    """Return an expected answer as text: other values than text as JSON, null as an empty text."""
+    if answer is None:
+        return ""
+    return answer if isinstance(answer, str) else dumps(answer).decode()
+
+
 def _prompt_name(test: FinishedTest) -> str:
+    """Return the name of the prompt by which a judge scores a test; tests of unknown kinds have the usual one."""
     return (shipped_kind(test.title) or Kind).judge_prompt

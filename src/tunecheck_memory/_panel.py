@@ -49,9 +49,9 @@ class LogEntry(msgspec.Struct, frozen=True):
     declined: bool = False
 
     @property
-    def shown(self) -> JSON:
+    def page_entry(self) -> JSON:
         """The entry for the page: `[what, where, [[speaker, text], …], note]`."""
-        at = self.at.removesuffix("Z").replace("T", " ")
+        time = self.at.removesuffix("Z").replace("T", " ")
         judged = self.what == "judge"
         spoken = (
             ("test", f"{self.purpose}: {as_json(self.values)}" if judged else self.said),
@@ -65,8 +65,8 @@ class LogEntry(msgspec.Struct, frozen=True):
             "the agent's service declined to answer" if self.declined else "",
             f"{plural(self.size, 'token')} with the reply" if self.size is not None else "",
         )
-        where = f"message {self.message:,} · {self.tokens:,} tokens · {at}"
-        texts: list[JSON] = [[who, cut(text, _MOST_TEXT)] for who, text in spoken if text is not None]
+        where = f"message {self.message:,} · {self.tokens:,} tokens · {time}"
+        texts: list[JSON] = [[speaker, cut(text, _MOST_TEXT)] for speaker, text in spoken if text is not None]
         return [self.what[:40], where, texts, "; ".join(filter(None, notes))]
 
 
@@ -81,15 +81,15 @@ def read_log(column: JSON) -> list[LogEntry]:
 
 @dataclass
 class _PanelConversation:
-    """One conversation: its tests, and their messages."""
+    """One conversation: its tests, and their messages; `left_out` counts the tests beyond the limit."""
 
     tests: list[dict[str, Any]] = field(default_factory=list)
-    said: list[LogEntry] = field(default_factory=list)
+    messages: list[LogEntry] = field(default_factory=list)
     left_out: int = 0
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
         """Add a test and its messages; a test beyond the limit is counted, but only its messages are kept."""
-        self.said += [entry for entry in log if entry.size is not None]
+        self.messages += [entry for entry in log if entry.size is not None]
         if len(self.tests) >= _MOST_TESTS:
             self.left_out += 1
             return
@@ -106,25 +106,25 @@ class _PanelConversation:
             }
         )
 
-    def drawn(self, name: str) -> JSON:
+    def page_data(self, name: str) -> JSON:
         """Return the data from which the page draws the conversation; tokens between the tests' messages are filler."""
-        messages = sorted(self.said, key=lambda each: each.message)
-        filler, passed = list[JSON](), list[JSON]()
-        end, at = 0, ""
-        for each in messages:
-            if each.tokens > end:
-                filler.append([end, each.tokens])
-            if (seconds := _seconds(at, each.at)) > _JUMP_S:
-                passed.append([each.tokens, seconds])
-            end, at = each.tokens + (each.size or 0), each.at
+        messages = sorted(self.messages, key=lambda entry: entry.message)
+        filler, time_jumps = list[JSON](), list[JSON]()
+        end, last_time = 0, ""
+        for entry in messages:
+            if entry.tokens > end:
+                filler.append([end, entry.tokens])
+            if (seconds := _seconds(last_time, entry.at)) > _JUMP_S:
+                time_jumps.append([entry.tokens, seconds])
+            end, last_time = entry.tokens + (entry.size or 0), entry.at
         return {
             "name": name,
-            "tokens": max((each.tokens + (each.size or 0) for each in messages), default=0),
+            "tokens": max((entry.tokens + (entry.size or 0) for entry in messages), default=0),
             "messages": messages[-1].message + 1 if messages else 0,
             "tests": [*sorted(self.tests, key=lambda test: (test["begin"], test["row"]))],
             "left_out": self.left_out,
             "filler": filler,
-            "passed": passed,
+            "passed": time_jumps,
         }
 
 
@@ -154,7 +154,7 @@ class TimelineReader:
         name = str(row.get("outputs.session"))[:100]
         if name in self._conversations or len(self._conversations) < _MOST_SESSIONS:
             self._conversations.setdefault(name, _PanelConversation()).add(number, row, log)
-        shown = [entry.shown for entry in log[:_MOST_ENTRIES]]
+        shown = [entry.page_entry for entry in log[:_MOST_ENTRIES]]
         if len(log) > _MOST_ENTRIES:
             shown.append(["", "", [], f"and {len(log) - _MOST_ENTRIES:,} more entries"])
         question = next((entry.said for entry in reversed(log) if entry.what == "question" and entry.said), "")
@@ -162,7 +162,7 @@ class TimelineReader:
 
     def data(self) -> JSON:
         """Return the conversations and the run's figures for the page; None if no row is a memory test."""
-        sessions = [conversation.drawn(name) for name, conversation in self._conversations.items()]
+        sessions = [conversation.page_data(name) for name, conversation in self._conversations.items()]
         figures = None if self._folder is None else memory_figures(self._folder)
         return {"sessions": sessions, "figures": figures} if sessions else None
 

@@ -82,6 +82,7 @@ ISOLATED = " (isolated)"
 
 
 def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool) -> Path:
+    """Return the folder of a benchmark in a run's folder; isolated tests have a folder of their own."""
     return run / FOLDER / safe_name(configuration.run_name + (ISOLATED if isolated else ""))
 
 
@@ -153,6 +154,7 @@ def data_set_figures(tests: Sequence[Scored]) -> MemoryFigures:
 
 
 def _mean(values: Sequence[float]) -> float | None:
+    """Return the mean of numbers, None if there are none."""
     return math.fsum(values) / len(values) if values else None
 
 
@@ -224,6 +226,8 @@ _MICROSECONDS = 1_000_000
 
 
 class EventType(IntEnum):
+    """The types of events in the GoodAI benchmark's logs."""
+
     SEND_MESSAGE = 0
     BEGIN = 1
     END = 2
@@ -258,13 +262,10 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
             sent, answered = EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE
             if effect.filler:
                 sent, answered = EventType.SEND_FILL, EventType.RESPONSE_FILL
-            said: list[tuple[EventType, int, str, str]] = [
-                (sent, before_us, "Test", message),
-                (answered, at_us, "Agent", text),
-            ]
-            for type_, time_us, who, words in said:
+            exchange = ((sent, before_us, "Test", message), (answered, at_us, "Agent", text))
+            for type_, time_us, speaker, words in exchange:
                 data: dict[str, JSON] = {"message": words, "is_question": question}
-                yield _LogEntry(type_, time_us, data, f"{who} ({_local(time_us)}): {words}")
+                yield _LogEntry(type_, time_us, data, f"{speaker} ({_local(time_us)}): {words}")
         case effects.Begin(_, tokens):
             yield system(EventType.BEGIN, "BEGINS", tokens=tokens)
         case effects.Waiting(_, tokens, seconds):
@@ -291,6 +292,7 @@ def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict
 
 
 def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
+    """Return the results folder of an agent's session; further repetitions are numbered."""
     return benchmark / "results" / (safe_name(agent) if trial == 1 else f"{safe_name(agent)} #{trial}")
 
 
@@ -313,10 +315,10 @@ def write_results(
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
-            messages, entries = logs.get(getattr(effect, "test", ""), ([], []))
+            messages, all_events = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
             messages += lines if isinstance(effect, effects.Send) else []
-            entries += lines
+            all_events += lines
             before_us = outcome.at_us
     for test, log in logs.items():
         _write_result(folder, state.tests[test], definitions[test], scores.get(test), log)

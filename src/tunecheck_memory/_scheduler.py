@@ -36,6 +36,7 @@ class Test:
 
     @property
     def id(self) -> str:
+        """The id of its definition."""
         return self.definition.id
 
 
@@ -54,7 +55,6 @@ class Task:
         self.replies: list[str] | None = None
         self.over = False
         self.points: Points | None = None
-        self._now_us = now_us
         self._scene = Scene(now_us, random.Random(test.seed or test.id), wording)
         self.script_done = False
         self._steps: Steps | None = None
@@ -62,10 +62,12 @@ class Task:
 
     @property
     def id(self) -> str:
+        """The id of the test."""
         return self.test.id
 
     @property
     def waits_for_callback(self) -> bool:
+        """True if the test's callback has started and needs further replies."""
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
@@ -81,7 +83,8 @@ class Task:
                 step: object = next(self._steps)
             else:
                 last, self._last = self._last, None
-                step = self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+                now_us = self._scene.now_us()
+                step = self._steps.send(last or Replied(None, now_us, now_us))
             if not isinstance(step, Say | Wait | AskJudge):
                 raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         except StopIteration as end:
@@ -98,7 +101,8 @@ class Task:
         return step
 
     def record_reply(self, text: str | None, sent_us: int) -> None:
-        self._last = Replied(text, sent_us, self._now_us())
+        """Keep the outcome of the last step, which `next` sends to the test's generator."""
+        self._last = Replied(text, sent_us, self._scene.now_us())
 
 
 MAX_MESSAGE_TOKENS = 4096
@@ -110,7 +114,8 @@ _ISOLATED_FILLER = 100
 _SECOND = 1_000_000
 
 _T = TypeVar("_T")
-_Doing: TypeAlias = Generator[Effect, Outcome, _T]
+_Effects: TypeAlias = Generator[Effect, Outcome, _T]
+"""A part of the schedule: it yields effects, is sent their outcomes, and returns a value."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class WaitTarget:
 
 
 def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
+    """Return the effects of a session with these tests; raise ValueError for two tests with one id."""
     return Scheduler(tests, settings).run()
 
 
@@ -202,17 +208,14 @@ class Scheduler:
                 self.waiting.pop(task.id, None)
                 yield from self._finish(task)
 
-    def _pick(self) -> _Doing[Task]:
+    def _pick(self) -> _Effects[Task]:
         """Return the test for the next turn, and begin it if it is new.
 
         A test that has waited long enough comes first, then a new one. Otherwise time passes and filler is sent until a
         wait ends.
         """
-        # The first test that has not begun and is not blocked by a running test.
-        startable = min(
-            (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
-        )
-        task = self._ready() or self.tasks.get(startable)  # without either, time passes first, then filler adds tokens
+        unblocked = [ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]]
+        task = self._ready() or self.tasks.get(min(unblocked, default=""))
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
@@ -232,7 +235,7 @@ class Scheduler:
         target = self.waiting[id_]
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
-    def _let_time_pass(self) -> _Doing[Task | None]:
+    def _let_time_pass(self) -> _Effects[Task | None]:
         """Move the clock a second past one wait's end after another until a test is free, and return that test.
 
         None if no test waits for time any more.
@@ -244,7 +247,7 @@ class Scheduler:
                 return self.tasks[first]
         return None
 
-    def _let_tokens_pass(self) -> _Doing[Task | None]:
+    def _let_tokens_pass(self) -> _Effects[Task | None]:
         """Send filler to the end of one wait after another until a test is free, and return that test.
 
         None if no test waits for tokens any more.
@@ -256,7 +259,7 @@ class Scheduler:
                 return self.tasks[first]
         return None
 
-    def _turn(self, task: Task) -> _Doing[bool]:
+    def _turn(self, task: Task) -> _Effects[bool]:
         """Let a test go on until it waits; return True if it has ended instead.
 
         A test waits because of a step, or after its end for the replies that its callback still needs.
@@ -284,12 +287,13 @@ class Scheduler:
             yield from self._wait(task, Wait(tokens=1))
         return not task.waits_for_callback
 
-    def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
+    def _wait(self, task: Task, wait: Wait) -> _Effects[None]:
+        """Let a test wait, from now on."""
         tokens = self.to_wait(task, wait)
         yield from self._note(effects.Waiting(task.id, tokens, wait.seconds))
         self.set_waiting(task, tokens, wait.seconds)
 
-    def _ask_callbacks(self) -> _Doing[None]:
+    def _ask_callbacks(self) -> _Effects[None]:
         """Ask each kind with an active callback if it has enough replies; end the callback if so."""
         for id_, task in list(self.callbacks.items()):
             if task.test.kind.is_over(task.test.definition, task.replies or ()):
@@ -297,7 +301,7 @@ class Scheduler:
                 del self.callbacks[id_]
                 yield from self._note(effects.Deregister(id_))
 
-    def _finish(self, task: Task) -> _Doing[None]:
+    def _finish(self, task: Task) -> _Effects[None]:
         """End a test. If its kind demands a reset, a message first makes the agent forget the test.
 
         An isolated test resets the agent.
@@ -310,7 +314,7 @@ class Scheduler:
         if self.settings.isolated:
             yield from self._note(effects.ResetAgent(task.id))
 
-    def _fill(self, tokens: int) -> _Doing[None]:
+    def _fill(self, tokens: int) -> _Effects[None]:
         """Send filler until this many tokens have been exchanged, replies included."""
         while tokens > 0:
             before = self.tokens
@@ -320,14 +324,14 @@ class Scheduler:
             yield from self._say(effects.Send("", filler.message, suggested=suggested, draws=filler.draws))
             tokens -= self.tokens - before
 
-    def _say(self, send: effects.Send) -> _Doing[str]:
+    def _say(self, send: effects.Send) -> _Effects[str]:
         """Send a message, count the exchange, and return the reply's text."""
         outcome = yield from self._note(send)
         reply = outcome.text or ""
         self.count_exchange(send, reply)
         return reply
 
-    def _note(self, effect: Effect) -> _Doing[Outcome]:
+    def _note(self, effect: Effect) -> _Effects[Outcome]:
         """Yield an effect and return its outcome; the schedule's time becomes that of the outcome."""
         outcome = yield effect
         self.now_us = max(self.now_us, outcome.at_us)
@@ -360,6 +364,7 @@ class Scheduler:
         return max(0, tokens - task.reply_tokens) if tokens > 1 else tokens
 
     def set_waiting(self, task: Task, tokens: int, seconds: int) -> None:
+        """Note that a test waits for this many more tokens and seconds."""
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:

@@ -56,6 +56,8 @@ _FILLING = frozenset(
 
 
 class _Note(NamedTuple):
+    """A sentence of a message, and the message's time in seconds since 1970."""
+
     text: str
     at_s: float
 
@@ -83,6 +85,7 @@ class NoteAgent(Service):
         app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
 
     async def _health(self, _: web.Request) -> web.Response:
+        """Answer a health check with the counts of requests, conversations and notes."""
         return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
     async def _reply_once(self, request: web.Request) -> web.Response:
@@ -156,7 +159,7 @@ class NoteAgent(Service):
             at_s = message.at_s - sum(int(count) * _SECONDS[unit] for count, unit in spans)
             related = [note for note in notes if about & _words(note.text)]
             return min(related or notes, key=lambda note: abs(note.at_s - at_s)).text
-        best = _fitting(notes, about)
+        best = _best_notes(notes, about)
         return best[-1].text if best else "I do not know."
 
 
@@ -166,7 +169,7 @@ def _words(text: str) -> set[str]:
     return {word.removesuffix("s") for word in words if word not in _FILLING}
 
 
-def _fitting(notes: Iterable[_Note], question_words: set[str]) -> list[_Note]:
+def _best_notes(notes: Iterable[_Note], question_words: set[str]) -> list[_Note]:
     """Return the notes that share the most words with a question, the oldest first. Rare words count more.
 
     Return an empty list if no note shares a word.

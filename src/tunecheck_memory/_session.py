@@ -13,8 +13,8 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, get_args
 
@@ -43,13 +43,16 @@ class SessionClock:
     """
 
     def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
+        """Begin at a time, by default the start of virtual time."""
         self._now_us = start_us
         self.tells_agent = tells_agent
 
     def now(self) -> int:
+        """Return the time."""
         return self._now_us
 
     def set(self, at_us: int) -> None:
+        """Move the clock forward to a time; a time in the past changes nothing."""
         self._now_us = max(self._now_us, at_us)
 
     def exchanged(self) -> int:
@@ -77,10 +80,12 @@ class RealClock(SessionClock):
         self._sleep = sleep
 
     def now(self) -> int:
+        """Return the machine's time, or the last time if the machine's clock was set back."""
         self.set(self._machine())
         return self._now_us
 
     def exchanged(self) -> int:
+        """Return the machine's time, because it passes by itself."""
         return self.now()
 
     async def jump(self, until_us: int) -> int:
@@ -115,37 +120,18 @@ class Moment:
     at_us: int
 
     def data(self) -> dict[str, JSON]:
+        """Return the place as columns, with the time in ISO 8601."""
         return {"message": self.message, "tokens": self.tokens, "at": as_iso(self.at_us)}
-
-
-@dataclass(slots=True)
-class Spent:
-    """Calls and their total latency. `made` counts calls, tokens and costs."""
-
-    made: CallsMade = field(default_factory=CallsMade)
-    latency_ms: float | None = None
-
-    def add(self, outcome: Outcome) -> None:
-        """Count a call's tokens and latency; an adopted reply needed no call."""
-        if not outcome.adopted:
-            self.made = self.made.plus(outcome.made)
-            if outcome.latency_ms is not None:
-                self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
-
-    def data(self) -> dict[str, JSON]:
-        """Return calls and tokens as columns; other counts only if they are not 0."""
-        counted = asdict(self.made)
-        always: dict[str, JSON] = {name: counted.pop(name) for name in ("input_tokens", "output_tokens", "calls")}
-        return always | {name: value for name, value in counted.items() if value}
 
 
 @dataclass(slots=True)
 class TestState:
     """The state of one test.
 
-    `spent` counts the calls of the test's own messages, `judged` its calls to the judge, `share` all calls of the
-    conversation since the previous test ended. `characters` counts the characters of the whole conversation from the
-    test's start to its end. `registered_at` is the number of the reply with which the test's callback started.
+    `spent` counts the calls of the test's own messages, which took `latency_ms`, `judged` its calls to the judge, and
+    `share` all calls of the conversation since the previous test ended. `characters` counts the characters of the whole
+    conversation from the test's start to its end. `registered_at` is the number of the reply with which the test's
+    callback started.
     """
 
     __test__ = False  # not a pytest class
@@ -158,14 +144,16 @@ class TestState:
     responses: list[str] = field(default_factory=list)
     since_question: list[str] = field(default_factory=list)
     points: Points | None = None
-    spent: Spent = field(default_factory=Spent)
-    share: Spent = field(default_factory=Spent)
-    judged: Spent = field(default_factory=Spent)
+    spent: CallsMade = field(default_factory=CallsMade)
+    share: CallsMade = field(default_factory=CallsMade)
+    judged: CallsMade = field(default_factory=CallsMade)
+    latency_ms: float | None = None
     characters: int = 0
     simulated: bool = False
     registered_at: int | None = None
 
     def note(self, event: str, moment: Moment, **values: JSON) -> None:
+        """Add an event to the test's log, with its place and further values."""
         self.log.append({"what": event, **moment.data(), **values})
 
 
@@ -187,16 +175,7 @@ class SessionState:
         self._count = count
         self._characters = 0
         self._replies: list[str] = []
-        self._share = Spent()
-
-    @classmethod
-    def of(cls, events: Iterable[Event], count: Callable[[str], int]) -> SessionState:
-        """Return the state after these events; a call in flight does not count."""
-        state = cls(count)
-        for event in events:
-            if event.outcome is not None:
-                state.note(event.effect, event.outcome)
-        return state
+        self._share = CallsMade()
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
         """Add an effect with its outcome to the state; return the test's state if this ended a test, else None."""
@@ -214,7 +193,7 @@ class SessionState:
                 state = self.tests[test]
                 state.simulated |= outcome.simulated
                 if outcome.judged_by_model:
-                    state.judged.add(outcome)
+                    state.judged = state.judged.plus(outcome.made)
                 state.note("judge", now, purpose=purpose, values=values, reply=outcome.text)
             case effects.Register(test):
                 self.tests[test].registered_at = len(self._replies) - 1
@@ -227,7 +206,7 @@ class SessionState:
                 self._keep_replies(state)
                 state.points, state.ended = points, now
                 state.characters += self._characters
-                state.share, self._share = self._share, Spent()
+                state.share, self._share = self._share, CallsMade()
                 state.note("end", now)
                 return state
         return None
@@ -243,12 +222,13 @@ class SessionState:
         self.fillers += effect.filler
         self.tokens += message_tokens + reply_tokens
         self.agent_tokens += reply_tokens
-        if outcome.latency_ms is not None and not outcome.adopted:
+        latency_ms = None if outcome.adopted else outcome.latency_ms
+        if latency_ms is not None:
             self.generated_tokens += reply_tokens
-            self.generated_ms += outcome.latency_ms
+            self.generated_ms += latency_ms
         self._characters += len(effect.message) + len(reply)
         if not outcome.simulated:
-            self._share.add(outcome)
+            self._share = self._share.plus(outcome.made)
         self._replies.append(reply)
         if effect.filler:
             return
@@ -256,7 +236,9 @@ class SessionState:
         if effect.question:
             state.questions.append(effect.message)
             state.responses.append(reply)
-        state.spent.add(outcome)
+        state.spent = state.spent.plus(outcome.made)
+        if latency_ms is not None:
+            state.latency_ms = (state.latency_ms or 0.0) + latency_ms
         state.simulated |= outcome.simulated
         event = "question" if effect.question else "statement"
         entry: dict[str, JSON] = {"size": message_tokens + reply_tokens, "said": effect.message, "reply": reply}
@@ -277,6 +259,8 @@ _SHOWN = 160
 
 
 class Judge(Protocol):
+    """A judge that answers questions of running tests."""
+
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         """Answer one question of a running test. The outcome's text is a JSON object.
 

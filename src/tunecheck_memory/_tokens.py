@@ -25,9 +25,11 @@ class Tokenizer(Protocol):
     """A counter of tokens. Its `name`, such as "cl100k_base", is recorded with the run."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that is recorded with the run."""
 
-    def count(self, text: str) -> int: ...
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text."""
 
 
 def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
@@ -92,4 +94,5 @@ class CountingOnce:
         self._count = lru_cache(maxsize=64)(tokenizer.count)
 
     def count(self, text: str) -> int:
+        """Return the number of tokens of a text."""
         return self._count(text)

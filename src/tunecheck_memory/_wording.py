@@ -91,10 +91,12 @@ class Menu:
 
     @cached_property
     def dishes(self) -> Mapping[int, str]:
+        """The entries that are no drinks, by their numbers."""
         return {number: entry for number, (section, entry) in self.numbered.items() if section != DRINKS}
 
     @cached_property
     def drinks(self) -> Mapping[int, str]:
+        """The drinks, by their numbers."""
         return {number: entry for number, (section, entry) in self.numbered.items() if section == DRINKS}
 
     @cached_property
@@ -105,10 +107,7 @@ class Menu:
             lines[section].append(f"{number}. {entry}")
         return "\n\n".join("\n".join(section) for section in lines.values())
 
-    def has(self, item: str) -> bool:
-        return item.lower() in self.text.lower()
-
-    def like(self, item: str) -> tuple[str, Sequence[str]] | None:
+    def entry_with(self, item: str) -> tuple[str, Sequence[str]] | None:
         """Return the first entry that contains the item, and all entries of its section; None if no entry does."""
         return next(
             ((entry, entries) for entries in self.sections.values() for entry in entries if item in entry), None
@@ -116,6 +115,8 @@ class Menu:
 
 
 class FillerWording(Written, frozen=True):
+    """The texts of a filler message: its beginning, and a line for each question with its answer."""
+
     preface: str
     line: _WithPair
 
@@ -153,6 +154,8 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 
 
 class JokesWording(Written, frozen=True):
+    """The question for a joke, with the time that has passed since."""
+
     question: _WithElapsed
 
 
@@ -202,6 +205,7 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
 
 
 def _merged(shipped: Mapping[str, Any], own: Mapping[str, JSON]) -> dict[str, Any]:
+    """Return the user's own texts, with the shipped ones for those that are missing or empty."""
     return {**shipped, **{name: text for name, text in own.items() if text is not None}}
 
 
@@ -227,6 +231,7 @@ class FillerPool:
 
     @cached_property
     def sha256(self) -> str:
+        """The hash of the questions and answers, which decide the filler of a run."""
         return hashlib.sha256(dumps([list(pair) for pair in self.pairs])).hexdigest()
 
 
@@ -255,11 +260,15 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
 
 
 class _Pair(msgspec.Struct):
+    """An entry of a pool in JSON Lines."""
+
     question: str
     answer: str
 
 
 class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerValue"}):
+    """An entry of the GoodAI benchmark's `trivia.json`."""
+
     question: str
     answer: str
 

@@ -29,8 +29,7 @@ from tunecheck.evaluation import Execution, RunsElsewhere
 from tunecheck.pipeline import CachedResults, Chunk, Journal, Plan, Portion
 from tunecheck.plugins import JSON, clean, dumps, plural
 from tunecheck_ray._options import RayOptions
-from tunecheck_ray._services import TaskInput, TaskServer
-from tunecheck_ray._tasks import SILENCE_S, TaskEnd, run_chunk
+from tunecheck_ray._tasks import SILENCE_S, TaskEnd, TaskInput, TaskServer, run_chunk
 
 _SUSPECT = 2
 """A row runs alone after it may have been in flight when a process died this many times."""
@@ -60,6 +59,7 @@ class Flight:
     """The stage that an isolated row has begun, such as the target or an evaluator."""
 
     def __post_init__(self) -> None:
+        """Start with the records that the chunk brings."""
         self.known = {index: [*records] for index, records in self.chunk.known.items()}
 
     @property

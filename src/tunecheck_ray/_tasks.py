@@ -1,11 +1,17 @@
-"""The code in a Ray worker: one chunk per task, with its portions streamed to the driver.
+"""The code in Ray's processes: tasks, which run one chunk each, and the actor with the services that they share.
 
-Rows that may have killed a task run one by one in a child process of the next task. The task can then report how that
-process ended.
+A task streams its portions to the driver. Rows that may have killed a task run one by one in a child process of the
+next task. The task can then report how that process ended.
+
+The services are request and token limits, the budget, and the judges' answers. One named actor on the driver's node
+provides them. Before a task sends a call, it waits in the actor for room in the limits and reserves the call's expected
+cost. The actor grants nothing more to a task that the driver has given up.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import logging
 import multiprocessing
@@ -13,15 +19,24 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, TunecheckError, __version__
-from tunecheck.pipeline import Chunk, ChunkRunner, Portion
-from tunecheck.plugins import how_it_ended
-from tunecheck_ray._services import TaskInput, TaskServices
+from tunecheck import ConfigurationError, StopRunError, TunecheckError, __version__
+from tunecheck.endpoints import TOKEN_BURST_S, Bucket, Clock, EndCall, SharedLimits, TokenBucket
+from tunecheck.evaluation import Execution
+from tunecheck.pipeline import Budget, Chunk, ChunkRunner, Portion, Reservation
+from tunecheck.plugins import JSON, how_it_ended
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
 
 SILENCE_S = 30.0
 """A process is treated as hung if it sends nothing for this long. Processes report every two seconds."""
@@ -133,3 +148,294 @@ def _end_with_the_task() -> None:
     assert task is not None
     task.join()
     os._exit(1)
+
+
+# -- services
+
+_MOST_ANSWERS = 20_000
+"""The most judges' answers that are kept for equal calls of other tasks."""
+
+REQUESTS, TOKENS = 0, 1
+
+_TOGETHER_S = 0.005
+"""Calls that one task requests together are granted together if there is room within this many seconds."""
+
+_ARRIVED_S = 5.0
+"""A request is assumed to arrive at the service within this many seconds after its grant."""
+
+
+@dataclass(frozen=True)
+class TaskInput:
+    """The input of every task of a run, without secrets.
+
+    `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, and `rates` gives
+    each endpoint's limits in requests and tokens per minute. `spent` is the cost before this start. If `max_cost` is
+    None, there is no budget. `namespace` is the actor's namespace. `workspace` is the working folder, or None for the
+    folder that Ray has unpacked.
+    """
+
+    run_id: str
+    make: Callable[[], Execution]
+    facts: Mapping[str, JSON]
+    rates: Mapping[str, tuple[float | None, float | None]]
+    max_cost: float | None
+    spent: float
+    namespace: str
+    workspace: str | None
+    version: str = __version__
+    python: tuple[int, int] = sys.version_info[:2]
+
+
+class RequestWindow:
+    """A limit of `per_minute` requests in any 60 seconds, counted by their arrival at the service, and spread evenly.
+
+    A request arrives between its grant and the end of its call, and at most five seconds after the grant. It uses the
+    limit until 60 seconds after the latest possible arrival. The minute before the start counts as used up.
+    """
+
+    def __init__(self, per_minute: float, *, clock: Clock) -> None:
+        """Start with a full window: requests of the minute before the start may still count at the service."""
+        self._most = max(1, int(per_minute))
+        self._pace = TokenBucket(per_minute, clock=clock)
+        self._clock = clock
+        self._begun: OrderedDict[object, float] = OrderedDict()
+        """The times of grants whose requests may not have arrived yet."""
+        self._free_at = deque(clock.now() + 60 * place / self._most for place in range(1, self._most + 1))
+        self._turn = asyncio.Lock()
+
+    async def take(self, units: float) -> EndCall:
+        """Wait for room, and return the function that ends the call; see `Bucket.take`."""
+        async with self._turn:
+            await self._pace.take(units)
+            while (wait_s := self._wait_s()) > 0:
+                await self._clock.sleep(wait_s)
+            call = object()
+            self._begun[call] = self._clock.now()
+        return lambda _: self._end(call)
+
+    def _end(self, call: object) -> None:
+        """Note that a call has ended: its request uses the limit for 60 seconds more."""
+        if self._begun.pop(call, None) is not None:
+            self._free_at.append(self._clock.now() + 60)
+
+    def _wait_s(self) -> float:
+        """Return the seconds until a request may be granted, 0 if it may be granted now.
+
+        Requests that must have arrived by now, and requests of more than a minute ago, are taken off the books first.
+        """
+        now = self._clock.now()
+        while self._begun and next(iter(self._begun.values())) + _ARRIVED_S <= now:
+            self._end(next(iter(self._begun)))
+        while self._free_at and self._free_at[0] <= now:
+            self._free_at.popleft()
+        if len(self._begun) + len(self._free_at) < self._most:
+            return 0.0
+        arrived = [granted + _ARRIVED_S for granted in islice(self._begun.values(), 1)]
+        return min([*islice(self._free_at, 1), *arrived]) - now
+
+
+class TaskServer:
+    """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
+
+    def __init__(self, task_input: TaskInput) -> None:
+        """Create a bucket for each limit of each endpoint, and the budget with the cost spent so far."""
+        clock = Clock()
+        self._buckets: dict[tuple[str, int], Bucket] = {}
+        for name, (requests, tokens) in task_input.rates.items():
+            if requests is not None:
+                self._buckets[name, REQUESTS] = RequestWindow(requests, clock=clock)
+            if tokens is not None:
+                self._buckets[name, TOKENS] = TokenBucket.within_a_minute(tokens, clock=clock, burst_s=TOKEN_BURST_S)
+        self._ends: dict[int, EndCall] = {}
+        self._budget = Budget(task_input.max_cost)
+        self._budget.add_cost(task_input.spent)
+        self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
+        self._tickets = count(1)
+        self._lost = 0.0
+        self._given_up: set[str] = set()
+        self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
+        self._getting: dict[str, str] = {}
+        """The task that makes each call, by the call's key."""
+        self._stopped = asyncio.Event()
+
+    async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
+        """Wait for room in an endpoint's limit of this kind; return tickets for at least the first of the calls.
+
+        `wanted` has the units of each call. A task that was given up waits for ever.
+        """
+        ends = [await self._buckets[name, kind].take(wanted[0])]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TOGETHER_S):
+                for units in wanted[1:]:
+                    ends.append(await self._buckets[name, kind].take(units))
+        await self._while_wanted(task)
+        granted = {next(self._tickets): end for end in ends}
+        self._ends |= granted
+        return [*granted]
+
+    async def end(self, ticket: int, used: float) -> None:
+        """End a call that has used this many units."""
+        if (end := self._ends.pop(ticket, None)) is not None:
+            end(used)
+
+    async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float, float] | str:
+        """Reserve the expected cost of a call.
+
+        Return the call's ticket, the reserved amount and the run's spending so far, or a text with the reason of a
+        refusal.
+        """
+        await self._while_wanted(task)
+        held = self._budget.reserve(name, expected)
+        try:
+            reservation = await held.__aenter__()
+        except StopRunError as error:
+            return str(error)
+        ticket = next(self._tickets)
+        self._reserved[ticket] = task, held, reservation
+        return ticket, reservation.amount, self._budget.spent
+
+    async def settle(self, ticket: int, cost: float | None) -> None:
+        """Replace a call's reservation by the actual cost, or by nothing if `cost` is None."""
+        if ticket in self._reserved:
+            _, held, reservation = self._reserved.pop(ticket)
+            reservation.cost = cost
+            self._budget.add_cost(cost)
+            await held.__aexit__(None, None, None)
+
+    async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
+        """Return a judge's answer that another task has or is waiting for, or None if the caller must make the call.
+
+        After None, other tasks wait until the caller shares its answer.
+        """
+        while (known := self._answers.get(key)) is not None:
+            if (found := await asyncio.shield(known)) is not None:
+                return found
+        await self._while_wanted(task)
+        self._answers[key] = asyncio.get_running_loop().create_future()
+        self._getting[key] = task
+        while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values())).done():
+            self._answers.popitem(last=False)
+        return None
+
+    async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
+        """Give a judge's answer to the tasks that wait for it and keep it. With None, one of them makes the call."""
+        self._getting.pop(key, None)
+        known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
+        if known is not None and not known.done():
+            known.set_result(answer)
+
+    async def give_up(self, task: str) -> None:
+        """Grant nothing more to a lost task. The expected cost of the task's calls in flight counts as spent."""
+        self._given_up.add(task)
+        for ticket, (holder, _, reservation) in list(self._reserved.items()):
+            if holder == task:
+                self._lost += reservation.amount
+                await self.settle(ticket, reservation.amount)
+        for key in [key for key, holder in self._getting.items() if holder == task]:
+            await self.share(key, None)
+
+    async def lost(self) -> float:
+        """Return the expected cost of the calls of lost tasks without an answer."""
+        return self._lost
+
+    async def stop(self) -> None:
+        """Tell all tasks to finish their calls and stop."""
+        self._stopped.set()
+
+    async def stopped(self) -> None:
+        """Wait until the tasks must stop."""
+        await self._stopped.wait()
+
+    async def _while_wanted(self, task: str) -> None:
+        """Return at once, unless the task was given up: then wait for ever, so that the task gets nothing more."""
+        if task in self._given_up:
+            await asyncio.Event().wait()  # for ever: the driver ignores this task's portions
+
+
+class _SharedBucket:
+    """A task's client of a limit in the actor. Calls that wait in the task are requested together."""
+
+    def __init__(self, services: TaskServices, name: str, kind: int) -> None:
+        self._services, self._name, self._kind = services, name, kind
+        self._waiting: list[tuple[float, asyncio.Future[EndCall]]] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def take(self, units: float) -> EndCall:
+        """Wait for room; see `Bucket.take`."""
+        granted: asyncio.Future[EndCall] = asyncio.get_running_loop().create_future()
+        self._waiting.append((units, granted))
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        return await granted
+
+    async def _ask(self) -> None:
+        """Request room in the actor for all waiting calls, until each has its ticket."""
+        actor, task = self._services.actor, self._services.task
+        while self._waiting:
+            wanted = [units for units, _ in self._waiting]
+            for ticket in await actor.take.remote(task, self._name, self._kind, wanted):
+                _, granted = self._waiting.pop(0)
+                if not granted.done():
+                    granted.set_result(partial(actor.end.remote, ticket))
+
+
+class _SharedBudget(Budget):
+    """A task's client of the run's budget, which the actor keeps.
+
+    The actor grants each call. Before further attempts of a call, the task itself checks the budget with the run's
+    spending at the last grant plus the task's own spending since then.
+    """
+
+    def __init__(self, services: TaskServices, limit: float) -> None:
+        super().__init__(limit)
+        self._services = services
+
+    @contextlib.asynccontextmanager
+    async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
+        """Reserve the cost of a call in the actor; see `Budget.reserve`.
+
+        Raises:
+            StopRunError: the budget does not allow the call.
+        """
+        granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
+        if isinstance(granted, str):
+            raise StopRunError(granted)
+        ticket, amount, spent = granted
+        self.spent = max(self.spent, spent)
+        reservation = Reservation(amount)
+        self._reservations.append(reservation)
+        try:
+            yield reservation
+        finally:
+            self._reservations.remove(reservation)
+            self._services.actor.settle.remote(ticket, reservation.cost)
+
+
+class TaskServices:
+    """The services of a run in a task's process. `task` is the name of the task that this process runs now."""
+
+    def __init__(self, actor: ActorHandle[TaskServer], task_input: TaskInput) -> None:
+        self.actor, self.task = actor, ""
+        self._rates = task_input.rates
+        self.budget = Budget(None) if task_input.max_cost is None else _SharedBudget(self, task_input.max_cost)
+
+    def limits(self, endpoint: str) -> SharedLimits:
+        """Return the buckets for the calls to an endpoint, by its name in the run."""
+        requests, tokens = self._rates.get(endpoint, (None, None))
+        return SharedLimits(
+            None if requests is None else _SharedBucket(self, endpoint, REQUESTS),
+            None if tokens is None else _SharedBucket(self, endpoint, TOKENS),
+        )
+
+    async def answer(self, key: str) -> dict[str, JSON] | None:
+        """Return a judge's answer that another task has or is waiting for; see `SharedCalls.answer`."""
+        found: dict[str, JSON] | None = await self.actor.answer.remote(self.task, key)
+        return found
+
+    async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+        """Share a judge's answer with the other tasks; see `SharedCalls.settle`."""
+        self.actor.share.remote(key, answer)
+
+    async def stopped(self) -> None:
+        """Wait until the run must stop."""
+        await self.actor.stopped.remote()

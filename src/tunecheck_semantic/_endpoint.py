@@ -67,11 +67,15 @@ def unpacked_vector(text: str) -> Vector:
 
 
 class _Entry(msgspec.Struct):
+    """An embedding in a reply, as numbers or as base64."""
+
     embedding: list[float] | str
     index: int | None = None
 
 
 class _Reply(msgspec.Struct):
+    """The body of an embeddings reply."""
+
     data: list[_Entry]
 
 
@@ -132,6 +136,7 @@ class _Embedded(Completion):
     __slots__ = ()
 
     def columns(self) -> dict[str, JSON]:
+        """Return the columns for the record, with `response` as None."""
         return {**super().columns(), "response": None}
 
 
@@ -200,9 +205,11 @@ class EmbeddingEndpoint(Endpoint):
         return {**self._chat.settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def answer_settings(self) -> dict[str, JSON]:
+        """Return the settings that affect the embeddings, with the address of `/embeddings`."""
         return {**self._chat.answer_settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def sign(self, user_agent: str) -> None:
+        """Set the user agent of the requests."""
         self._client.sign(user_agent)
 
     async def close(self) -> None:

@@ -56,6 +56,7 @@ class SemanticEvaluator(TextEvaluator):
         return self._verdict(0.0, pair.fault or Fault(code="empty_text", message=reason), {})
 
     def _verdict(self, score: float, fault: Fault | None, properties: dict[str, JSON]) -> Verdict:
+        """Return the verdict for a score, which is rounded to six digits."""
         # 32-bit arithmetic gives about six reliable digits; further digits depend on the other texts of a batch.
         return self._make_verdict(round(score, 6), fault, properties)
 
@@ -270,6 +271,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         return self._verdict(cosine(response.vector, truth.vector), pair.fault, truncated)
 
     def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        """Pickle the arguments only: an open endpoint or a loaded model cannot be pickled."""
         return functools.partial(type(self), **self._made_of), ()  # type: ignore[arg-type]
 
 

@@ -93,6 +93,7 @@ class LocalModel:
         return EncodedText(states.numpy(), is_word.numpy(), truncated)
 
     def _size(self, text: str) -> int:
+        """Return the number of a text's tokens, special tokens included."""
         return len(self._tokenizer(text, verbose=False)["input_ids"])
 
     @contextmanager
@@ -116,7 +117,7 @@ def _check_weights(folder: Path) -> None:
 
 
 def _encodable(text: str) -> str:
-    # Half of a surrogate pair cannot be encoded.
+    """Return the beginning of a text, with `?` in place of half a surrogate pair, which cannot be encoded."""
     return text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
 
 

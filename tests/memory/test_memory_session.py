@@ -304,7 +304,7 @@ def test_the_state_of_a_test_is_those_of_a_calculation_by_hand(tmp_path: Path) -
         len(text) for pair in filler for text in pair
     )
     assert (state.questions, state.responses) == (["what was it"], ["a b"])
-    assert state.spent.made == CallsMade(2, 6, 6)
+    assert state.spent == CallsMade(2, 6, 6)
     assert state.share == state.spent, "adopted filler takes nothing"
     assert [entry["what"] for entry in state.log] == ["begin", "statement", "wait", "question", "end"]  # type: ignore[index,call-overload]
     assert (had.state.generated_tokens, had.state.generated_ms) == (3, 20.0)

@@ -25,6 +25,8 @@ _FACTS, _ASKED = 10, 3
 
 
 class _Country(msgspec.Struct, frozen=True):
+    """The templates of `country.json`; `lists` has the words for the names in braces."""
+
     opening: str
     names: tuple[str, ...]  # each is invented
     lists: dict[str, tuple[str, ...]]
@@ -57,6 +59,8 @@ _FIRST = read_line("first step")
 
 
 class _Manual(msgspec.Struct, frozen=True):
+    """The templates of `manual.json`; `lists` has the words for the names in braces."""
+
     opening: str
     lists: dict[str, tuple[str, ...]]
     steps: tuple[str, ...]
@@ -111,6 +115,7 @@ class KeyValuePairs(Kind):
         return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(key=key)], [value])
 
     def score(self, given: FinishedTest) -> Score | None:
+        """Score 1 if the reply contains the value, in any case."""
         reply, value = last_reply(given), expected_text(given)
         return score_mention(value, value.lower() in reply.lower())
 
@@ -190,6 +195,8 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
 class _Content(msgspec.Struct):
+    """The content of a test in the generator's reply."""
+
     content: Annotated[list[_Text], Meta(min_length=2)]
     question: _Text
     answer: _Text

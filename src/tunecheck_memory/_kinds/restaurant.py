@@ -35,6 +35,8 @@ class EndOfVisitError(Exception):
 
 
 class _Item(msgspec.Struct, frozen=True):
+    """An item of the order in the judge's reply."""
+
     is_drink: bool
     item: _Name
     menu_nr: int | None = None
@@ -42,6 +44,8 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 class _Order(msgspec.Struct, frozen=True):
+    """The order in the judge's reply."""
+
     has_ordered_something: bool
     order: list[_Item]
 
@@ -89,7 +93,7 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
         raise EndOfVisitError(f"Asked for {request}, the agent ordered {name}.")
     if item.is_drink:
         return name
-    if item.off_menu and not menu.has(name):
+    if item.off_menu and name.lower() not in menu.text.lower():
         raise EndOfVisitError(f"{name} is not on the menu.")
     entry = menu.dishes.get(item.menu_nr or 0)
     if entry is None:
@@ -131,10 +135,13 @@ class Restaurant(Kind):
         return MemoryTest(self.title, example)
 
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
+        """Run a visit with the wording and the menu of the scene."""
         return _Visit(scene).steps()
 
 
 class _Visit:
+    """One visit to the restaurant: the points so far, and their reasons."""
+
     def __init__(self, scene: Scene) -> None:
         """Prepare a visit with the scene's wording and menu, and no points."""
         self._random = scene.random
@@ -144,9 +151,7 @@ class _Visit:
         self._reasons: list[str] = []
 
     def steps(self) -> Steps:
-        """Run the whole visit: yield its messages, waits and questions to the judge.
-
-        Return the points and their reasons.
+        """Run the whole visit: yield its messages, waits and questions to the judge; return the points and reasons.
 
         The first failure ends the visit; each stage before it has earned a point.
         """
@@ -164,17 +169,17 @@ class _Visit:
             self._point(f"The agent ordered {_join_items(order)}.")
             yield self._say(words.order_taken, list=_join_items(order))
             yield Wait(percentage=60)
-            out = self._random.choice(order)
-            line, reply = yield from self._ask(words.unavailable, item=out)
+            sold_out = self._random.choice(order)
+            line, reply = yield from self._ask(words.unavailable, item=sold_out)
             others = yield from self._take_order("dishes", line, reply)
             if repeated := [dish for dish in others if dish in order]:
                 raise EndOfVisitError(f"The agent ordered {repeated[0]} again.")
             self._point("The agent ordered something else.")
-            order.remove(out)
+            order.remove(sold_out)
             order.extend(others)
             yield self._say(words.changed, list=_join_items(others))
             yield Wait(percentage=80)
-            missing, served = self._swap_dish(order, out)
+            missing, served = self._swap_dish(order, sold_out)
             line, reply = yield from self._ask(words.served, list=_join_items(served))
             failed = "The agent did not notice the wrong dish."
             yield from self._ask_judge("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
@@ -189,10 +194,10 @@ class _Visit:
             self._reasons.append(str(error))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
-    def _swap_dish(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
+    def _swap_dish(self, order: Sequence[str], sold_out: str) -> tuple[str, list[str]]:
         """Choose a dish of the order to be brought wrongly; return its entry, and the dishes that are served.
 
-        Another dish of its section replaces it, but not `out`, which is sold out.
+        Another dish of its section replaces it, but not the one that is sold out.
 
         Raises:
             EndOfVisitError: No section has another dish.
@@ -200,14 +205,15 @@ class _Visit:
         shuffled = list(order)
         self._random.shuffle(shuffled)
         for dish in shuffled:
-            entry, section = self._menu.like(dish) or ("", ())
-            if others := [other for other in section if other not in (entry, out)]:
+            entry, section = self._menu.entry_with(dish) or ("", ())
+            if others := [other for other in section if other not in (entry, sold_out)]:
                 served = list(order)
                 served[served.index(dish)] = self._random.choice(others)
                 return entry, served
         raise EndOfVisitError("The menu has no other dish that could be brought by mistake.")
 
     def _say(self, line: str, question: bool = False, **values: str) -> Say:
+        """Return a message in the waiter's words, with values in its line."""
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
@@ -241,6 +247,7 @@ class _Visit:
         return read_order(replied.text or "", self._menu, wanted)
 
     def _point(self, reason: str) -> None:
+        """Count a point, and note its reason."""
         self._points += 1
         self._reasons.append(reason)
 
@@ -251,11 +258,10 @@ def _join_items(items: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-_LONGEST_REPLY = 20_000
 _MOST_WORDS = 600
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
-# What the guest does not say: stage directions (`*smiles*`, `(nods)`), emphasis, and labels such as `Guest:`.
+# Parts of a reply that are not speech: stage directions (`*smiles*`, `(nods)`), emphasis, and labels such as `Guest:`.
 _ASIDE = re.compile(r"\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)|\*\*|__|`")
 _LABEL = re.compile(r"^ *(?:customer|guest|diner|me|you)\s*:\s*", re.IGNORECASE | re.MULTILINE)
 
@@ -371,7 +377,7 @@ def _spoken_words(reply: str) -> str:
 
     Stage directions, emphasis and labels such as "Guest:" are removed.
     """
-    text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_LONGEST_REPLY].translate(_QUOTES))
+    text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST_REPLY].translate(_QUOTES))
     return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
 
 
@@ -512,5 +518,6 @@ def _stems(text: str) -> list[str]:
 
 
 def _text(values: Mapping[str, JSON], key: str) -> str:
+    """Return a text among the values, or an empty text."""
     value = values.get(key)
     return value if isinstance(value, str) else ""

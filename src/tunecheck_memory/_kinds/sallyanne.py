@@ -27,6 +27,8 @@ _FEWEST_EVENTS, _MOST_EVENTS = 2, 4
 
 
 class _Scenery(msgspec.Struct, frozen=True):
+    """The words of stories."""
+
     rooms: tuple[str, ...]
     things: tuple[str, ...]
     containers: tuple[str, ...]  # single words, because they are answers
@@ -42,6 +44,8 @@ class StoryQuestion(NamedTuple):
 
 
 class Story(NamedTuple):
+    """A story line by line, and its question."""
+
     lines: tuple[str, ...]
     question: StoryQuestion
 
@@ -57,7 +61,7 @@ class _World:
     random: Random
     people: Sequence[str]
     room: str
-    others: Sequence[str]
+    other_rooms: Sequence[str]
     thing: str
     places: list[str]
     tastes: Sequence[str]
@@ -69,10 +73,12 @@ class _World:
     lines: list[str] = field(default_factory=list)
 
     def enter(self, person: str) -> None:
+        """Let a person come into the room."""
         self.present.add(person)
         self.lines.append(f"{person} came into the {self.room}.")
 
     def leave(self, person: str) -> None:
+        """Let a person leave the room."""
         self.present.discard(person)
         self.lines.append(f"{person} left the {self.room}.")
 
@@ -86,21 +92,21 @@ class _World:
         self.first_place, self.place = self.first_place or place, place
         self.missed |= {people[0] for people in self.beliefs} - self.present
         witnesses = sorted(self.present)  # a fixed order keeps draws reproducible
-        for one in witnesses:
-            self.beliefs[(one,)] = place
-            self.beliefs |= {(one, other): place for other in witnesses if other != one}
+        for witness in witnesses:
+            self.beliefs[(witness,)] = place
+            self.beliefs |= {(witness, other): place for other in witnesses if other != witness}
 
     def play(self) -> None:
         """Tell the story: one person leaves and misses a move of the thing, then random events follow."""
-        more = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
+        events = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
         leaving = self.random.choice(sorted(self.present))
         if self.random.random() < 0.3:
             self._move()
         self.leave(leaving)
         self._move()
-        for _ in range(more):
-            self.random.choice([self._aside, self._go_out, self._come_back, self._elsewhere, self._move])()
+        for _ in range(events):
+            self.random.choice([self._aside, self._go_out, self._come_back, self._see_elsewhere, self._move])()
 
     def _aside(self) -> None:
         """Add a line that has nothing to do with the thing."""
@@ -108,18 +114,19 @@ class _World:
         self.lines.append(f"{person} {taste}.")
 
     def _go_out(self) -> None:
+        """Let a person leave the room, if there is one in it."""
         if self.present:
             self.leave(self.random.choice(sorted(self.present)))
 
     def _come_back(self) -> None:
-        """Let a person come back who has missed no move, if there is such a person."""
-        if free := [each for each in self.people if each not in self.present | self.missed]:
-            self.enter(self.random.choice(free))
+        """Let a person who is not in the room and has missed no move come in, if there is such a person."""
+        if absent := [person for person in self.people if person not in self.present | self.missed]:
+            self.enter(self.random.choice(absent))
 
-    def _elsewhere(self) -> None:
-        """Add a line that tells in which other room a person was seen who is not here, if there is such a person."""
-        if away := [each for each in self.people if each not in self.present]:
-            person, room = self.random.choice(away), self.random.choice(self.others)
+    def _see_elsewhere(self) -> None:
+        """Add a line on another room in which an absent person was seen, if there is such a person."""
+        if absent := [person for person in self.people if person not in self.present]:
+            person, room = self.random.choice(absent), self.random.choice(self.other_rooms)
             self.lines.append(f"{person} was seen in the {room}.")
 
     def _move(self) -> None:
@@ -140,22 +147,23 @@ def tell_story(random: Random, question_type: str) -> Story:
         world.enter(person)
     world.put(None, first)
     world.play()
-    return Story(tuple(world.lines), _choose(random, world, question_type))
+    return Story(tuple(world.lines), _choose_question(random, world, question_type))
 
 
-def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
+def _choose_question(random: Random, world: _World, question_type: str) -> StoryQuestion:
     """Draw a question of this type about the story; one about a false belief is preferred."""
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
         now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
         return random.choice([now, StoryQuestion(f"Where was the {world.thing} at the beginning?", world.first_place)])
-    questions = list(_about_beliefs(world))
-    wrong = [question for question in questions if question.false_belief]
-    right = [question for question in questions if not question.false_belief]
-    return random.choice(wrong if wrong and (not right or random.random() < _FALSE_BELIEFS) else right)
+    questions = list(_belief_questions(world))
+    about_false = [question for question in questions if question.false_belief]
+    about_true = [question for question in questions if not question.false_belief]
+    prefers_false = about_false and (not about_true or random.random() < _FALSE_BELIEFS)
+    return random.choice(about_false if prefers_false else about_true)
 
 
-def _about_beliefs(world: _World) -> Iterator[StoryQuestion]:
+def _belief_questions(world: _World) -> Iterator[StoryQuestion]:
     """Yield a question about each belief, and about each belief of one person about another's."""
     for people, place in world.beliefs.items():
         if len(people) == 1:

@@ -13,7 +13,6 @@ import msgspec
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, did_you_mean, loads
 from tunecheck_memory import Kind, MemoryTest, Wait
-from tunecheck_memory._kind import default_waits
 from tunecheck_memory._wording import fill
 
 DATA = Path(__file__).parents[1] / "data"
@@ -68,21 +67,14 @@ def scripted_test(
     questions: Sequence[str],
     expected: Sequence[JSON],
     *,
-    waits: Sequence[Wait] | None = None,
+    waits: Sequence[Wait] = (),
 ) -> MemoryTest:
     """Return a test with statements, then questions.
 
     By default, the waits spread the lines evenly over the memory span.
     """
-    count = len(statements) + len(questions)
-    return MemoryTest(
-        title=kind.title,
-        example=example,
-        script=(*statements, *questions),
-        is_question=(False,) * len(statements) + (True,) * len(questions),
-        waits=tuple(waits) if waits is not None else default_waits(count),
-        expected=tuple(expected),
-    )
+    script, is_question = (*statements, *questions), (False,) * len(statements) + (True,) * len(questions)
+    return MemoryTest(kind.title, example, script, is_question, tuple(waits), tuple(expected))
 
 
 _STARTS = ("B", "Br", "C", "D", "Dr", "F", "G", "Gl", "H", "J", "K", "L", "M", "N", "P", "Qu", "R", "S", "T", "V", "Z")

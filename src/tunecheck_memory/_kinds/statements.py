@@ -356,6 +356,8 @@ def _listed_items(reply: str) -> list[tuple[str, JSON]] | None:
 
 
 class _Listed(msgspec.Struct):
+    """An item of a shopping list in a reply."""
+
     item: str
     quantity: Any
 

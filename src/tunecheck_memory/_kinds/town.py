@@ -7,6 +7,7 @@ numbered steps, sentences or arrows, from its start to its stated end. A reply m
 
 from __future__ import annotations
 
+import cmath
 import math
 import re
 from bisect import bisect_left
@@ -88,7 +89,7 @@ class TownKind(Kind):
         routes = read_routes(reply, places)
         if _complete_routes(routes):
             return _score_routes(routes, expected)
-        position = where_it_lies(reply, places)
+        position = stated_position(reply, places)
         if position is None:
             return _score_routes(_read_two_parts(reply, places) or routes, expected)
         return _score_position(position, expected)
@@ -159,8 +160,8 @@ def _expected_steps(expected: str) -> list[re.Match[str]]:
     return [match for match in map(_STEP.fullmatch, lines) if match is not None]
 
 
-def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
-    """Return how far the expected steps lead, in kilometers east and north.
+def _displacement(steps: Sequence[re.Match[str]]) -> complex:
+    """Return how far the expected steps lead, in kilometers east (real part) and north (imaginary part).
 
     Raises:
         NoExpectationError: There is no step, or one is not a single move with distance and direction.
@@ -172,11 +173,11 @@ def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
 
 
 def _complete_routes(routes: Sequence[Route]) -> list[Route]:
-    """Return the routes that have moves, each with distance and direction."""
+    """Return the routes with at least one move, if all their moves have distance and direction."""
     return [route for route in routes if route.complete and route.legs]
 
 
-def _score_routes(routes: Sequence[Route], expected: tuple[float, float]) -> Score:
+def _score_routes(routes: Sequence[Route], expected: complex) -> Score:
     """Score the first complete route that arrives at the destination, or else the first complete route."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
@@ -187,12 +188,12 @@ def _score_routes(routes: Sequence[Route], expected: tuple[float, float]) -> Sco
     return _score_position(route.displacement(), expected)
 
 
-def _score_position(reached: tuple[float, float], expected: tuple[float, float]) -> Score:
+def _score_position(reached: complex, expected: complex) -> Score:
     """Score 1 if the reply leads to the expected point; both points are kilometers east and north of the start."""
-    leads = f"the route leads {_position_text(*reached)}"
-    if math.dist(reached, expected) < _NEAR_KM:
-        return Score(1.0, (leads,))
-    return Score(0.0, (f"{leads}, not {_position_text(*expected)}",))
+    reason = f"the route leads {_position_text(reached)}"
+    if abs(reached - expected) < _NEAR_KM:
+        return Score(1.0, (reason,))
+    return Score(0.0, (f"{reason}, not {_position_text(expected)}",))
 
 
 def _read_two_parts(text: str, places: Places) -> list[Route]:
@@ -208,18 +209,18 @@ def _read_two_parts(text: str, places: Places) -> list[Route]:
     return [Route([Move(lengths.pop(), directions.pop(), 0, 0)], arrives=True)]
 
 
-def _position_text(east: float, north: float) -> str:
+def _position_text(point: complex) -> str:
     """Return a point as text, such as "3 km east and 1 km north"; "nowhere" for the start."""
     parts = []
-    for kilometers, forward, backward in ((east, "east", "west"), (north, "north", "south")):
-        rounded = round(kilometers, 2)
-        if rounded:
+    for kilometers, forward, backward in ((point.real, "east", "west"), (point.imag, "north", "south")):
+        if rounded := round(kilometers, 2):
             parts.append(f"{abs(rounded):g} km {backward if rounded < 0 else forward}")
     return " and ".join(parts) or "nowhere"
 
 
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
-_UNITS = {"k": 1.0, "m": 0.001, "mi": 1.609344}
+_UNITS = {"mi": 1.609344, "m": 0.001}
+"""The kilometers of a unit, by the beginning of its name; the longer beginning first."""
 _WORDS = {
     "a": 1, "an": 1, "one": 1, "another": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
     "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20,
@@ -266,12 +267,11 @@ class Move(NamedTuple):
         """True if the move has a distance and a direction."""
         return self.kilometers is not None and self.eighths is not None
 
-    def vector(self) -> tuple[float, float]:
-        """Return the move as kilometers to the east and to the north; zeros if it is incomplete."""
+    def vector(self) -> complex:
+        """Return the move as kilometers east (real part) and north (imaginary part); 0 if it is incomplete."""
         if self.kilometers is None or self.eighths is None:
-            return (0.0, 0.0)
-        angle = self.eighths * math.pi / 4
-        return (self.kilometers * math.cos(angle), self.kilometers * math.sin(angle))
+            return 0j
+        return cmath.rect(self.kilometers, self.eighths * math.pi / 4)
 
 
 def _marks(text: str) -> list[Move]:
@@ -288,8 +288,8 @@ def _marks(text: str) -> list[Move]:
 def _mark(match: re.Match[str]) -> Move | None:
     """Return a matched distance or direction as an incomplete move; None if its number cannot be read."""
     if match["distance"] is not None:
-        unit = match["unit"].lower()
-        size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
+        unit = match["unit"].lower()  # blocks and units count as kilometers
+        size = next((size for beginning, size in _UNITS.items() if unit.startswith(beginning)), 1.0)
         number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
         return None if number is None else Move(number * size, None, match.start(), match.end())
     word = match["way"].lower()
@@ -315,22 +315,24 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
     `distances` are sorted by place.
     """
-    at = bisect_left(distances, mark.start, key=lambda each: each.start)
-    for each in distances[max(0, at - 1) : at + 1]:
-        gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
+    after = bisect_left(distances, mark.start, key=lambda distance: distance.start)
+    for distance in distances[max(0, after - 1) : after + 1]:
+        is_before = distance.end <= mark.start
+        gap = text[distance.end : mark.start] if is_before else text[mark.end : distance.start]
         if len(gap) <= 3 and _LOOSE.fullmatch(gap):
             return True
     return False
 
 
 def moves(text: str) -> list[Move]:
-    """Return the moves of a text: each distance with its direction, and also a distance or direction alone."""
+    """Return the moves of a text: each distance with its direction, and each distance or direction that is alone."""
     marks = _marks(text)
     pairs: list[Move] = []
     direction: Move | None = None  # the last direction, as long as it lacks a distance
     index = 0
     while index < len(marks):
         mark, *following = marks[index : index + 2]
+        index += 1
         is_direction = mark.eighths is not None
         joins_next = not is_direction and _belongs_to_next(direction, mark, following, text)
         if direction is not None and (is_direction or joins_next):
@@ -343,7 +345,6 @@ def moves(text: str) -> list[Move]:
         else:
             pairs.append(Move(mark.kilometers, direction.eighths, direction.start, mark.end) if direction else mark)
             direction = None
-        index += 1
     return [*pairs, direction] if direction is not None else pairs
 
 
@@ -436,10 +437,9 @@ class Route:
     complete: bool = True
     arrives: bool = False
 
-    def displacement(self) -> tuple[float, float]:
-        """Return how far the route leads to the east and to the north, in kilometers."""
-        vectors = [leg.vector() for leg in self.legs]
-        return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
+    def displacement(self) -> complex:
+        """Return how far the route leads, in kilometers east (real part) and north (imaginary part)."""
+        return sum((leg.vector() for leg in self.legs), 0j)
 
 
 _Leg: TypeAlias = tuple[Move, int | None]
@@ -454,7 +454,7 @@ def read_routes(text: str, places: Places) -> list[Route]:
         has_moves = routes[-1].legs or not routes[-1].complete
         if has_moves and number == 1:  # another numbered list
             routes.append(Route())
-        for move, to in legs:
+        for move, goal in legs:
             if routes[-1].arrives:
                 routes.append(Route())
             route = routes[-1]
@@ -462,36 +462,35 @@ def read_routes(text: str, places: Places) -> list[Route]:
                 route.legs.append(move)
             else:
                 route.complete = False
-            route.arrives = to == places.last
+            route.arrives = goal == places.last
     return [route for route in routes if route.legs or not route.complete]
 
 
-def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
+def stated_position(text: str, places: Places) -> complex | None:
     """Return the position of the destination relative to the start, in kilometers east and north.
 
     The position follows from statements such as "the Library is 4 km east of the Hospital". Return None if the text
     does not state enough of them.
     """
-    known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
+    known = {0: 0j}  # the start is the first place
     for step, _ in islice(_units(text), _MOST_UNITS):
-        for about, base, (east, north) in _relations(step, places):
-            if base in known and about not in known:
-                known[about] = (known[base][0] + east, known[base][1] + north)
+        for place, base, offset in _relations(step, places):
+            if base in known and place not in known:
+                known[place] = known[base] + offset
     return known.get(places.last)
 
 
-def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
+def _relations(text: str, places: Places) -> Iterator[tuple[int, int, complex]]:
     """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north."""
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
-            if not each.fact or not each.move.is_complete:
-                continue
-            about = each.about if each.about is not None else about
-            steps.legs.append(each.move)
-            if about is not None and each.base is not None:
-                yield about, each.base, steps.displacement()
-                about, steps = None, Route()
+            if each.fact and each.move.is_complete:
+                about = about if each.about is None else each.about
+                steps.legs.append(each.move)
+                if about is not None and each.base is not None:
+                    yield about, each.base, steps.displacement()
+                    about, steps = None, Route()
 
 
 def _units(text: str) -> Iterator[tuple[str, int | None]]:
@@ -506,7 +505,8 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
         item = _ITEM.fullmatch(line)
         bullet = _BULLET.fullmatch(line)
         words = bullet[2] if bullet else line
-        if item is None and step is not None and (not blank or line[:2].isspace()):
+        continues_step = item is None and step is not None and (not blank or line[:2].isspace())
+        if step is not None and continues_step:
             step.append(words)
         else:
             if step is not None:
@@ -522,14 +522,15 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
 
 
 class _PlacedMove(NamedTuple):
-    """A move in a sentence, to the place `to`; `moving` is True if the sentence has a word of motion.
+    """A move in a sentence, to the place `goal`; `moving` is True if the sentence has a word of motion.
 
-    If `fact` is True, it is no motion: it states the position of the place `about` relative to the place `base`.
+    If `fact` is True, it is no motion: it states the position of the place `about` relative to the place `base`. Places
+    are numbers in the list of places, None if the sentence names none.
     """
 
     move: Move
     fact: bool
-    to: int | None
+    goal: int | None
     about: int | None
     base: int | None
     moving: bool
@@ -542,17 +543,17 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
     """
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
-    legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
+    legs = [(each.move, each.goal) for each in placed if not each.fact and each.move.is_complete]
     incomplete = [each for each in placed if not each.fact and not each.move.is_complete]
     facts = [each for each in placed if each.fact]
     if not legs:
         return _leg_from_facts(text, incomplete, facts, route, places)
-    reached = {to for _, to in legs}
+    reached = {goal for _, goal in legs}
     for each in incomplete:
         # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
         # where the step ends, so they come last.
-        if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
-            legs.insert(0, (each.move, each.to))
+        if each.move.eighths is not None and each.moving and each.goal is not None and each.goal not in reached:
+            legs.insert(0, (each.move, each.goal))
     if places.last not in reached:
         last_reached = legs[-1][1]
         for each in facts if last_reached is not None else ():
@@ -572,21 +573,21 @@ def _leg_from_facts(
     directions = [each for each in incomplete if each.move.eighths is not None and each.moving]
     positions = [each for each in facts if each.move.is_complete]
     lengths = [each for each in (*incomplete, *facts) if each.move.kilometers is not None and not each.move.is_complete]
-    goal = next((each.to for each in (*directions, *lengths) if each.to is not None), None)
+    goal = next((each.goal for each in (*directions, *lengths) if each.goal is not None), None)
     if positions and (directions or _MOVING.search(text)):
-        return [(positions[0].move, positions[0].to if goal is None else goal)]
+        return [(positions[0].move, positions[0].goal if goal is None else goal)]
     if not positions and len(directions) == 1 and lengths:
         way, length = directions[0].move, lengths[0].move
         joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
         return [(joined, goal)]
     if positions and route.legs and positions[0].about == places.last:
         return [(positions[0].move, places.last)]
-    moves_to_goal = directions or [each for each in lengths if not each.fact and each.moving and each.to is not None]
+    moves_to_goal = directions or [each for each in lengths if not each.fact and each.moving and each.goal is not None]
     return [(moves_to_goal[0].move, goal)] if moves_to_goal and goal is not None else []
 
 
 def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
-    """Return the number of the first of these places, without origins such as in "leave the Park"; None without one."""
+    """Return the number of the first of these places, without origins as in "leave the Park"; None if none is left."""
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)
 
