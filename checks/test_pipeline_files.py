@@ -31,14 +31,14 @@ def eats_memory(n):
 
 # kills_its_loader.py
 import os, sys
-if 'tunecheck.pipeline._worker' in ' '.join(sys.orig_argv):
+if 'tunecheck.pipeline._workers' in ' '.join(sys.orig_argv):
     os._exit(9)
 def kills_its_loader(n):
     return n
 
 # loads_only_here.py
 import sys
-if 'tunecheck.pipeline._worker' in ' '.join(sys.orig_argv):
+if 'tunecheck.pipeline._workers' in ' '.join(sys.orig_argv):
     raise RuntimeError('not here')
 def loads_only_here(n):
     return n

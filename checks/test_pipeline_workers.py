@@ -274,7 +274,7 @@ def test_values_arrive_as_they_are(tmp_path: Path, judges: ModuleType, value: An
 
 def children() -> list[str]:
     listed = subprocess.run(["ps", "--no-headers", "-o", "args", "--ppid", str(os.getpid())], capture_output=True)
-    return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline._worker" in line]
+    return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline._workers" in line]
 
 
 def running() -> set[int]:

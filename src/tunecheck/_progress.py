@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,19 +79,7 @@ class Throughput:
         return (finished - start[1]) / (now - start[0]) if start and now > start[0] else None
 
 
-class LiveProgress(ABC):
-    """Shows the progress of a run until it is closed."""
-
-    @abstractmethod
-    def __call__(self, progress: Progress) -> None:
-        """Show a snapshot."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Remove the display."""
-
-
-class ProgressBar(LiveProgress):
+class ProgressBar:
     """A bar on standard error: rows done, rate, errors, time left."""
 
     def __init__(
@@ -139,7 +126,7 @@ class ProgressBar(LiveProgress):
             self._bar = None
 
 
-class NotebookProgress(LiveProgress):
+class NotebookProgress:
     """A line below the cell: rows done, rate, errors, time left; removed at the end of the run."""
 
     def __init__(self, label: str) -> None:

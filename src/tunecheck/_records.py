@@ -24,7 +24,6 @@ from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regu
 from tunecheck._errors import RunError
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import plural
-from tunecheck._targets import Row
 
 _SYNC_EVERY_S = 1.0
 _SEAL = b',"c":['
@@ -287,7 +286,7 @@ class WholeRecords:
 # -- the journal: the records of all finished work of a run; `tunecheck._files` describes them
 
 
-class Journal:
+class Journal(RecordFile):
     """The journal of a running run, open for appending. Only one process can hold it."""
 
     def __init__(self, path: Path, *, at_least: int = 0) -> None:
@@ -299,16 +298,7 @@ class Journal:
             ConfigurationError: a later version of Tunecheck wrote the journal.
             RunError: another process holds the journal, or it cannot be written.
         """
-        self.path = path
-        self._records = RecordFile(path, f"the run {path.parent.name}", header=files.Header(), at_least=at_least)
-
-    def sync(self) -> int:
-        """Sync all records to the disk; return their number."""
-        return self._records.sync()
-
-    def take(self, record: bytes) -> None:
-        """Append a record that another process has journaled, as JSON."""
-        self._records.append_encoded(record)
+        super().__init__(path, f"the run {path.parent.name}", header=files.Header(), at_least=at_least)
 
     def accept(self, lost: int) -> None:
         """Record that the user continues the run although this many records are damaged or missing."""
@@ -370,37 +360,6 @@ class Journal:
         """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""
         self._append(files.Stopped(list(settled), list(not_asked)))
 
-    def close(self) -> None:
-        """Sync and release the journal."""
-        self._records.close()
-
     def _append(self, record: object, *rows: int) -> int:
         """Append a record about the rows with these indices; return its offset."""
-        return self._records.append(record)
-
-
-class JournaledParts:
-    """The parts of one row's answer.
-
-    `before` holds the parts that the run recorded before it was interrupted.
-    """
-
-    def __init__(self, journal: Journal, row: Row, input_hash: str | None, before: Mapping[str, JSON]) -> None:
-        """Keep parts of the answer to this row in the journal; `before` has those recorded earlier, by name."""
-        self._journal = journal
-        self._row = row
-        self._input_hash = input_hash
-        self._before = before
-
-    def recall(self, part: str) -> JSON:
-        """Return the value recorded for this part, or None."""
-        return self._before.get(part)
-
-    def record(self, part: str, value: JSON) -> None:
-        """Write a part to the journal.
-
-        Raises:
-            RunError: the journal cannot be written; the run stops.
-            TypeError: the value has no JSON form.
-        """
-        self._journal.step(self._row.index, self._row.id, self._input_hash, part, value)
+        return self.append(record)

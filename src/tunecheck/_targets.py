@@ -37,16 +37,6 @@ class Row:
     fingerprint: str
 
 
-class Parts(Protocol):
-    """Keeps the finished parts of one row's answer until the whole answer is finished."""
-
-    def recall(self, part: str) -> JSON:
-        """Return the value recorded for this part, or None."""
-
-    def record(self, part: str, value: JSON) -> None:
-        """Record the value of a part; when this returns, the value is saved."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallsMade:
     """Calls to a model and their usage.
@@ -111,20 +101,22 @@ class EndpointUsage:
 class CallContext:
     """The context of a target's call in a run.
 
-    `folder` is the run's folder, in which a target may keep files in a subfolder; `costs` counts each call. Both are
-    None outside of a run.
+    `recorded` has the parts of the answer that an interrupted attempt finished, and `journal` records another part.
+    `folder` is the run's folder, in which a target may keep files in a subfolder; `costs` counts each call. Outside of
+    a run, these are None, and nothing is recorded.
     """
 
     run_id: str
     row_id: str
     input_hash: str
-    parts: Parts | None = field(default=None, compare=False)
+    recorded: Mapping[str, JSON] = field(default_factory=dict, compare=False)
+    journal: Callable[[str, JSON], None] | None = field(default=None, compare=False)
     folder: Path | None = field(default=None, compare=False)
     costs: CostTracking | None = field(default=None, compare=False)
 
     def recall(self, part: str) -> JSON:
         """Return the value that an earlier, interrupted attempt recorded for a part of this answer, or None."""
-        return self.parts.recall(part) if self.parts is not None else None
+        return self.recorded.get(part)
 
     def record(self, part: str, value: JSON) -> None:
         """Journal the value of a part of the answer (a step of a conversation), so that a resumed run reuses it.
@@ -132,8 +124,8 @@ class CallContext:
         Raises:
             RunError: the value cannot be written.
         """
-        if self.parts is not None:
-            self.parts.record(part, value)
+        if self.journal is not None:
+            self.journal(part, value)
 
     def idempotency_key(self, part: str = "") -> str:
         """Return a key that is the same in each attempt at this answer; `part` distinguishes calls of a row."""

@@ -132,7 +132,7 @@ class ChunkDriver:
     def _take(self, portion: Portion) -> None:
         """Write a portion's records to the journal, and add its counts, notes and facts to those of the run."""
         for _, record in portion.records:
-            self._journal.take(record)
+            self._journal.append_encoded(record)
         tally = self.tally
         tally.answered += portion.answered
         tally.finished += len(portion.finished)

@@ -139,24 +139,11 @@ def test_steps_are_journaled_before_they_count_and_hold_the_whole_answer() -> No
     assert kinds == ["journal", "step", "step", "step", "step", "answer", "verdicts"]
 
 
-class Remembered:
-    """Parts as a run keeps them, in memory."""
-
-    def __init__(self, parts: Values) -> None:
-        self.parts = parts
-
-    def recall(self, part: str) -> Any:
-        return self.parts.get(part)
-
-    def record(self, part: str, value: Any) -> None:
-        self.parts[part] = value
-
-
 @pytest.mark.parametrize("damaged", [5, [], "x", {"tool_calls": 5}, {"tool_calls": [5, {"function": None}]}])
 async def test_a_damaged_step_in_a_journal_is_no_crash(damaged: Any) -> None:
     with serving(["One.", "Two."]) as server:
         target = ConversationTarget(server.endpoint())
-        output: Values = dict(await target.answer(shelf_row(), replace(context(), parts=Remembered({"0.0": damaged}))))
+        output: Values = dict(await target.answer(shelf_row(), replace(context(), recorded={"0.0": damaged})))
         await target.close()
     assert len(output["inference_log"]) == 5
     assert len(states(output)) == 3

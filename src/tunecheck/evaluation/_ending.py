@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ from tunecheck._errors import (
 )
 from tunecheck._files import RunFile, Summary
 from tunecheck._json import JSON, convert_value
+from tunecheck._loops import Call
 from tunecheck._messages import plural
 from tunecheck._targets import Load, Target
 from tunecheck.endpoints._api_facts import ApiFacts
@@ -307,48 +309,32 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     Raises:
         RunError: The run was stopped, by an error or by Ctrl-C.
     """
-    stopper = _Stopper(engine)
-    _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
+    stopper, folder = _Stopper(engine), Path.cwd()
+    call = Call(lambda: asyncio.run(_run(engine, closing, show, stopper)))
+    try:
+        if _is_loop_running():
+            # A notebook's stop button interrupts this thread, and asyncio's signal handler would wait for its loop.
+            with _interruptible(stopper):
+                threading.Thread(target=call.run, name="tunecheck-run", daemon=True).start()
+                wait([call])
+        else:
+            call.run()
+        call.result()
+    except KeyboardInterrupt:
+        stopper.forget()
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # the folder was removed meanwhile
+            os.chdir(folder)
 
 
-def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _Stopper) -> None:
-    """Run the coroutine in a new event loop, in another thread if this one has a loop; restore the working folder."""
-    here = Path.cwd()
+def _is_loop_running() -> bool:
+    """Return True if this thread already runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        try:
-            asyncio.run(run())
-        except KeyboardInterrupt:
-            stopper.forget()
-            raise
-    else:
-        _run_in_thread(lambda: asyncio.run(run()), stopper)
-    finally:
-        with contextlib.suppress(OSError):  # the folder was removed meanwhile
-            os.chdir(here)
-
-
-def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
-    """Do the work in another thread and wait for it, stopping in order on Ctrl-C; raise the error that it raises."""
-    failure: list[BaseException] = []
-    ended = threading.Event()
-
-    def run() -> None:
-        """Do the work, keep its error for the calling thread, and wake that thread."""
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - the calling thread raises it
-            failure.append(error)
-        finally:
-            ended.set()
-
-    # A notebook's stop button interrupts this thread only, and asyncio's signal handler would wait for its loop.
-    with _interruptible(stopper):
-        threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
-        ended.wait()  # not `Thread.join`, which returns as if the thread had ended when it is interrupted
-    if failure:
-        raise failure[0]
+        return False
+    return True
 
 
 class _Stopper:
@@ -418,10 +404,10 @@ async def _run(
     finally:
         ticker.cancel()
         if show is not None:
-            from tunecheck._progress import LiveProgress
+            from tunecheck._progress import NotebookProgress, ProgressBar
 
             _show(engine, show)
-            if isinstance(show, LiveProgress):
+            if isinstance(show, (ProgressBar, NotebookProgress)):
                 show.close()
         load = engine.load()
         if load is not None and load.refused:

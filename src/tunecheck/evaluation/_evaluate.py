@@ -24,7 +24,7 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
 from tunecheck.formats._reading import choose_profile
 from tunecheck.pipeline._finished_rows import check_output_path, write_azure_results
-from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, path_in_data, read_layers
+from tunecheck.pipeline._mapping import bind_evaluator, configured_mapping, parse_mapping, path_in_data, read_layers
 from tunecheck.pipeline._plan import CallableTarget
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -185,7 +185,7 @@ def _prepare(
     chosen = _chosen_target(target, dataset)
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
-    made = _make_target(chosen, dataset, _own_mapping(config, "target"), settings, user_agent, data_trust)
+    made = _make_target(chosen, dataset, configured_mapping(config, "target"), settings, user_agent, data_trust)
     if isinstance(made, EndpointTarget):
         for part, parameter in (("messages", "query"), ("tools", "tool_definitions")):
             made.read_also(part, path_in_data(layers["default"], parameter))
@@ -356,13 +356,6 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     return EndpointTarget(endpoint, columns, places)
 
 
-def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:
-    """Return the column mapping in the entry of `config` for this evaluator or `target`; empty without one."""
-    entry = (config or {}).get(name, {})
-    mapping = entry.get("column_mapping", entry) if isinstance(entry, Mapping) else {}
-    return dict(mapping or {})
-
-
 def _bind_evaluators(
     evaluators: Mapping[str, object],
     layers: MappingLayers,
@@ -380,7 +373,7 @@ def _bind_evaluators(
     for name, evaluator in evaluators.items():
         loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         bound = bind_evaluator(name, in_format_of(target, loaded), layers[name], columns)
-        _check_own_parameters(bound, _own_mapping(config, name))
+        _check_own_parameters(bound, configured_mapping(config, name))
         all_bound.append(bound)
     return all_bound
 

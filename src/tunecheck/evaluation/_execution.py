@@ -178,20 +178,13 @@ class Execution:
             ConfigurationError: A required parameter has no column, or a mapping names an unknown one.
         """
         target, layers = self.target, self.layers
-        answered = None if target is None else target.columns
-        for each in self.evaluators if self.gaps_are_errors else ():
-            name = f"evaluator {each.name!r}"
-            has_target = target is not None
-            check_binding(
-                each.signature, layers[each.name], name, columns=columns, target_columns=answered, has_target=has_target
-            )
+        answered = frozenset[str]() if target is None else target.columns
+        for bound in self.evaluators if self.gaps_are_errors else ():
+            check_binding(bound.signature, layers[bound.name], f"evaluator {bound.name!r}", columns, answered)
         if isinstance(target, EndpointTarget):
             target.check_columns(columns)
         if isinstance(target, CallableTarget):
-            mapping = layers["target"]
-            check_binding(
-                target.signature, mapping, "the target", columns=columns, target_columns=None, has_target=False
-            )
+            check_binding(target.signature, layers["target"], "the target", columns, frozenset())
 
     def _tools_remark(self, columns: frozenset[str]) -> Iterator[str]:
         """Yield notes for the user if tool definitions in the data are not sent, or evaluators do not get them."""

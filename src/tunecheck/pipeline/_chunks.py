@@ -22,14 +22,12 @@ from typing import Literal
 
 from tunecheck._disk import is_held
 from tunecheck._errors import RunInterruptedError
-from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck._records import Journal
 from tunecheck._targets import Row
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls, SharedCalls
 from tunecheck.pipeline._plan import Plan, Remarks
@@ -164,17 +162,10 @@ class _StreamedJournal(Journal):
     def _append(self, record: object, *rows: int) -> int:
         """Write a record to the file and to the next portion; return its offset. `rows` are its rows' indices."""
         body = dumps(record)
-        offset = self._records.append_encoded(body)
+        offset = self.append_encoded(body)
         with self._outbox.adding() as portion:
             portion.records.append((rows, body))
         return offset
-
-
-class _NoResults:
-    """Drops result rows: the driver builds them from the journal."""
-
-    def write(self, index: int, row: ResultRow) -> Failure | None:
-        return None
 
 
 class _ChunkEngine(Engine):
@@ -183,8 +174,8 @@ class _ChunkEngine(Engine):
     def __init__(
         self, plan: Plan, journal: Journal, cached: CachedResults, calls: RunCalls, aggregator: Aggregator, out: _Outbox
     ) -> None:
-        """Prepare the engine of a chunk: it writes no results, and its output goes to the outbox `out`."""
-        super().__init__(plan, journal, _NoResults(), aggregator, cached, calls)
+        """Prepare the engine of a chunk; its output goes to the outbox `out`, and the driver writes the result rows."""
+        super().__init__(plan, journal, None, aggregator, cached, calls)
         self._outbox = out
 
     async def _answer(self, state: RowState) -> None:
@@ -333,6 +324,6 @@ class ChunkRunner:
             return CachedResults()
         for records in known.values():
             for record in records:
-                journal.take(record)
+                journal.append_encoded(record)
         names = frozenset(evaluator.name for evaluator in self._plan.evaluators)
         return CachedResults(JournalReader(journal.path, by_row=True, evaluators=names, answers=True, since=0))

@@ -10,7 +10,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from functools import partial
+from typing import cast
 
 from msgspec import structs
 
@@ -18,14 +19,13 @@ from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
-from tunecheck._records import Journal, JournaledParts
+from tunecheck._records import Journal
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
-from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
-from tunecheck.pipeline._results import Aggregator, RowState, check_columns, result_row
+from tunecheck.pipeline._results import Aggregator, ResultsWriter, RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import (
     BoundEvaluator,
     Partial,
@@ -66,13 +66,6 @@ _LONG_S = 3.0
 """Progress names an evaluator whose call takes longer than this."""
 
 
-class RowWriter(Protocol):
-    """Destination of finished rows."""
-
-    def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Write a row; return a failure if a value has no JSON form."""
-
-
 class Engine:
     """Runs a plan once."""
 
@@ -80,15 +73,15 @@ class Engine:
         self,
         plan: Plan,
         journal: Journal,
-        results: RowWriter,
+        results: ResultsWriter | None,
         aggregator: Aggregator,
         cached: CachedResults,
         calls: RunCalls,
     ) -> None:
         """Keep what a run needs; nothing starts before `run`.
 
-        `cached` has recorded results to reuse, `calls` makes the evaluators' model calls, finished rows go to `results`
-        and `aggregator`.
+        `cached` has recorded results to reuse, `calls` makes the evaluators' model calls. Finished rows go to
+        `results` (None only in a subclass with its own `_add_result`) and `aggregator`.
         """
         self.plan = plan
         self.tally = Tally(read_calls=ReadCallsCount(plan.calls))
@@ -299,9 +292,15 @@ class Engine:
 
     async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
         """Return the target's new answer to a row as columns; it is journaled and charged first."""
-        parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
-        call_hash = input_hash or row.fingerprint
-        context = CallContext(self.plan.run_id, row.id, call_hash, parts, self.plan.folder, self._calls)
+        context = CallContext(
+            self.plan.run_id,
+            row.id,
+            input_hash or row.fingerprint,
+            recorded=self._cached.steps(row.index, input_hash),
+            journal=partial(self._journal.step, row.index, row.id, input_hash),
+            folder=self.plan.folder,
+            costs=self._calls,
+        )
         values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
         async with self._calls.of_target(target, row) as charge:
             answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")
@@ -507,6 +506,7 @@ class Engine:
             state.cause = decide_cause(state, self.plan.evaluators, lenient=self.plan.calls == "lenient")
         begin_row(None)
         self.tally.read_calls.add(state, self.plan.evaluators)
+        assert self._results is not None
         write_failure = self._results.write(state.row.index, result_row(state, self._names))
         if write_failure is not None:
             state.errors["results"] = write_failure

@@ -97,7 +97,7 @@ def read_layers(
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
         raise ConfigurationError(f"evaluator_config must be a dict of evaluators, not of type {type(config).__name__}")
-    configured = {str(name): _mapping_in_entry(name, entry) for name, entry in (config or {}).items()}
+    configured = {str(name): configured_mapping(config, name) for name in config or {}}
     for name in configured:
         if name not in names and name != "default":
             raise ConfigurationError(
@@ -120,12 +120,15 @@ def path_in_data(layer: Mapping[str, Mapped], parameter: str) -> ValuePath | Non
     return entry.steps if isinstance(entry, Reference) and entry.source == "data" else None
 
 
-def _mapping_in_entry(name: str, entry: object) -> Mapping[str, object]:
-    """Return the column mapping in one entry of `evaluator_config`: the mapping itself, or under `column_mapping`.
+def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mapping[str, object]:
+    """Return the column mapping of an evaluator, `default` or `target` in `evaluator_config`; empty without one.
+
+    An entry is the mapping itself, or has it under `column_mapping`.
 
     Raises:
         ConfigurationError: the entry is not a mapping, or has other keys next to `column_mapping`.
     """
+    entry = (config or {}).get(name, {})
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] must be a mapping, not of type {type(entry).__name__}")
     mapping = entry.get("column_mapping", entry)
@@ -160,14 +163,13 @@ def check_binding(
     signature: Signature,
     mapping: Mapping[str, Mapped],
     what: str,
-    *,
     columns: frozenset[str],
     target_columns: frozenset[str] | None,
-    has_target: bool,
 ) -> None:
     """Check before the first row that the columns can supply every required parameter of the evaluator `what`.
 
-    `target_columns` are None if they are unknown before a call; then only the mapping's names are checked.
+    `columns` are those of the data. `target_columns` are empty without a target, and None if they are unknown before a
+    call; then only the mapping's names are checked.
 
     Raises:
         ConfigurationError: a mapping names an unknown column, the name of a column stands as a constant text, or a
@@ -178,17 +180,15 @@ def check_binding(
             continue
         where = f"{what}, parameter {name!r}"
         if isinstance(mapped, Reference):
-            _check_reference(mapped, where, columns, target_columns, has_target)
+            _check_reference(mapped, where, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
                 f"{where}: {mapped.value!r} is a fixed text, not the column; "
                 f"for the column, write '${{data.{mapped.value}}}'"
             )
-    if has_target and target_columns is None:
+    if target_columns is None:
         return  # the columns of a function's answer are known only after a call
-    supplied = mapping.keys() | columns
-    if has_target and target_columns is not None:
-        supplied |= target_columns
+    supplied = mapping.keys() | columns | target_columns
     missing_by_choice = [
         [name for name, required in choice.items() if required and name not in supplied] for choice in signature.choices
     ]
@@ -211,14 +211,14 @@ def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns:
 
 
 def _check_reference(
-    mapped: Reference, where: str, columns: frozenset[str], target_columns: frozenset[str] | None, has_target: bool
+    mapped: Reference, where: str, columns: frozenset[str], target_columns: frozenset[str] | None
 ) -> None:
     """Check that the column of a reference exists, as far as the columns are known; `where` names the parameter.
 
     Raises:
         ConfigurationError: there is no such column, or the reference needs a target and the run has none.
     """
-    if mapped.source == "target" and not has_target:
+    if mapped.source == "target" and target_columns == frozenset():
         raise ConfigurationError(f"{where}: {mapped.text} needs a target, but this run has none: use ${{data.…}}")
     known = columns if mapped.source == "data" else target_columns
     if known is None:

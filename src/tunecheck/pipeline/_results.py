@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from operator import itemgetter, neg
 from pathlib import Path
@@ -276,17 +277,10 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._read_all()[index]
 
 
-@dataclass(frozen=True, slots=True)
-class _Aggregation:
-    """Calls an evaluator's `__aggregate__` in a worker, which reads the rows from their file."""
-
-    name: str
-    evaluator: Callable[..., object]
-
-    def __call__(self, *, rows: RowsView, keys: Iterable[str]) -> Output | Partial:
-        """Return the evaluator's `__aggregate__` of all its outputs, as plain data."""
-        aggregate = self.evaluator.__aggregate__  # type: ignore[attr-defined]
-        return as_output(aggregate(EvaluatorRows(self.name, rows, keys)), "aggregate")
+def _aggregated(name: str, evaluator: Callable[..., object], rows: RowsView, keys: Iterable[str]) -> Output | Partial:
+    """Return the evaluator's `__aggregate__` of all its outputs, as plain data; it may run in a worker process."""
+    aggregate = evaluator.__aggregate__  # type: ignore[attr-defined]
+    return as_output(aggregate(EvaluatorRows(name, rows, keys)), "aggregate")
 
 
 class OwnAggregates:
@@ -327,7 +321,8 @@ class OwnAggregates:
 
     def _open_executor(self, evaluator: BoundEvaluator) -> Executor:
         """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
-        call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
+        function = partial(_aggregated, evaluator.name, evaluator.function)
+        call = replace(evaluator, function=function, pure=True, awaited=None)
         if evaluator.name in self.isolated:
             from tunecheck.pipeline._workers import ProcessExecutor
 
