@@ -237,10 +237,10 @@ def test_a_run_may_say_of_itself_that_it_has_any_number_of_rows(tmp_path: Path) 
     found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
     tracemalloc.start()
     path.with_suffix(".synced").write_bytes(seal_record(b'{"k":"synced"}', 50))
-    told = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).told_loss(1 << 20)
+    told = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).describe_loss(1 << 20)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.told_loss() is None
+    assert found.describe_loss() is None
     assert told is not None
     assert told.endswith("of rows number 1, number 2, number 3, number 4, number 5 and others")
     assert most < 96 << 20

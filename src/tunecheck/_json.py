@@ -239,11 +239,11 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
         ]
     if isinstance(value, str):
         return str.__str__(value)
-    return _plain(_taken_apart(value, path), path, depth + 1)
+    return _plain(_take_apart(value, path), path, depth + 1)
 
 
-def _taken_apart(value: object, path: _Steps) -> object:
-    """Return an object as plain values: a Struct as a mapping, a numpy value as a list or number.
+def _take_apart(value: object, path: _Steps) -> object:
+    """Return an object as a value of simpler types: a Struct as a mapping, a numpy value as a list or number.
 
     Raises:
         TypeError: the object has no JSON form.
@@ -401,10 +401,11 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
     if len(path) < 2:  # most paths are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON
     first, rest = path[0], path[1:]
-    here = _step(value, first)
-    inner = MISSING if isinstance(here, Missing) else find_value(here, rest)
-    if not isinstance(inner, Missing) or not isinstance(value, Mapping) or not rest or not isinstance(rest[0], str):
-        return inner
+    under_first = _step(value, first)
+    found = MISSING if isinstance(under_first, Missing) else find_value(under_first, rest)
+    may_be_dotted = isinstance(value, Mapping) and isinstance(rest[0], str)
+    if not isinstance(found, Missing) or not may_be_dotted:
+        return found
     return find_value(value, (f"{first}.{rest[0]}", *rest[1:]))
 
 

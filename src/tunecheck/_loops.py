@@ -135,21 +135,21 @@ class Threads:
                 "make calls return in time"
             )
         call = self.submit(function)
-        left_s = limit_s
+        remaining_s = limit_s
         try:
-            while not call.done() and left_s > 0:
-                await _wait(call, left_s)
-                since = call.begun if begun is None else begun()
-                left_s = limit_s if since is None else since + limit_s - time.monotonic()
+            while not call.done() and remaining_s > 0:
+                await _wait(call, remaining_s)
+                started = call.begun if begun is None else begun()
+                remaining_s = limit_s if started is None else started + limit_s - time.monotonic()
             if call.done():
                 return call.result()
         finally:
             call.cancel()  # does nothing if a thread has begun it
-        if self._leave(call):
+        if self._abandon_unless_done(call):
             raise LateError(f"took longer than its time limit of {limit_s:g} s")
         return call.result()
 
-    def _leave(self, call: Call[T]) -> bool:
+    def _abandon_unless_done(self, call: Call[T]) -> bool:
         """Abandon a call unless it is done, and give its place to another thread; return True if it was abandoned."""
         with self._lock:
             call.left = not call.done()

@@ -184,9 +184,9 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         end = _end_of_line(file, size)
         if end < size:
             file.truncate(end)
-        begin = _end_of_line(file, end - 1)
-        file.seek(begin)
-        number = _number_of(file.read(end - begin)) if end - begin < MOST_IN_A_LINE else None
+        last_line = _end_of_line(file, end - 1)
+        file.seek(last_line)
+        number = _number_of(file.read(end - last_line)) if end - last_line < MOST_IN_A_LINE else None
         if number is None:  # the last whole line is damaged: continue after the highest number in the file
             file.seek(0)
             number = max((-1 if found is None else found for found in map(_number_of, lines(file))), default=-1)
@@ -214,9 +214,10 @@ class Damage:
     pieces: list[bytes] = field(default_factory=list)
 
     def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
-        """Add a place of damage: `broken` lines with line numbers, or records `missing` before the line `before`.
+        """Add a place of damage: its `broken` lines with their line numbers, or only that records are missing.
 
-        `before` is None at the end of the file.
+        `missing` is the number of records between the undamaged ones, `before` the line that follows the place, None at
+        the end of the file.
         """
         if broken:
             first, last = broken[0][0], broken[-1][0]
@@ -251,26 +252,26 @@ class WholeRecords:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
         self._file.seek(0)
-        begin, following = 0, 0
+        offset, expected = 0, 0  # of the next line, and the number of the next record
         broken: list[tuple[int, bytes]] = []
-        known = self._known
+        least_records = self._known
         for line_number, line in enumerate(lines(self._file), 1):
             if not line.endswith(b"\n"):
-                known -= 1  # torn by a crash
+                least_records -= 1  # torn by a crash
                 break
             number = _number_of(line)
-            if number is None or number < following:  # a number that was read before shows a copied line
+            if number is None or number < expected:  # a number that was read before shows a copied line
                 broken.append((line_number, line))
             else:
-                if broken or number > following:
-                    self.damage.add(number - following, broken, line_number)
+                if broken or number > expected:
+                    self.damage.add(number - expected, broken, line_number)
                     broken = []
-                following = number + 1
+                expected = number + 1
                 self.line = line_number
-                yield begin, line
-            begin += len(line)
-        if broken or known > following:
-            self.damage.add(max(0, known - following), broken, None)
+                yield offset, line
+            offset += len(line)
+        if broken or least_records > expected:
+            self.damage.add(max(0, least_records - expected), broken, None)
 
     def read(self) -> Damage:
         """Read the file only to find its damage, and return it."""

@@ -311,7 +311,7 @@ def recorded_results(
     recorded = JournalReader(
         source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers, at_least=least, since=since
     )
-    loss = recorded.told_loss(before.row_count or 0)
+    loss = recorded.describe_loss(before.row_count or 0)
     if loss is not None:
         if not accept_damage:
             recorded.close()

@@ -342,8 +342,8 @@ class ReportedUsage:
         """Count the usage that an answer reports; return the usage that was not counted yet."""
         return self._count(self._by_answer, made)
 
-    def _count(self, side: list[int], made: CallsMade) -> CallsMade:
-        """Add usage to one of the two sums; return by how much the larger sum grows, for each count.
+    def _count(self, sums: list[int], made: CallsMade) -> CallsMade:
+        """Add usage to one of the two lists of sums; return by how much the larger sum grows, for each count.
 
         Counts that `made` does not report stay None.
         """
@@ -352,6 +352,6 @@ class ReportedUsage:
             count = getattr(made, name)
             if count is not None:
                 before = max(self._by_call[position], self._by_answer[position])
-                side[position] += count
+                sums[position] += count
                 growth[name] = max(self._by_call[position], self._by_answer[position]) - before
         return CallsMade(**growth)

@@ -286,7 +286,7 @@ class Engine:
             self._journal.answer(row.index, row.id, input_hash, recorded.value)
         if not recorded.paid_elsewhere:
             self._calls.count_target(target, row, recorded.value)
-        if self.tally.answered % _BURST == 0:
+        if self.tally.answered % _BURST == 0:  # recorded answers take no time: let other tasks run
             await asyncio.sleep(0)
         return recorded.value
 
@@ -342,10 +342,10 @@ class Engine:
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
         entry = QueueEntry(state, Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
-        for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
-            # An earlier evaluator with the same parameters has the same arguments.
-            if first < len(arguments_by_evaluator) and arguments_by_evaluator[first] is not None:
-                arguments, input_hash = arguments_by_evaluator[first], entry.hashes[first]
+        for position, evaluator in enumerate(queue.evaluators):
+            alike = queue.bound_like[position]
+            if alike < position and arguments_by_evaluator[alike] is not None:
+                arguments, input_hash = arguments_by_evaluator[alike], entry.hashes[alike]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
             if arguments is not None and self._reuses:
@@ -444,9 +444,8 @@ class Engine:
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                if outcome.failure is not None:
-                    state.outputs[evaluator.name] = outcome.output
-                outcome = outcome.output if outcome.failure is None else outcome.failure
+                state.outputs[evaluator.name] = outcome.output  # also beside a failure
+                outcome = outcome.failure or outcome.output
             if isinstance(outcome, Failure):
                 if outcome.type == LATE:
                     self.tally.remarks.late[evaluator.name] += 1

@@ -127,14 +127,13 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
     Raises:
         DataError: the line is damaged; the text names file and line.
     """
-    problem = "not a JSON object"
     try:
         row = loads(line) if columns is None else loads_part(line, columns)
-    except ValueError as error:
-        problem = " ".join(str(error).split())
-    else:
         if isinstance(row, dict):
             return row
+        problem = "not a JSON object"
+    except ValueError as error:
+        problem = " ".join(str(error).split())
     raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file")
 
 

@@ -312,7 +312,7 @@ class JournalReader:
         """The number of damaged or missing records; 0 if the user has accepted their loss."""
         return self._damage.lost
 
-    def told_loss(self, rows: int = 0) -> str | None:
+    def describe_loss(self, rows: int = 0) -> str | None:
         """Return a sentence on damaged or missing records, the lost calls and their rows; None if nothing is lost.
 
         `rows` is the number of rows that the run had when it finished.

@@ -87,13 +87,13 @@ class CachedResults:
     def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a row with these inputs: this run's, else the parent run's, or None."""
         # The parent is always searched, because the n-th row with equal inputs gets the parent's n-th answer.
-        parents = self._parent.answer(index, input_hash) if self._parent else None
+        of_parent = self._parent.answer(index, input_hash) if self._parent else None
         own = self._own.answer(index, input_hash) if self._own else None
         if self._own is None or own is None:
-            return _inherited(parents)
-        is_copy = parents is not None
-        is_reused = is_copy or not self._own.is_new(index)
-        return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_reused)
+            return _inherited(of_parent)
+        was_inherited = of_parent is not None
+        is_reused = was_inherited or not self._own.is_new(index)
+        return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=is_reused)
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return this session's earlier failure of a stage on a row, or None."""
@@ -110,14 +110,13 @@ class CachedResults:
     def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
         """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
-        is_new = own is not None and self._own is not None and self._own.is_new(index, name)
-        parents = None
-        if self._parent is not None and (own is None or is_new):
-            parents = self._parent.verdict(name, index, input_hash)
+        if self._own is not None and own is not None and not self._own.is_new(index, name):
+            return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
+        of_parent = self._parent.verdict(name, index, input_hash) if self._parent else None
         if own is None:
-            return _inherited(parents)
-        is_copy = parents is not None
-        return ReusableResult(own, is_inherited=False, paid_elsewhere=is_copy, reused=is_copy or not is_new)
+            return _inherited(of_parent)
+        was_inherited = of_parent is not None
+        return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=was_inherited)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""

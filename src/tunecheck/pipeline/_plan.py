@@ -76,9 +76,9 @@ class RandomOrder:
         return self._units_begun - self._next_unit
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Add a finished row; yield the rows of each unit that is now finished with all units before it.
+        """Add a finished row; yield the rows of each unit that is now finished, if all units before it are, too.
 
-        Once the run is decided, yield nothing.
+        After each unit, `enough` decides whether the run may stop. Once it may, yield nothing.
         """
         self._waiting.setdefault(self._unit_of[state.row.index], []).append(state)
         while not self.decided and len(self._waiting.get(self._next_unit, ())) == len(self.units[self._next_unit]):

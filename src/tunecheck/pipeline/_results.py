@@ -470,14 +470,11 @@ class Aggregator:
         counted = self._counted_metrics()
         overall = self._metrics(list(self._cells.values()), rows, counted)
         by_group = {
-            column: self._metrics_by_column(position, rows, counted, overall)
-            for position, column in enumerate(self._columns)
+            column: self._metrics_by_column(position, rows, counted) for position, column in enumerate(self._columns)
         }
         return overall, by_group
 
-    def _metrics_by_column(
-        self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
-    ) -> dict[str, Metrics]:
+    def _metrics_by_column(self, position: int, rows: RowsView, counted: Sequence[str | None]) -> dict[str, Metrics]:
         """Return the metrics for each value (as text) of the grouping column at this position.
 
         Rows without a value belong to no group. `counted` has each evaluator's metric that decides pass or fail.
@@ -489,12 +486,9 @@ class Aggregator:
                 by_value.setdefault(value, []).append(cell)
         metrics: dict[str, Metrics] = {}
         for value, cells in by_value.items():
-            count = sum(cell.count for cell in cells)
-            if count == self.rows:
-                metrics[value] = overall | {"row_count": count}
-            else:
-                indices = sorted(chain.from_iterable(cell.rows for cell in cells))
-                metrics[value] = self._metrics(cells, rows.only(indices), counted) | {"row_count": count}
+            indices = sorted(chain.from_iterable(cell.rows for cell in cells))
+            row_count = sum(cell.count for cell in cells)
+            metrics[value] = self._metrics(cells, rows.only(indices), counted) | {"row_count": row_count}
         return metrics
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
@@ -654,10 +648,10 @@ def _condensed(numbers: Sequence[float]) -> list[float]:
     """
     parts: list[float] = []
     try:
-        while rest := math.fsum(chain(numbers, map(neg, parts))):
-            if not math.isfinite(rest):
-                return [rest]
-            parts.append(rest)
+        while error := math.fsum(chain(numbers, map(neg, parts))):  # what the parts so far lack of the exact sum
+            if not math.isfinite(error):
+                return [error]
+            parts.append(error)
     except (OverflowError, ValueError):  # the sum is outside the range of a float
         return [math.inf]
     return parts

@@ -536,17 +536,17 @@ def _scoring_failure(output: Output, lost: Mapping[str, str], not_finite: Sequen
     The row is excluded if a metric with a verdict is not finite, or if no value is left. Set the `_result` and
     `_passed` keys of metrics that are not finite to null in `output`.
     """
-    judged = [key for key in not_finite if key == name or f"{key}_result" in output]
-    for key in judged:
+    with_verdict = [key for key in not_finite if key == name or f"{key}_result" in output]
+    for key in with_verdict:
         for verdict in (f"{key}_result", f"{key}_passed"):
             if verdict in output:
                 output[verdict] = None
-    if judged:
-        return Failure("NotScoredError", lost[judged[0]])
-    left = [value for key, value in output.items() if value is not None and not has_no_mean(key, output)]
-    if not_finite:
-        left = [value for value in left if isinstance(value, (int, float))]
-    return None if left else Failure("NotScoredError", min(lost.values()))
+    if with_verdict:
+        return Failure("NotScoredError", lost[with_verdict[0]])
+    remaining = [value for key, value in output.items() if value is not None and not has_no_mean(key, output)]
+    if not_finite:  # then only a number counts as a value
+        remaining = [value for value in remaining if isinstance(value, (int, float))]
+    return None if remaining else Failure("NotScoredError", min(lost.values()))
 
 
 def has_no_mean(key: str, output: Output) -> bool:

@@ -168,14 +168,13 @@ class ThreadExecutor:
 
         `outcomes` are those of the calls before it.
         """
-        if not outcomes:  # no call had started: every call fails
+        if not outcomes:  # no call had started, because earlier late calls hold the threads: every call fails
             return QueueReply([self._all_late(work, error) for work in batch])
-        # `done` counts the calls on the last row so far, with the late one.
-        work, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
-        outcomes[-1].append(late(self._evaluators[done - 1].name, error))
-        rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
-        first, *others = (await self.run(rest)).outcomes
-        return QueueReply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
+        late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
+        outcomes[-1].append(late(self._evaluators[calls_done - 1].name, error))
+        rest_of_row = late_row._replace(arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
+        first, *others = (await self.run([rest_of_row, *batch[len(outcomes) :]])).outcomes
+        return QueueReply([*outcomes[:-1], outcomes[-1] + first[calls_done:], *others], self._limit_s, waits=True)
 
     def _all_late(self, work: Work, error: LateError) -> list[Outcome]:
         """Return the timeout as the outcome of each of a row's calls."""
@@ -279,7 +278,10 @@ class WorkerQueue:
         self.evaluators = evaluators
         binders = [evaluator.bind for evaluator in evaluators]
         self.bound_like = [binders.index(binder) for binder in binders]
-        """For each evaluator, the index of the first one with the same arguments; they are bound and hashed once."""
+        """For each evaluator, the index of the first one with the same arguments, which are bound and hashed once.
+
+        That is the evaluator's own index if no earlier one has the same arguments.
+        """
         self.executor = executor
         self._finished = finished
         self._failed = failed

@@ -291,7 +291,7 @@ def verify(run: Run) -> Verified:
         unchecked.append("another process is still writing this run")
     try:
         with contextlib.closing(_read_journal(run, manifest)) as journal:
-            loss = journal.told_loss(manifest.row_count or 0)
+            loss = journal.describe_loss(manifest.row_count or 0)
             if loss is not None:
                 damage.append(f"journal.jsonl: {loss}")
             if status == "finished":
