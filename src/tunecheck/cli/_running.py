@@ -18,16 +18,8 @@ from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
+from tunecheck.cli import _options as declared
 from tunecheck.cli._console import progress_bar
-from tunecheck.cli._options import (
-    DEFAULT_RESULTS,
-    CommandOptions,
-    Invocation,
-    OptionField,
-    is_given,
-    option_fields,
-    parse_names,
-)
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run, recorded_values
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._settings import RunArguments
 
 T = TypeVar("T", bound=ResumableOptions)
-S = TypeVar("S", bound=CommandOptions)
+S = TypeVar("S", bound=declared.CommandOptions)
 
 _MOST_ERRORS, _MOST_NOTES = 5, 3
 
@@ -59,7 +51,7 @@ def trust_of(options: RunOptions) -> Trust:
     return Trust.of_command(options.trust or (), note_first_file)
 
 
-def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
+def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
     """Prepare a command that starts or resumes a run: return its options, completed when resuming, and its trust.
 
     The invocation gets the folder of runs and the command with which an interrupted run can be resumed.
@@ -68,7 +60,7 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
         ConfigurationError: there is no run to resume, or an option cannot be changed.
         UntrustedError: another user's run has options that only the user may set.
     """
-    invocation.results_dir = options.results_dir or DEFAULT_RESULTS
+    invocation.results_dir = options.results_dir or declared.DEFAULT_RESULTS
     invocation.command = f"{invocation.program} {options.command}"
     trust = trust_of(options)
     if options.resume is None:
@@ -152,7 +144,7 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
 # in the workspace, or this user must have started the run.
 
 
-def as_recorded(options: CommandOptions) -> dict[str, JSON]:
+def as_recorded(options: declared.CommandOptions) -> dict[str, JSON]:
     """Return the options that a run's manifest keeps; those of some commands stand under the command's key."""
     recorded = options.recorded()
     key = COMMAND_KEYS.get(options.command)
@@ -176,7 +168,7 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
             f"finish it with `tunecheck {recorded_command} --resume {run_id}`"
         )
     values = recorded_values(object_or_empty(command))
-    fields = option_fields(kind).values()
+    fields = declared.option_fields(kind).values()
     kept = [field for field in fields if field.recorded or field.acts]
     return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 
@@ -190,7 +182,7 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
         ConfigurationError: an option that must keep its value has another one.
     """
     for name, value in options.given().items():
-        option = option_fields(type(options))[name]
+        option = declared.option_fields(type(options))[name]
         fixed = options.fixed if option.fixed is None else option.fixed
         if option.recorded and fixed and value != getattr(recorded, name):
             rule = "keeps its name" if name == "name" else "cannot change this option"
@@ -209,7 +201,7 @@ def read_config(kind: type[S], path: str) -> S:
     return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
 
 
-def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -> S:
+def options_of_file(given: S, path: str, trust: Trust, invocation: declared.Invocation) -> S:
     """Return the given options, completed from a configuration file.
 
     Raises:
@@ -222,7 +214,7 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -
 
 
 def options_of_run(
-    given: S, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
+    given: S, run: Run, trust: Trust, invocation: declared.Invocation, *, among: Collection[str] | None = None
 ) -> S:
     """Return a run's recorded options, or only those with the names in `among`.
 
@@ -239,7 +231,7 @@ def options_of_run(
     return recorded
 
 
-def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
+def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: declared.Invocation) -> None:
     """Check that options from a file or run that have effects were also typed, or that their file is trusted.
 
     `Acts` describes the effects. `owner` and `place` name the file or run in the error.
@@ -251,12 +243,12 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         return
     acting: list[str] = []
     for name, value in stored.given().items():
-        option, typed = option_fields(type(stored))[name], getattr(given, name)
+        option, typed = declared.option_fields(type(stored))[name], getattr(given, name)
         if isinstance(value, dict):
             untyped = [entry for key, entry in value.items() if key not in (typed or {})]
             has_effect = option.acts is not None and any(map(_names_file, untyped))
         else:
-            has_effect = not is_given(typed) and _needs_trust(option, value, trust)
+            has_effect = not declared.is_given(typed) and _needs_trust(option, value, trust)
         if has_effect:
             acting.append(option.flag)
     if acting:
@@ -266,7 +258,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         )
 
 
-def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
+def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> bool:
     """Return True if the option's value has an effect that needs trust; `Acts` describes the effects."""
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
@@ -296,13 +288,13 @@ def _names_file(value: object) -> bool:
     return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
 
 
-def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
+def config_file(kind: type[declared.CommandOptions]) -> type[msgspec.Struct]:
     """Return the structure of a command's configuration file, for its JSON Schema."""
     return _struct_type(_config_keys(kind))
 
 
-def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
-    return [option for option in option_fields(kind).values() if option.name not in ("config", "trust")]
+def _config_keys(kind: type[declared.CommandOptions]) -> list[declared.OptionField]:
+    return [option for option in declared.option_fields(kind).values() if option.name not in ("config", "trust")]
 
 
 def _underscore_keys(document: Document) -> Document:
@@ -327,7 +319,7 @@ def _underscore_keys(document: Document) -> Document:
     return Document(document.name, renamed, lines)
 
 
-def _read(kind: type[S], options: Sequence[OptionField], document: Document) -> S:
+def _read(kind: type[S], options: Sequence[declared.OptionField], document: Document) -> S:
     """Return a document's values for these `options` as a `kind`; options without a value keep their defaults.
 
     Raises:
@@ -338,12 +330,12 @@ def _read(kind: type[S], options: Sequence[OptionField], document: Document) -> 
     return kind(**{name: value for name, value in given.items() if value is not None})
 
 
-def _struct_type(options: Sequence[OptionField]) -> type[msgspec.Struct]:
+def _struct_type(options: Sequence[declared.OptionField]) -> type[msgspec.Struct]:
     """Return a msgspec type with these options as optional keys, which refuses other keys."""
     return msgspec.defstruct("Options", [(option.name, _type(option), None) for option in options], bases=(Written,))
 
 
-def _type(option: OptionField) -> Any:  # noqa: ANN401 - a type
+def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
     """Return the type of an option's value in a file."""
     kind = option.kind
     if get_origin(kind) is list:
@@ -357,7 +349,7 @@ def _type(option: OptionField) -> Any:  # noqa: ANN401 - a type
     return kind | None
 
 
-def _value(option: OptionField, values: msgspec.Struct, document: Document) -> object:
+def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> object:
     """Return an option's value in a document, in the form of the command line: lists as lists, names split at commas.
 
     Raises:
@@ -369,7 +361,7 @@ def _value(option: OptionField, values: msgspec.Struct, document: Document) -> o
     if get_origin(option.kind) is not list or value is None:
         return value
     texts = [value] if isinstance(value, str) else value
-    return parse_names(",".join(texts), document.where(option.name)) if option.names else texts
+    return declared.parse_names(",".join(texts), document.where(option.name)) if option.names else texts
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from tunecheck import views
 from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
@@ -18,21 +19,6 @@ from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
 from tunecheck.results import main_figure_of, number_text, unit_of
-from tunecheck.views import (
-    SIMULATED,
-    Cell,
-    Check,
-    CheckEnd,
-    Part,
-    Sentence,
-    Style,
-    Table,
-    Text,
-    View,
-    Words,
-    text_of,
-    words_of,
-)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,12 +28,12 @@ if TYPE_CHECKING:
     from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
-_VERDICTS: Mapping[End, tuple[str, Style]] = {
+_VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
     "undecided": ("gate UNDECIDED", "warn"),
 }
-_LINES: Mapping[str, Style] = {"evaluator": "strong", "figure": "dim", "error": "bad"}
+_LINES: Mapping[str, views.Style] = {"evaluator": "strong", "figure": "dim", "error": "bad"}
 
 Metrics = Mapping[str, JSON]
 
@@ -82,21 +68,21 @@ class RunPage:
     """Duration of the run including its gates, in seconds."""
 
 
-def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> View:
+def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views.View:
     """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
     end = end_of(page.gates, page.undecided) if page.gates else None
-    title = Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
+    title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
     parts = [*_parts(page, intervals)]
-    return View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
+    return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
 
 
-def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
+def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> views.View:
     """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
     passed, *others = screen.sentences
-    verdict = Words(*_verdict(page), foreign=True) if page.gates else ""
-    sentences = Text([(verdict, ". " if page.gates else "", Words(passed, "strong")), *others])
+    verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
+    sentences = views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
     if details:
-        return View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
+        return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
@@ -104,12 +90,12 @@ def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> 
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
         facts.append(f"{plural(hidden, 'more note')}: --details")
-    foot = Text([Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
+    foot = views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
     notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
-    return View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
+    return views.View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
 
 
-def _verdict(page: RunPage) -> tuple[str, Style]:
+def _verdict(page: RunPage) -> tuple[str, views.Style]:
     """Return the common end of a run's gates as text with its style; the text names the first gate that is not met."""
     end = end_of(page.gates, page.undecided)
     verdict, style = _VERDICTS[end]
@@ -124,7 +110,7 @@ def _verdict(page: RunPage) -> tuple[str, Style]:
     return f"{verdict}: required {clean(unmet[0].required_text, 100)}, found {unmet[0].found_text}{more}", style
 
 
-def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
+def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> views.View:
     """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     by_label = _cells_by_label(pages, screens)
@@ -133,7 +119,7 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     failed = [sum(group.rows for group in page.failures.causes.values()) for page in pages]
     # The next step is about a run with wrong serving; without any, about the run with the most failed rows.
     worst = max(range(len(pages)), key=lambda index: (screens[index].is_serving, failed[index]))
-    simulated = f"{SIMULATED}. " if any(page.simulated for page in pages) else ""
+    simulated = f"{views.SIMULATED}. " if any(page.simulated for page in pages) else ""
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(page.name for page in pages)]
     sentences = [
@@ -143,22 +129,22 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     ]
     named_pages = list(zip(names, pages, strict=True))
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
-    folders = Text([Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
+    folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
     evaluator = primary.removesuffix(", uncalibrated")
     columns = [column for column in pages[0].by if column != "row_kind" and evaluator in pages[0].evaluators]
     groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
-    return View(primary, [Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
+    return views.View(primary, [views.Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
 
 
-def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) -> dict[str, list[Sentence]]:
+def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) -> dict[str, list[views.Sentence]]:
     """Return the rows of the first screens' tables: the cells of all runs by label.
 
     A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too. A run
     without any known cause of failure gets 0.
     """
-    tables = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
-    by_label: dict[str, list[Sentence]] = {label: [] for table in tables for label in table}
+    tables = [{views.text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
+    by_label: dict[str, list[views.Sentence]] = {label: [] for table in tables for label in table}
     for page, table in zip(pages, tables, strict=True):
         counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         for label, cells in by_label.items():
@@ -166,24 +152,24 @@ def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) ->
     return by_label
 
 
-def _passed_text(name: str, page: RunPage, cell: Sentence) -> str:
+def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
     """Return an endpoint's name, its count and rate of passed rows, its rows with an error, and the end of its gates.
 
     The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
     """
-    count, *rates = [words.text.strip() for words in words_of(cell)]
+    count, *rates = [words.text.strip() for words in views.words_of(cell)]
     failed = f", {plural(page.failed_rows, unit_of(page.metrics))} with an error" if page.failed_rows else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
 
 
-def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[Sentence]]) -> Table:
+def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[views.Sentence]]) -> views.Table:
     """Return the table of several runs; with more than two, its cells have only rates, which fit beside each other."""
-    rows: list[list[Sentence]] = []
+    rows: list[list[views.Sentence]] = []
     for label, cells in by_label.items():
-        shown = cells if len(names) <= 2 else [[*words_of(cell)][-1] for cell in cells]
+        shown = cells if len(names) <= 2 else [[*views.words_of(cell)][-1] for cell in cells]
         rows.append([label, *shown])
-    return Table(["", *(clean(name, 30) for name in names)], rows)
+    return views.Table(["", *(clean(name, 30) for name in names)], rows)
 
 
 def intervals_of(run: Path) -> dict[str, str]:
@@ -202,7 +188,7 @@ def intervals_of(run: Path) -> dict[str, str]:
     return intervals
 
 
-def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]:
+def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views.Part]:
     """Yield the parts of a run's whole page, from its name to its files."""
     yield _header(page)
     yield _main_table(page, intervals)
@@ -216,24 +202,25 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]
     if page.gates:
         yield _gates(page.gates)
     files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
-    yield Text([("files in ", Words(clean(page.folder, 500), "strong", foreign=True)), f"  {files}"])
+    yield views.Text([("files in ", views.Words(clean(page.folder, 500), "strong", foreign=True)), f"  {files}"])
 
 
-def _header(page: RunPage) -> Text:
+def _header(page: RunPage) -> views.Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
     facts = filter(None, [page.data, plural(page.rows, unit_of(page.metrics)), page.source, page.reused])
-    name = Words(clean(page.name, 100), "strong", foreign=True)
-    lines: list[Sentence] = [(name, *(Words(f" · {clean(fact, 200)}") for fact in facts))]
+    name = views.Words(clean(page.name, 100), "strong", foreign=True)
+    lines: list[views.Sentence] = [(name, *(views.Words(f" · {clean(fact, 200)}") for fact in facts))]
     if page.stopped:
-        lines.append(Words(clean(page.stopped, 200), "warn"))
+        lines.append(views.Words(clean(page.stopped, 200), "warn"))
     if page.simulated:
         count = page.failures.simulated_answers
         is_part = 0 < count < page.rows
-        lines.append(Words(f"SIMULATED answers in {plural(count, 'row')}" if is_part else SIMULATED, "warn"))
-    return Text(lines)
+        text = f"SIMULATED answers in {plural(count, 'row')}" if is_part else views.SIMULATED
+        lines.append(views.Words(text, "warn"))
+    return views.Text(lines)
 
 
-def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
+def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Table:
     """Return the table of evaluators' figures: over all rows, and by kind of row if there are several.
 
     With `intervals`, a column shows them next to the main figures.
@@ -243,7 +230,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
         kinds = {}
     heads = [f"all {plural(page.rows, unit_of(page.metrics))}"]
     heads += [f"{clean(kind, 40)} ({number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
-    rows: list[list[Sentence]] = []
+    rows: list[list[views.Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
         for line in lines_of(name, evaluator, [page.metrics, *kinds.values()]):
@@ -256,18 +243,18 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> Table:
                 rows.append(_cells(Line("figure", judge.corrected_label, (corrected_text(judge.corrected),))))
     if intervals is not None:
         heads.insert(1, "95% interval")
-    return Table(["", *heads], rows)
+    return views.Table(["", *heads], rows)
 
 
-def _cells(line: Line, remark: str = "") -> list[Sentence]:
+def _cells(line: Line, remark: str = "") -> list[views.Sentence]:
     """Return a line of the main table as styled cells; the remark follows its label."""
     is_main, style = line.sort == "evaluator", _LINES[line.sort]
     indent = "" if is_main else "  "
-    label = Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=is_main)
-    return [label, *(Words(cell, "" if is_main else style) for cell in line.cells)]
+    label = views.Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=is_main)
+    return [label, *(views.Words(cell, "" if is_main else style) for cell in line.cells)]
 
 
-def _without_skill(page: RunPage) -> Iterator[Text]:
+def _without_skill(page: RunPage) -> Iterator[views.Text]:
     """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges."""
     counts = {kind: _count(metrics) for kind, metrics in page.by.get("row_kind", {}).items()}
     calls, answers = counts.get("call"), counts.get("answer", 0)
@@ -276,7 +263,7 @@ def _without_skill(page: RunPage) -> Iterator[Text]:
     if calls is not None and answers is not None and calls + answers == page.rows:
         never, always = f"{answers / page.rows:.1%}", f"{calls / page.rows:.1%}"
         text = f"baselines: never calling a function passes {never}, always calling at most {always}"
-        yield Text([Words(text, "dim")])
+        yield views.Text([views.Words(text, "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
@@ -292,44 +279,44 @@ def _count(metrics: Metrics) -> int | None:
     return count if isinstance(count, int) else None
 
 
-def _group_tables(page: RunPage) -> list[Table]:
+def _group_tables(page: RunPage) -> list[views.Table]:
     """Return a table for each grouping column; the kinds of rows are columns of the main table instead."""
     return [_group_table(column, groups, page.evaluators) for column, groups in page.by.items() if column != "row_kind"]
 
 
-def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
+def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> views.Table:
     """Return a table of the main figures by value of one column, the most frequent value first."""
     ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
-    rows: list[list[Cell]] = []
+    rows: list[list[views.Cell]] = []
     for value, metrics in ordered[:_MOST_GROUPS]:
         figures = [main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
         cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
-        rows.append([Words(clean(value, 30), foreign=True), number_text(metrics.get("row_count")), *cells])
+        rows.append([views.Words(clean(value, 30), foreign=True), number_text(metrics.get("row_count")), *cells])
     hidden = len(ordered) - len(rows)
     below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
-    return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
+    return views.Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
 
 
-def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> Table:
+def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> views.Table:
     """Return a table of one evaluator's main figure in each run, by value of one column."""
     entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
-    rows: list[list[Cell]] = []
+    rows: list[list[views.Cell]] = []
     for value in values:
         figures = (main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
-        rows.append([Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
-    return Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
+        rows.append([views.Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
+    return views.Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
 
 
-def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
+def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> views.Table:
     """Return a table of gates: the verdict after the `run`'s name, then what was required and what was found."""
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 2_000)})" if outcome.remark else ""
-        gate = Words(clean(outcome.required_text, 100), foreign=True)
+        gate = views.Words(clean(outcome.required_text, 100), foreign=True)
         verdict, style = _VERDICTS[outcome.end]
         found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
-        rows.append((Words(run + verdict, style), ("required ", gate, found)))
-    return Table(("", ""), rows, "ll")
+        rows.append((views.Words(run + verdict, style), ("required ", gate, found)))
+    return views.Table(("", ""), rows, "ll")
 
 
 _HEADS: Mapping[Side, str] = {
@@ -339,23 +326,23 @@ _HEADS: Mapping[Side, str] = {
 }
 
 
-def failures_table(failures: Failures, rows: int) -> Table | None:
+def failures_table(failures: Failures, rows: int) -> views.Table | None:
     """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
 
     A row counts under its cause, or without a cause under its evaluators' first reason. None if no row failed.
     """
-    cells: list[Sequence[Sentence]] = []
+    cells: list[Sequence[views.Sentence]] = []
     target_errors = failures.target_errors
     advised: set[str] = set()
     for side, head in _HEADS.items():
         codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
-        cells += [("", "", Words(head, "strong"))] if codes else []
+        cells += [("", "", views.Words(head, "strong"))] if codes else []
         for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
             cause, group = cause_named(code), failures.causes[code]
-            title = Words(f"  {clean(cause.title, 100)}  ")
+            title = views.Words(f"  {clean(cause.title, 100)}  ")
             cells.append(_failure_line(title, group, rows, target_errors.get(group.example, "")))
             if cause.advice not in advised:
-                cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
+                cells.append(("", "", views.Words(f"    try: {cause.advice}", "dim")))
                 advised.add(cause.advice)
     cells += _other_failures("failed for a reason that an evaluator gives", [*failures.reasons.values()], rows)
     errors = [
@@ -365,55 +352,55 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
         for group in groups.values()
     ]
     cells += _other_failures("errors", errors, rows)
-    return Table(("", "", ""), cells, "rrl") if cells else None
+    return views.Table(("", "", ""), cells, "rrl") if cells else None
 
 
-def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[Sentence]]:
+def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[views.Sentence]]:
     """Yield a heading and lines for the most common of these groups of failures; nothing without groups."""
     if groups:
-        yield "", "", Words(head, "strong")
+        yield "", "", views.Words(head, "strong")
     for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
-        yield _failure_line(Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
+        yield _failure_line(views.Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
     if len(groups) > _MOST_REASONS:
-        yield "", "", Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
+        yield "", "", views.Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
 
 
-def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
+def _failure_line(title: views.Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[views.Sentence]:
     """Return a line of the table of failures: rows, their share of all `rows`, title and example."""
-    words = [title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True)]
+    words = [title, views.Words("e.g. ", "dim"), views.Words(clean(group.example, 60), "dim", foreign=True)]
     if error:
-        words.append(Words(f" {clean(error, 200)}", "dim", foreign=True))
+        words.append(views.Words(f" {clean(error, 200)}", "dim", foreign=True))
     return f"{group.rows:,}", f"{group.rows / rows:.1%}", tuple(words)
 
 
-def usage_table(usage: Mapping[str, JSON]) -> Table:
+def usage_table(usage: Mapping[str, JSON]) -> views.Table:
     """Return a table of calls, tokens and cost of the target and of each evaluator that calls a model."""
-    rows: list[Sequence[Sentence]] = []
+    rows: list[Sequence[views.Sentence]] = []
     for name, spent in usage.items():
         if isinstance(spent, dict):
             counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
             price = cost_text(spent, ",.4f") or "no price"
-            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
-    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
+            rows.append((views.Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
+    return views.Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
 # -- JUnit and facts
 
 
-def _checks(page: RunPage) -> Iterator[Check]:
+def _checks(page: RunPage) -> Iterator[views.Check]:
     """Yield a check for each gate; without gates, one for the error rate, which fails only if all rows have an error.
 
     An undecided gate is an error, or skipped if it counts as passed.
     """
     for outcome in page.gates:
-        problem: CheckEnd | None = None if outcome.met else "failure"
+        problem: views.CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.undecided == "pass" else "error"
-        yield Check("tunecheck.gates", outcome.gate, outcome.told, problem)
+        yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
     if not page.gates:
         problem = "failure" if 0 < page.rows == page.failed_rows else None
         text = f"{page.failed_rows:,} of {plural(page.rows, unit_of(page.metrics))} with an error"
-        yield Check("tunecheck.errors", "error rate", text, problem)
+        yield views.Check("tunecheck.errors", "error rate", text, problem)
 
 
 def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
