@@ -31,6 +31,9 @@ from tunecheck._messages import command_line
 DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
 """Exit codes. NOT_MET: a gate is not met, or a check found problems. UNDECIDED: the rows do not decide a gate."""
 
+EXIT_CODES = {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
+"""The exit codes of commands that decide between runs, by decision."""
+
 DEFAULT_RESULTS = "eval_results"
 """The default folder of runs, without `--results-dir`."""
 

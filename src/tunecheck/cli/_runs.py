@@ -13,10 +13,10 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
 from tunecheck.cli import _shared_options as shared
 from tunecheck.cli._console import check_output, print_path, print_result, write_output
-from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, SHOWING, Invocation, argument, command, flag, option
+from tunecheck.cli._options import DONE, EXIT_CODES, FAILED, SHOWING, Invocation, argument, command, flag, option
 from tunecheck.results import RunLine, describe_run, first_screen, open_run
 from tunecheck.runs._manifest import Verified, verify
-from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
+from tunecheck.runs._store import RESULTS_DIR, Run, find_run, is_remote, list_runs, mirror_at
 from tunecheck.views import Part, Table, Text, View, Words
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
@@ -217,7 +217,7 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     if options.junit is not None:
         write_output(options.junit, junit(view, 0.0))
     print_result(comparison.to_json() if options.json else view)
-    return shared.EXIT_CODES[comparison.decision.decision] if options.gate else DONE
+    return EXIT_CODES[comparison.decision.decision] if options.gate else DONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,7 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     )
     view = selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)
-    return shared.EXIT_CODES[selection.decision.decision]
+    return EXIT_CODES[selection.decision.decision]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +293,7 @@ def view(options: ViewOptions, invocation: Invocation) -> int:
     from tunecheck.report._serving import view as serve
 
     def ready(url: str) -> None:
-        place = clean(options.results_dir or DEFAULT_RESULTS)
+        place = clean(options.results_dir or RESULTS_DIR)
         print(f"showing {place} on {url} (this machine only); Ctrl-C stops the server", flush=True)
 
     serve(options.folder, port=options.port, on_ready=ready)

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._options import (
-    DEFAULT_RESULTS,
-    DONE,
-    GATING,
-    NOT_MET,
-    RUNNING,
-    SCORING,
-    SHOWING,
-    UNDECIDED,
-    WRONG_USE,
-    CommandOptions,
-    flag,
-    option,
-)
+from tunecheck.cli._options import DEFAULT_RESULTS, GATING, RUNNING, SCORING, SHOWING, CommandOptions, flag, option
 from tunecheck.runs._store import find_run, is_remote, open_mirror
 
 
@@ -109,12 +95,6 @@ class ComparingOptions(ClusterOptions):
         STATISTICS,
         default="content",
     )
-
-
-EXIT_CODES: Mapping[str, int] = MappingProxyType(
-    {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
-)
-"""The exit codes of commands that decide between runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,18 +81,17 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             primary=run.primary or declared.primary,
             dataset=run.dataset.name,
         )
-    folder = getattr(run, "run_dir", None)
-    if isinstance(folder, Path):
-        return _run_folder(Run(folder))
+    run_dir = getattr(run, "run_dir", None)
+    if isinstance(run_dir, Path):
+        return _run_folder(Run(run_dir))
     if isinstance(run, Run):
         return _run_folder(run)
     if isinstance(run, Mapping):
         return _open_given(run, name)
     path = Path(run)
-    if os.path.lexists(path / "run.json"):
-        return _run_folder(Run(path))
-    if path.name == "eval_results.jsonl" and (path.parent / "run.json").is_file():
-        return _run_folder(Run(path.parent))
+    folder = path.parent if path.name == "eval_results.jsonl" else path
+    if os.path.lexists(folder / "run.json"):
+        return _run_folder(Run(folder))
     foreign = _foreign(path) if os.fspath(run) and path.exists() else None
     if foreign is not None:
         return foreign

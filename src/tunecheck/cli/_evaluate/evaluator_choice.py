@@ -27,7 +27,7 @@ from tunecheck.formats._reading import choose_profile
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint, Prices
+    from tunecheck.endpoints._base import Endpoint
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """The evaluators of a run if neither the command nor the data set names any."""
@@ -51,12 +51,6 @@ def make_evaluators(
         return {name: _make(name, extensions[name], settings.get(name, {}), judge, trust) for name in extensions}
     except ConfigurationError as error:
         raise ConfigurationError(masking.ALL_SECRETS.text(str(error))) from None
-
-
-def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
-    """Set the prices of the models that evaluators call, including those configured in prompts."""
-    for evaluator in evaluators.values():
-        prices.give(getattr(evaluator, "endpoint", None))
 
 
 def asks_models(evaluator: object) -> bool:

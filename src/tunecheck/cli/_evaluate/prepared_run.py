@@ -138,22 +138,23 @@ class PreparedRun:
         if self.source is not None:
             on = _runs_elsewhere(options, self.source.dataset, self.trust)
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
-            return self._start(self._for_source(run, self.source), self.source.dataset.name)
+            return self._start_on_data(run, self.source)
         assert self.recorded is not None
-        return self._start(partial(score, self.recorded.folder, evaluation_name=self.options.name), self.label)
+        return self._start(partial(score, self.recorded.folder, evaluation_name=options.name), self.label)
 
     def execution(self) -> Execution:
         """Return the prepared execution of a run on a data set."""
         from tunecheck.evaluation._evaluate import prepare_run
 
         assert self.source is not None
-        return self._start(self._for_source(prepare_run, self.source), self.source.dataset.name)
+        return self._start_on_data(prepare_run, self.source)
 
-    def _for_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
-        """Return the function with the data, the target, the run's name and the number of trials filled in."""
+    def _start_on_data(self, run: Callable[..., R], source: AnswerSource) -> R:
+        """Call the function with the data, the target, the run's name, the number of trials and all settings."""
         options, data = self.options, source.dataset
         name = options.name or (f"{data.name}-{endpoint_name(options)}" if options.endpoint else None)
-        return partial(run, data=data, target=source.endpoint, repeat=options.repeat or 1, evaluation_name=name)
+        on_data = partial(run, data=data, target=source.endpoint, repeat=options.repeat or 1, evaluation_name=name)
+        return self._start(on_data, data.name)
 
     def _start(self, run: Callable[..., R], title: str) -> R:
         """Call the function with the evaluators and settings of this run; `title` is shown while it runs."""
@@ -387,7 +388,9 @@ def chosen_evaluators(
     evaluators = evaluator_choice.make_evaluators(
         names, evaluator_choice.settings_by_evaluator(settings, names), judge, naming
     )
-    evaluator_choice.give_prices(evaluators, _prices(options))
+    prices = _prices(options)
+    for evaluator in evaluators.values():
+        prices.give(getattr(evaluator, "endpoint", None))
     return evaluators
 
 
