@@ -6,18 +6,20 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from tunecheck import results  # loads its modules when they are used
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
 from tunecheck.cli import _shared_options as shared
 from tunecheck.cli._console import check_output, print_path, print_result, write_output
 from tunecheck.cli._options import DONE, EXIT_CODES, FAILED, SHOWING, Invocation, argument, command, flag, option
-from tunecheck.results import RunLine, describe_run, first_screen, open_run
-from tunecheck.runs._manifest import Verified, verify
 from tunecheck.runs._store import RESULTS_DIR, Run, find_run, is_remote, list_runs, mirror_at
 from tunecheck.views import Part, Table, Text, View, Words
+
+if TYPE_CHECKING:
+    from tunecheck.runs._manifest import Verified
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
@@ -51,7 +53,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 def _list(runs: list[Run], options: RunsOptions) -> int:
     """Print a line for each run, or a JSON list; return the exit code."""
-    listed = [describe_run(run) for run in runs]
+    listed = [results.describe_run(run) for run in runs]
     # Runs of another machine look killed, because no process of this one holds their journal.
     killed = {line.id: line for line in listed if line.status == "killed"}
     mirror = mirror_at(options.folder) if killed else None
@@ -68,10 +70,10 @@ def _list(runs: list[Run], options: RunsOptions) -> int:
 def _show(named: list[Run], options: RunsOptions) -> int:
     """Print the summary of each finished run, or the state of an unfinished one; return the exit code."""
     for run in named:
-        line = describe_run(run)
+        line = results.describe_run(run)
         parts: list[Part] = [Text([*_line_words(line)][:2])]
         if line.is_finished:
-            screen = first_screen(run, options.place)
+            screen = results.first_screen(run, options.place)
             parts += [Text(screen.sentences), screen.table]
         elif not line.problem and line.status != "running":
             reason = clean(run.manifest().reason or line.status, 1_000)
@@ -99,7 +101,7 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
     return DONE
 
 
-def _figures(line: RunLine) -> dict[str, JSON]:
+def _figures(line: results.RunLine) -> dict[str, JSON]:
     """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
     return {
         figure.evaluator: f"{figure.text} uncalibrated" if figure.is_uncalibrated else figure.text
@@ -107,7 +109,7 @@ def _figures(line: RunLine) -> dict[str, JSON]:
     }
 
 
-def _as_json(line: RunLine) -> dict[str, JSON]:
+def _as_json(line: results.RunLine) -> dict[str, JSON]:
     """Return a run's line as the JSON object that `--json` prints."""
     described: dict[str, JSON] = {"run": line.id, "status": line.status, "created": line.created, "rows": line.rows}
     described |= {"failed_rows": line.failed_rows, "simulated": line.simulated, "parent": line.parent}
@@ -119,7 +121,7 @@ def _as_json(line: RunLine) -> dict[str, JSON]:
     return described
 
 
-def _line_words(line: RunLine) -> Iterator[Words]:
+def _line_words(line: results.RunLine) -> Iterator[Words]:
     """Yield the words for one run in a list: its name, its facts, and its figures if it has any."""
     rows, failed = line.rows, line.failed_rows
     facts = [
@@ -140,6 +142,8 @@ def _line_words(line: RunLine) -> Iterator[Words]:
 
 def _verify(named: list[Run], options: RunsOptions) -> int:
     """Check the files of these runs and print what is damaged; return the exit code."""
+    from tunecheck.runs._manifest import verify
+
     checked = [verify(run) for run in named]
     print_result([_verified_json(result) for result in checked] if options.json else _verified_view(checked))
     return DONE if all(result.whole for result in checked) else FAILED
@@ -265,7 +269,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 
     check_output("--out", options.out)
     others = options.against or []
-    runs = [open_run(name, options.folder).run for name in (options.run, *others)]
+    runs = [results.open_run(name, options.folder).run for name in (options.run, *others)]
     if options.out is not None:
         path = Path(options.out)
     elif runs[0] is not None:

@@ -16,7 +16,6 @@ from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck._trust import remember
 from tunecheck.cli._console import print_result
 from tunecheck.cli._options import DONE, CommandOptions, Invocation, argument, command, flag, option
-from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plugins, kinds
 from tunecheck.views import Cell, Table, Text, View, Words
@@ -123,6 +122,7 @@ def _table(name: str, by_kind: Mapping[str, Sequence[Candidate]]) -> Table:
 @command(JsonOptions)
 def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     """List the endpoints of this workspace, with their kind, model and address."""
+    from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
     from tunecheck.endpoints._definition import read_definition
     from tunecheck.endpoints._masking import storable_settings
 
