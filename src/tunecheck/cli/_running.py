@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 
 import msgspec
 
-from tunecheck import _yaml as yamltext
+from tunecheck import _yaml as yamltext, evaluation, results
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, object_or_empty
@@ -28,7 +28,6 @@ from tunecheck.views import Text, View, Words, console, print_view
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.evaluation._ending import EvaluationResult
-    from tunecheck.evaluation._settings import RunArguments
 
 T = TypeVar("T", bound=ResumableOptions)
 S = TypeVar("S", bound=declared.CommandOptions)
@@ -69,7 +68,9 @@ def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
     return merge_resumed_options(options, options_of_run(options, run, trust, invocation), run), trust
 
 
-def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:
+def run_arguments(
+    options: ResumableOptions, title: str, **more: Unpack[evaluation.RunArguments]
+) -> evaluation.RunArguments:
     """Return the arguments that all commands pass to a run; `title` is shown in the progress bar."""
     return {
         "concurrency": options.concurrency,
@@ -109,9 +110,7 @@ def print_run(
 
     `noun` names one row, `figures` prints the figures, `about` follows the number of rows.
     """
-    from tunecheck.results import first_screen  # reads tables, which a quiet run does not need
-
-    passed, *others = first_screen(Run(result.run_dir)).sentences
+    passed, *others = results.first_screen(Run(result.run_dir)).sentences
     print_view(View(passed, [Text([Words(passed, "strong"), *others])]), console(sys.stdout))
     figures()
     for note in result.notes[:_MOST_NOTES]:
@@ -261,7 +260,6 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> bool:
     """Return True if the option's value has an effect that needs trust; `Acts` describes the effects."""
     from tunecheck.endpoints._definition import check_named
-    from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
     effect = option.acts
@@ -273,7 +271,7 @@ def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> b
             return True
         return False
     if effect == "speeds":
-        default = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
+        default = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, evaluation.DEFAULT_CONCURRENCY)
         return isinstance(value, (int, float)) and value > default
     if effect == "loads" and isinstance(value, str):  # a configuration without code is data
         path = Path(value)

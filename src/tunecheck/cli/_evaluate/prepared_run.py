@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from tunecheck import plugins
+from tunecheck import evaluation, plugins, results
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -32,10 +32,6 @@ from tunecheck.runs._store import Run, command_of, find_run, is_remote
 if TYPE_CHECKING:
     from tunecheck.cli._baseline import Base
     from tunecheck.evaluation._ending import EvaluationResult
-    from tunecheck.evaluation._execution import Execution
-    from tunecheck.evaluation._settings import RunsElsewhere
-    from tunecheck.results import AboutToRun
-
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
 )  # fmt: skip
@@ -56,7 +52,7 @@ class TaskOptions:
     path: Path | None
     allowed: tuple[Path, ...]
 
-    def __call__(self) -> Execution:
+    def __call__(self) -> evaluation.Execution:
         """Create endpoint, evaluators and mapping in this process.
 
         Raises:
@@ -66,7 +62,7 @@ class TaskOptions:
         return _prepare_evaluate(self.options, dataset, (), Trust(allowed=self.allowed)).execution()
 
 
-def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
+def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluation.RunsElsewhere | None:
     """Return the starter of runs on other machines that `--on` names; None without `--on`.
 
     It gets a recipe with which tasks rebuild the execution from these options.
@@ -85,7 +81,7 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsEls
         path = path.relative_to(trust.workspace)
     columns = tuple(dataset.scan().columns)
     recipe = TaskOptions(task_options, columns, dataset.defaults, dataset.name, path, trust.allowed)
-    return cast("RunsElsewhere", open_runner(address if colon else None, options, recipe))
+    return cast("evaluation.RunsElsewhere", open_runner(address if colon else None, options, recipe))
 
 
 R = TypeVar("R")
@@ -132,22 +128,21 @@ class PreparedRun:
 
     def run(self) -> EvaluationResult:
         """Run the evaluation or the scoring and return its result, also if every row failed."""
-        from tunecheck.evaluation._evaluate import evaluate, result_or_unanswered, score
+        from tunecheck.evaluation._evaluate import evaluate, score
 
         options = self.options
         if self.source is not None:
             on = _runs_elsewhere(options, self.source.dataset, self.trust)
-            run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
+            arguments = {"reuse": options.reuse, "on": on, **self._until_decided()}
+            run = partial(evaluation.result_or_unanswered, evaluate, **arguments)
             return self._start_on_data(run, self.source)
         assert self.recorded is not None
         return self._start(partial(score, self.recorded.folder, evaluation_name=options.name), self.label)
 
-    def execution(self) -> Execution:
+    def execution(self) -> evaluation.Execution:
         """Return the prepared execution of a run on a data set."""
-        from tunecheck.evaluation._evaluate import prepare_run
-
         assert self.source is not None
-        return self._start_on_data(prepare_run, self.source)
+        return self._start_on_data(evaluation.prepare_run, self.source)
 
     def _start_on_data(self, run: Callable[..., R], source: AnswerSource) -> R:
         """Call the function with the data, the target, the run's name, the number of trials and all settings."""
@@ -310,10 +305,8 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
     return replace(prepared, base=base, options=replace(prepared.options, **lasting))
 
 
-def _about_to_run(prepared: PreparedRun) -> AboutToRun | Run:
+def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
     """Return the rows that the prepared run will judge: those of its data set, or the recorded run."""
-    from tunecheck.results import AboutToRun
-
     if prepared.source is None:
         assert prepared.recorded is not None
         return prepared.recorded
@@ -322,7 +315,7 @@ def _about_to_run(prepared: PreparedRun) -> AboutToRun | Run:
     mapping: list[Mapping[str, object]] | None = None
     if prepared.source.endpoint is None:
         mapping = [dataset.defaults.column_mapping, *(layer for layer in layers if isinstance(layer, dict))]
-    return AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
+    return results.AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 
 
 def require_allow_simulated(options: Options) -> None:
@@ -469,9 +462,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
             )
         _refuse_trials(options, f"the mapping response={response}")
         return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
-    from tunecheck.evaluation._evaluate import is_driver
-
-    named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
+    named = options.endpoint or (None if evaluation.is_driver(dataset.defaults.target) else dataset.defaults.target)
     if options.endpoint is None:
         trust = trust.of(*(dataset.files[::-1] if named else [running.WORKSPACE_SIMULATED]))
     endpoint = running.load_named(named or running.SIMULATED, trust, options.seed)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from tunecheck import results, views
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
-from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
+from tunecheck.cli._console import print_json, print_path, print_result, until_pipe_closes, write_output
 from tunecheck.cli._evaluate import prepared_run
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
@@ -27,12 +28,10 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
-from tunecheck.views import SIMULATED, Text, View, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
-    from tunecheck.results import FirstScreen
 
 _MOST_NAMED = 10
 
@@ -53,11 +52,9 @@ class _EndedRun:
         codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
         return codes[end_of(self.page.gates, self.prepared.options.undecided)]
 
-    def screen(self) -> FirstScreen:
+    def screen(self) -> results.FirstScreen:
         """Return the first screen of the run: three sentences and a table."""
-        from tunecheck.results import first_screen
-
-        return first_screen(Run(self.result.run_dir), self.prepared.options.place, self.page.failures)
+        return results.first_screen(Run(self.result.run_dir), self.prepared.options.place, self.page.failures)
 
 
 def run_command(given: Options, invocation: Invocation) -> int:
@@ -106,13 +103,9 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     invocation.finished = str(result.run_dir)
     page = replace(_run_page(prepared, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
-        from tunecheck.views import junit
-
-        write_output(options.junit, junit(run_view(page), page.seconds))
+        write_output(options.junit, views.junit(run_view(page), page.seconds))
     if options.markdown is not None:
-        from tunecheck.views import markdown
-
-        write_output(options.markdown, markdown(run_view(page, intervals_of(result.run_dir))))
+        write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
     return _EndedRun(prepared, page, result, [finish(Run(result.run_dir)) for finish in after])
 
 
@@ -150,10 +143,10 @@ def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
         print_json({**estimated.as_json(), "simulated": prepared.simulated, "power": powers})
         return
     names = ", ".join(map(clean, prepared.evaluators))
-    head = [clean(prepared.label), *([SIMULATED] if prepared.simulated else []), f"evaluators: {names}"]
+    head = [clean(prepared.label), *([views.SIMULATED] if prepared.simulated else []), f"evaluators: {names}"]
     at_most = bool(prepared.options.resume or prepared.options.reuse or prepared.options.until_decided)
     lines = [*head, *_power_lines(prepared), *estimated.lines(at_most=at_most)]
-    print_view(View("estimate", [Text(lines)]), console(sys.stdout))
+    print_result(views.View("estimate", [views.Text(lines)]))
 
 
 def _power_lines(prepared: prepared_run.PreparedRun) -> list[str]:
@@ -241,7 +234,7 @@ def _show(run: _EndedRun) -> None:
         print_path(run.page.folder)
         _warn(run.page)
     else:
-        print_view(short_view(run.page, run.screen(), details=options.details), console(sys.stdout))
+        print_result(short_view(run.page, run.screen(), details=options.details))
         for line in (line for addition in run.additions for line in addition.lines):
             print(line)
 
@@ -256,13 +249,13 @@ def _show_all(runs: Sequence[_EndedRun]) -> None:
             _show(run)
     else:
         columns = [(prepared_run.endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
-        print_view(side_by_side(columns), console(sys.stdout))
+        print_result(side_by_side(columns))
 
 
 def _warn(page: RunPage) -> None:
     """Print on standard error what a quiet run must not hide: simulated answers, an early stop, and gates not met."""
     if page.simulated:
-        print(SIMULATED, file=sys.stderr)
+        print(views.SIMULATED, file=sys.stderr)
     if page.stopped:
         print(clean(page.stopped, 400), file=sys.stderr)
     for outcome in page.gates:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck import views
+from tunecheck import results, views
 from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
@@ -18,13 +18,11 @@ from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
-from tunecheck.results import main_figure_of, number_text, unit_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck.comparison._judged import Correction
-    from tunecheck.results import FirstScreen
     from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
@@ -76,7 +74,7 @@ def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views
     return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
 
 
-def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> views.View:
+def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = False) -> views.View:
     """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
     passed, *others = screen.sentences
     verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
@@ -86,7 +84,7 @@ def short_view(page: RunPage, screen: FirstScreen, *, details: bool = False) -> 
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
-    facts = [page.folder, page.data, plural(page.rows, unit_of(page.metrics)), page.source, page.reused, *spent]
+    facts = [page.folder, page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused, *spent]
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
         facts.append(f"{plural(hidden, 'more note')}: --details")
@@ -110,7 +108,7 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
     return f"{verdict}: required {clean(unmet[0].required_text, 100)}, found {unmet[0].found_text}{more}", style
 
 
-def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> views.View:
+def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> views.View:
     """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     by_label = _cells_by_label(pages, screens)
@@ -137,7 +135,9 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> views.View
     return views.View(primary, [views.Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
 
 
-def _cells_by_label(pages: Sequence[RunPage], screens: Sequence[FirstScreen]) -> dict[str, list[views.Sentence]]:
+def _cells_by_label(
+    pages: Sequence[RunPage], screens: Sequence[results.FirstScreen]
+) -> dict[str, list[views.Sentence]]:
     """Return the rows of the first screens' tables: the cells of all runs by label.
 
     A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too. A run
@@ -158,7 +158,7 @@ def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
     The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
     """
     count, *rates = [words.text.strip() for words in views.words_of(cell)]
-    failed = f", {plural(page.failed_rows, unit_of(page.metrics))} with an error" if page.failed_rows else ""
+    failed = f", {plural(page.failed_rows, results.unit_of(page.metrics))} with an error" if page.failed_rows else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
 
@@ -176,13 +176,12 @@ def intervals_of(run: Path) -> dict[str, str]:
     """Return the 95% interval of each evaluator's main figure: its pass rate, else its mean."""
     from tunecheck.comparison._judged import rate_of
     from tunecheck.comparison._wording import value_text
-    from tunecheck.results import Kind, read_run
 
-    table, intervals = read_run(run, run.parent), {}
+    table, intervals = results.read_run(run, run.parent), {}
     for name, evaluator in table.evaluators.items():
         interval = rate_of(table, evaluator.main)
         if interval is not None and interval.low is not None:
-            kind: Kind = "binary" if evaluator.main == f"{name}.{PASS_RATE}" else "score"
+            kind: results.Kind = "binary" if evaluator.main == f"{name}.{PASS_RATE}" else "score"
             ends = (value_text(kind, end) for end in (interval.low, interval.high))
             intervals[name] = " to ".join(ends)
     return intervals
@@ -207,7 +206,7 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
 
 def _header(page: RunPage) -> views.Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
-    facts = filter(None, [page.data, plural(page.rows, unit_of(page.metrics)), page.source, page.reused])
+    facts = filter(None, [page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused])
     name = views.Words(clean(page.name, 100), "strong", foreign=True)
     lines: list[views.Sentence] = [(name, *(views.Words(f" · {clean(fact, 200)}") for fact in facts))]
     if page.stopped:
@@ -228,8 +227,8 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
     kinds = dict(sorted(page.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
-    heads = [f"all {plural(page.rows, unit_of(page.metrics))}"]
-    heads += [f"{clean(kind, 40)} ({number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
+    heads = [f"all {plural(page.rows, results.unit_of(page.metrics))}"]
+    heads += [f"{clean(kind, 40)} ({results.number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
     rows: list[list[views.Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
@@ -289,9 +288,10 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
     rows: list[list[views.Cell]] = []
     for value, metrics in ordered[:_MOST_GROUPS]:
-        figures = [main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
+        figures = [results.main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
         cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
-        rows.append([views.Words(clean(value, 30), foreign=True), number_text(metrics.get("row_count")), *cells])
+        row_count = results.number_text(metrics.get("row_count"))
+        rows.append([views.Words(clean(value, 30), foreign=True), row_count, *cells])
     hidden = len(ordered) - len(rows)
     below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
     return views.Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
@@ -302,7 +302,7 @@ def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequ
     entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
     rows: list[list[views.Cell]] = []
     for value in values:
-        figures = (main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
+        figures = (results.main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
         rows.append([views.Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
     return views.Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
 
@@ -399,7 +399,7 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
         yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
     if not page.gates:
         problem = "failure" if 0 < page.rows == page.failed_rows else None
-        text = f"{page.failed_rows:,} of {plural(page.rows, unit_of(page.metrics))} with an error"
+        text = f"{page.failed_rows:,} of {plural(page.rows, results.unit_of(page.metrics))} with an error"
         yield views.Check("tunecheck.errors", "error rate", text, problem)
 
 
@@ -445,7 +445,7 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
         yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
-            cells = tuple(number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
+            cells = tuple(results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
             yield Line("error" if key == "error_count" else "figure", label, cells)
 
 
@@ -478,7 +478,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
         return _share(value, metrics.get(f"{name}.scored_count"))
     if (_is_binary(evaluator, key) or key.endswith("_rate")) and isinstance(value, float):
         return f"{value:.1%}"
-    return number_text(value)
+    return results.number_text(value)
 
 
 def _share(rate: JSON, rows: JSON) -> str:
