@@ -15,7 +15,7 @@ from tests.bfcl_copy import bfcl_copy
 
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.evaluation._evaluate import evaluate
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.files import CATEGORIES
 
 if TYPE_CHECKING:
     import pytest

@@ -25,7 +25,7 @@ from tests.bfcl_check_parts import (
 
 from tunecheck import read_calls
 from tunecheck_bfcl._call_check import check_single_turn
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.files import CATEGORIES
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._scoring import CheckRow
 

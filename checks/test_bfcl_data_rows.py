@@ -11,7 +11,7 @@ import pytest
 from tests.bfcl.test_bfcl_data_rows import _rows, copy
 from tests.bfcl_reference import reference_python
 
-from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
+from tunecheck_bfcl._data.files import CATEGORIES, GROUPS
 from tunecheck_bfcl._data.loader import load_bfcl
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 from tests.reference_environments import said_by
 
 from tunecheck.runs._store import Run
-from tunecheck_azure._foundry import evals as foundry_evals
+from tunecheck_azure._foundry import apis as foundry_evals
 
 pytestmark = pytest.mark.slow
 

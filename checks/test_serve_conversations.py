@@ -22,7 +22,7 @@ from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats._reading import read_calls
 from tunecheck.report import running
 from tunecheck.simulators._backend import Backends
-from tunecheck_bfcl._data.categories import CATEGORIES as BFCL
+from tunecheck_bfcl._data.files import CATEGORIES as BFCL
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
 from tunecheck_serve._conversations import RowAnswers

@@ -34,7 +34,7 @@ WRITTEN_BY_US = {
     "authoring-rejected.jsonl": "tunecheck_authoring._author.files:Weakness",
     "authoring-world.yaml": "tunecheck_authoring._author.files:WorldFile",
     "authoring-graph.yaml": "tunecheck_authoring._author.files:GraphFile",
-    "upload.json": "tunecheck_upload._record:UploadFile",
+    "upload.json": "tunecheck_upload._uploader:UploadFile",
     "verdicts.jsonl": "tunecheck_bfcl._summary:VerdictLine",
     "bfcl-summary.json": "tunecheck_bfcl._summary:ModelSummary",
     "bfcl-summaries.json": "tunecheck_bfcl._summary:ModelsSummary",

@@ -2,10 +2,12 @@
 
 from tunecheck import RougeType as RougeType
 
-from ._agents import (
-    IntentResolutionEvaluator as IntentResolutionEvaluator,
-    TaskAdherenceEvaluator as TaskAdherenceEvaluator,
-    ToolCallAccuracyEvaluator as ToolCallAccuracyEvaluator,
+from ._calling import (
+    BleuScoreEvaluator as BleuScoreEvaluator,
+    F1ScoreEvaluator as F1ScoreEvaluator,
+    GleuScoreEvaluator as GleuScoreEvaluator,
+    MeteorScoreEvaluator as MeteorScoreEvaluator,
+    RougeScoreEvaluator as RougeScoreEvaluator,
 )
 from ._evaluate import evaluate as evaluate
 from ._exceptions import (
@@ -15,17 +17,20 @@ from ._exceptions import (
     EvaluationException as EvaluationException,
 )
 from ._flows import AsyncPrompty as AsyncPrompty, Prompty as Prompty, load_flow as load_flow
-from ._foundry.evaluation import as_verdict as as_verdict
+from ._foundry.contents import as_verdict as as_verdict
 from ._foundry.upload import FoundryUploader as FoundryUploader
 from ._judges import (
     CoherenceEvaluator as CoherenceEvaluator,
     FluencyEvaluator as FluencyEvaluator,
     GroundednessEvaluator as GroundednessEvaluator,
+    IntentResolutionEvaluator as IntentResolutionEvaluator,
     QAEvaluator as QAEvaluator,
     RelevanceEvaluator as RelevanceEvaluator,
     ResponseCompletenessEvaluator as ResponseCompletenessEvaluator,
     RetrievalEvaluator as RetrievalEvaluator,
     SimilarityEvaluator as SimilarityEvaluator,
+    TaskAdherenceEvaluator as TaskAdherenceEvaluator,
+    ToolCallAccuracyEvaluator as ToolCallAccuracyEvaluator,
 )
 from ._model_configurations import (
     AzureAIProject as AzureAIProject,
@@ -35,13 +40,6 @@ from ._model_configurations import (
     EvaluatorConfig as EvaluatorConfig,
     Message as Message,
     OpenAIModelConfiguration as OpenAIModelConfiguration,
-)
-from ._text import (
-    BleuScoreEvaluator as BleuScoreEvaluator,
-    F1ScoreEvaluator as F1ScoreEvaluator,
-    GleuScoreEvaluator as GleuScoreEvaluator,
-    MeteorScoreEvaluator as MeteorScoreEvaluator,
-    RougeScoreEvaluator as RougeScoreEvaluator,
 )
 
 __all__: list[str]

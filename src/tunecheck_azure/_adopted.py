@@ -1,7 +1,5 @@
 """Classes that only azure-ai-evaluation has. Their errors are raised as errors of `tunecheck_azure`."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator

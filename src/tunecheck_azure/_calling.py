@@ -1,9 +1,8 @@
-"""The calling convention of Azure AI Evaluation's evaluators: checked single inputs, or a conversation, turn by turn.
+"""The calling convention of Azure AI Evaluation's evaluators, and the text metrics, which need no model.
 
-`inputs.json` contains the JSON Schemas of the inputs. The checks refuse the same inputs as Azure AI Evaluation.
+An evaluator takes checked single inputs, or a conversation, turn by turn. `inputs.json` contains the JSON Schemas of
+the inputs. The checks refuse the same inputs as Azure AI Evaluation. Function calls in texts count as plain text.
 """
-
-from __future__ import annotations
 
 import functools
 import inspect
@@ -17,11 +16,11 @@ from typing import ClassVar
 
 import jsonschema_rs
 
-from tunecheck import Evaluator
+from tunecheck import Evaluator, evaluators as ours
 from tunecheck.plugins import JSON, Verdict, is_shipped, plain
-from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, mistake
+from tunecheck_azure import _exceptions as errors
 
-_MOST_TOLD = 300
+_LONGEST_MESSAGE = 300
 _TOOL_CALLS = ("tool_call", "openapi_call")
 
 
@@ -32,11 +31,11 @@ def _validator(kind: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
 
 
-def refusal(check: Callable[..., None], *given: object) -> EvaluationException | None:
+def refusal(check: Callable[..., None], *given: object) -> errors.EvaluationException | None:
     """Return the error that a check raises for these values, or None."""
     try:
         check(*given)
-    except EvaluationException as error:
+    except errors.EvaluationException as error:
         return error
     return None
 
@@ -60,7 +59,7 @@ class AzureEvaluator(Evaluator):
     """Tools with calls that the evaluator cannot judge."""
     takes_messages: ClassVar[bool] = False
     """True if the evaluator also takes a conversation as `messages`."""
-    error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
+    error_target: ClassVar[errors.ErrorTarget] = errors.ErrorTarget.CONVERSATION
     _higher_is_better: ClassVar[bool] = True
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """The parameters that the pipeline binds to columns."""
@@ -81,12 +80,6 @@ class AzureEvaluator(Evaluator):
 
     # -- checks of inputs; each raises an EvaluationException that names the evaluator as its target
 
-    def check_conversation(self, value: object) -> None:
-        """Raise EvaluationException unless a value is an object with messages."""
-        self._check_schema("conversation", "the conversation", value)
-        assert isinstance(value, dict)
-        self.check_text_or_messages("the conversation's list of messages", value["messages"])
-
     def check_text_or_messages(self, label: str, value: object) -> None:
         """Raise EvaluationException unless a value is a text or a list of messages, and not empty.
 
@@ -102,14 +95,7 @@ class AzureEvaluator(Evaluator):
                 tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
                 if kind in _TOOL_CALLS and tool in self.refused_tools:
                     message = f"{self.error_target.value} cannot judge calls of {tool}"
-                    raise mistake(message, ErrorCategory.NOT_APPLICABLE, self.error_target)
-
-    def check_messages(self, value: object) -> None:
-        """Raise EvaluationException unless a value is a list of messages with known roles.
-
-        It must have at least one message of a user and one of an assistant.
-        """
-        self._check_schema("messages", "messages", value)
+                    raise errors.mistake(message, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
 
     def check_definitions(self, value: object, *, required: bool = False) -> None:
         """Check that a value holds tool definitions: a text, or definitions in Azure's format.
@@ -141,11 +127,12 @@ class AzureEvaluator(Evaluator):
         error = next(_validator(kind).iter_errors(plain(value)), None)
         if error is not None:
             place = "".join(f"[{step!r}]" for step in error.instance_path)
-            raise mistake(f"{label}{place}: {error.message}"[:_MOST_TOLD], target=self.error_target, personal=True)
+            message = f"{label}{place}: {error.message}"[:_LONGEST_MESSAGE]
+            raise errors.mistake(message, target=self.error_target, personal=True)
 
-    def _missing_input(self, message: str) -> EvaluationException:
+    def _missing_input(self, message: str) -> errors.EvaluationException:
         """Return the error for a missing input."""
-        return mistake(message, ErrorCategory.MISSING_FIELD, self.error_target)
+        return errors.mistake(message, errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _check(self, inputs: Inputs) -> None:
         """Check that the inputs can be judged.
@@ -154,12 +141,16 @@ class AzureEvaluator(Evaluator):
             EvaluationException: an input is missing or has the wrong form.
         """
         if self.required and self.takes_messages and inputs.get("messages") is not None:
-            self.check_messages(inputs["messages"])
+            # The schema requires known roles, and at least one message of a user and one of an assistant.
+            self._check_schema("messages", "messages", inputs["messages"])
         elif self.required and inputs.get("conversation"):
-            self.check_conversation(inputs["conversation"])
+            conversation = inputs["conversation"]
+            self._check_schema("conversation", "the conversation", conversation)
+            assert isinstance(conversation, dict)
+            self.check_text_or_messages("the conversation's list of messages", conversation["messages"])
         else:
-            for each in self.required:
-                self.check_text_or_messages(each.capitalize(), inputs.get(each))
+            for name in self.required:
+                self.check_text_or_messages(name.capitalize(), inputs.get(name))
         if "tool_definitions" in self.optional:
             self.check_definitions(inputs.get("tool_definitions"))
 
@@ -169,12 +160,11 @@ class AzureEvaluator(Evaluator):
         Raises:
             EvaluationException: inputs are missing or stand beside a conversation, or the conversation is invalid.
         """
-        conversation = inputs.get("conversation")
-        if self.error_target is not ErrorTarget.CONVERSATION:
+        if self.error_target is not errors.ErrorTarget.CONVERSATION:
             self._check(inputs)
+        conversation = inputs.get("conversation")
         known = list(dict.fromkeys(chain.from_iterable(self.ways)))
         single = {name: inputs.get(name) for name in known}
-        name = type(self).__name__
         if conversation is None and self.takes_messages and inputs.get("messages") is not None:
             conversation = _conversation_of(inputs)
             single |= dict.fromkeys({*known} & {"context", "ground_truth"})
@@ -182,22 +172,23 @@ class AzureEvaluator(Evaluator):
             if not any(self._complete(way, single) for way in self.ways):
                 raise self._incomplete(single)
             return [single]
+        name = type(self).__name__
         if any(single.values()):
             message = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
-            raise mistake(message, target=ErrorTarget.CONVERSATION)
+            raise errors.mistake(message, target=errors.ErrorTarget.CONVERSATION)
         try:
             return conversation_turns(conversation, known)
         except ValueError as error:
-            raise mistake(f"{name}: {error}", target=ErrorTarget.CONVERSATION) from None
+            raise errors.mistake(f"{name}: {error}", target=errors.ErrorTarget.CONVERSATION) from None
 
     def _complete(self, way: Sequence[str], single: Inputs) -> bool:
         """Return whether the single inputs contain every input of this set, except optional ones."""
         return all(single[name] is not None for name in way if name not in self.optional)
 
-    def _incomplete(self, single: Inputs) -> EvaluationException:
+    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for single inputs that contain no complete set."""
         message = f"{type(self).__name__}: Either 'conversation' or individual inputs must be provided."
-        return mistake(message, target=ErrorTarget.CONVERSATION)
+        return errors.mistake(message, target=errors.ErrorTarget.CONVERSATION)
 
 
 def _conversation_of(inputs: Inputs) -> Inputs:
@@ -273,3 +264,83 @@ def over_turns(turns: Sequence[Verdict]) -> Verdict:
         elif not key.endswith(_OF_ONE_CALL):
             merged[key] = values[-1]
     return {**merged, PER_TURN: {**per_turn}} if turns else {}
+
+
+class _Texts(AzureEvaluator, ours.TextEvaluator):
+    """Base of the text metrics, called with the texts `response` and `ground_truth`, or with a `conversation`."""
+
+    ways = (("response", "ground_truth"),)
+
+    def __call__(self, *args: object, **inputs: object) -> Verdict:
+        """Return the metric's eight keys. For a conversation, they are means, with `evaluation_per_turn`.
+
+        Raises:
+            EvaluationException: an input is missing or is not a text.
+        """
+        return over_turns([self._compare(**turn) for turn in self._turns(inputs)])
+
+    def _compare(self, response: object, ground_truth: object) -> Verdict:
+        """Return the verdict on a pair of texts, or raise EvaluationException if one is not a text."""
+        for name, value in (("response", response), ("ground_truth", ground_truth)):
+            if not isinstance(value, str):
+                raise errors.mistake(f"{type(self).__name__}: {name} must be a text, not a {type(value).__name__}")
+        return self._judge(ours.TextPair(str(ground_truth), str(response)))
+
+
+class _Score(_Texts, ours.ScoreEvaluator):
+    def __init__(self, *, threshold: float = 0.5) -> None:
+        with errors.as_evaluation_exception():
+            super().__init__(threshold=threshold)
+        self._threshold = threshold
+
+
+class BleuScoreEvaluator(_Score, ours.BleuScoreEvaluator):
+    """BLEU-4 of two texts, from 0 to 1."""
+
+
+class GleuScoreEvaluator(_Score, ours.GleuScoreEvaluator):
+    """GLEU of two texts, from 0 to 1."""
+
+
+class F1ScoreEvaluator(_Score, ours.F1ScoreEvaluator):
+    """The F1 of the words that two texts have in common, from 0 to 1."""
+
+
+class MeteorScoreEvaluator(_Texts, ours.MeteorScoreEvaluator):
+    """METEOR of two texts, from 0 to 1."""
+
+    def __init__(self, alpha: float = 0.9, beta: float = 3.0, gamma: float = 0.5, *, threshold: float = 0.5) -> None:
+        with errors.as_evaluation_exception():
+            super().__init__(alpha, beta, gamma, threshold=threshold)
+        self._threshold = threshold
+
+
+class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
+    """ROUGE of two texts; the score is F1."""
+
+    def __init__(
+        self,
+        rouge_type: ours.RougeType | str,
+        *,
+        precision_threshold: float = 0.5,
+        recall_threshold: float = 0.5,
+        f1_score_threshold: float = 0.5,
+    ) -> None:
+        """Set the type of ROUGE and the thresholds.
+
+        Raises:
+            EvaluationException: the type is unknown, or a threshold is not a float.
+        """
+        thresholds = {
+            "precision_threshold": precision_threshold,
+            "recall_threshold": recall_threshold,
+            "f1_score_threshold": f1_score_threshold,
+        }
+        for name, value in thresholds.items():
+            if not isinstance(value, float):
+                raise errors.mistake(
+                    f"{name} must be a float, got {type(value)}", target=errors.ErrorTarget.ROUGE_EVALUATOR
+                )
+        with errors.as_evaluation_exception(errors.ErrorTarget.ROUGE_EVALUATOR):
+            super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
+        self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}

@@ -1,51 +1,18 @@
 """`evaluate()` with Azure AI Evaluation's arguments, results and errors, on the pipeline of `tunecheck.evaluate`."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from tunecheck import DataError, EvaluationResult, UnansweredError
-from tunecheck.evaluation import (
-    DEFAULT_CONCURRENCY,
-    EvaluateArguments,
-    Execution,
-    RunSettings,
-    run_execution,
-    uploader_to,
-)
-from tunecheck.pipeline import (
-    BoundEvaluator,
-    CallableTarget,
-    Mapped,
-    MappingLayers,
-    Reference,
-    bind_evaluator,
-    check_output_path,
-    is_async,
-    parse_mapping,
-    write_azure_results,
-)
-from tunecheck.plugins import JSON, fingerprint, is_shipped
-from tunecheck_azure._exceptions import (
-    ErrorBlame,
-    ErrorCategory,
-    ErrorTarget,
-    EvaluationException,
-    as_evaluation_exception,
-    mistake,
-)
+from tunecheck import DataError, EvaluationResult, UnansweredError, evaluation, pipeline
+from tunecheck.plugins import JSON, UploaderLike, fingerprint, is_shipped
+from tunecheck_azure._exceptions import ErrorCategory, as_evaluation_exception, mistake
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
-from tunecheck_azure._results import OUTPUTS, log_gaps, metrics_of, rows_of, table_of
-from tunecheck_azure._rows import AzureRows, Needed
-
-if TYPE_CHECKING:
-    from tunecheck.plugins import UploaderLike
+from tunecheck_azure._rows import OUTPUTS, AzureRows, Needed, log_gaps, metrics_of, rows_of, table_of
 
 _REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
 
@@ -76,50 +43,51 @@ def evaluate(
         _check(data, evaluators, evaluation_name, target, output_path)
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
-        uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
+        uploader = evaluation.uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
         script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
         texts = {str(key): str(value) for key, value in (tags or {}).items()}
         fail = fail_on_evaluator_errors
-        settings = RunSettings(
+        settings = evaluation.RunSettings(
             **_own_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail
         )
         result = _run(script.execution(settings), uploader)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
         table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
-            told = {column for row in rows for column in row if column.startswith(OUTPUTS)}
-            script.check_parameters({column.removeprefix(OUTPUTS) for column in told})
+            answered = {column for row in rows for column in row if column.startswith(OUTPUTS)}
+            script.check_parameters({column.removeprefix(OUTPUTS) for column in answered})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
         log_gaps(rows, table, evaluators, result.run_dir)
         if output_path is not None:
-            _write(check_output_path(output_path), result)
+            _write(pipeline.check_output_path(output_path), result)
         return result
 
 
-def _run(execution: Execution, uploader: UploaderLike | None) -> EvaluationResult:
+def _run(execution: evaluation.Execution, uploader: UploaderLike | None) -> EvaluationResult:
     """Run the execution and return its result, or raise EvaluationException if the target answered no row."""
     try:
-        return run_execution(execution, uploader, None)
+        return evaluation.run_execution(execution, uploader, None)
     except UnansweredError as error:
-        raise EvaluationException(
+        raise mistake(
             f"Evaluation target failed to produce any results. Please check the logs at {error.result.run_dir} "
             f"for more details about cause of failure: {error}",
-            target=ErrorTarget.EVALUATE,
-            category=ErrorCategory.FAILED_EXECUTION,
-            blame=ErrorBlame.USER_ERROR,
+            ErrorCategory.FAILED_EXECUTION,
+            personal=True,
         ) from error
 
 
 def _write(path: Path, result: EvaluationResult) -> None:
     rows, metrics = cast("list[dict[str, JSON]]", result["rows"]), cast("dict[str, JSON]", result["metrics"])
-    write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
+    pipeline.write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
 
 
-def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
+def _own_arguments(kwargs: Mapping[str, object]) -> evaluation.EvaluateArguments:
     """Return the arguments of Tunecheck's `evaluate`. As for Azure's, `PF_WORKER_COUNT` sets the concurrency."""
-    arguments = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
+    arguments = {name: value for name, value in kwargs.items() if name in evaluation.EvaluateArguments.__annotations__}
     workers = os.environ.get("PF_WORKER_COUNT", "")
-    return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | arguments)
+    return cast(
+        "evaluation.EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | arguments
+    )
 
 
 # -- checks of arguments
@@ -162,7 +130,7 @@ def _is_grader(evaluator: object) -> bool:
     return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
 
 
-def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
+def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, pipeline.Mapped]:
     """Return an evaluator's column mapping, parsed. `${data.a.b}` means the column `a.b` if the data has it.
 
     Otherwise it means a nested value. Each row must have every mapped value, as in Azure AI Evaluation.
@@ -171,12 +139,11 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
         EvaluationException: a value is not a reference to a column.
     """
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
-        raise mistake(
-            "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
-        )
-    parsed: dict[str, Mapped] = {}
-    for parameter, mapped in parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
-        if isinstance(mapped, Reference):
+        message = "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
+        raise mistake(message)
+    parsed: dict[str, pipeline.Mapped] = {}
+    for parameter, mapped in pipeline.parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
+        if isinstance(mapped, pipeline.Reference):
             full_name = ".".join(map(str, mapped.steps))
             steps = (full_name,) if mapped.source == "data" and full_name in columns else mapped.steps
             mapped = Needed(mapped.source, steps, mapped.text)
@@ -209,19 +176,21 @@ class _Script:
             formats = "Supported formats are JSONL and CSV"
             message = f"Unable to load data from '{data}'. {formats}. Detailed error: {error}."
             raise mistake(message, personal=True) from error
-        self._target = None if target is None else _asked_for_required(target)
+        self._target = None if target is None else _adapt(target, only_required=True)
         if self._target is not None:
             _check_target(self._target, self.columns)
         self._layers = self._mapping(evaluators, config)
         unanswered = frozenset[str]() if target is None else None
         self._evaluators = [
-            bind_evaluator(name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own)
+            pipeline.bind_evaluator(
+                name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own
+            )
             for name, each in evaluators.items()
         ]
         if target is None:
             self.check_parameters(None)
 
-    def _mapping(self, evaluators: Mapping[str, object], config: Mapping[str, EvaluatorConfig]) -> MappingLayers:
+    def _mapping(self, evaluators: Collection[str], config: Mapping[str, EvaluatorConfig]) -> pipeline.MappingLayers:
         """Return the mapping of each evaluator: its own mapping, or else the default. Own mappings are kept in `_own`.
 
         In the default, leaves of nested objects can be used by their names.
@@ -229,16 +198,18 @@ class _Script:
         mappings = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}
         parsed = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
-        default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **parsed.get("default", {})}
+        default: dict[str, pipeline.Mapped] = {**self.dataset.leaf_mapping(), **parsed.get("default", {})}
         return {name: parsed.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
-    def execution(self, settings: RunSettings) -> Execution:
+    def execution(self, settings: evaluation.RunSettings) -> evaluation.Execution:
         """Return the execution of the target and the evaluators over the data, which has NaN for missing values."""
         target = None
         if self._target is not None:
-            at_once = settings.concurrency or DEFAULT_CONCURRENCY
-            target = CallableTarget(self._target, {}, at_once, settings.target_timeout)
-        return Execution(self.dataset, target, self._evaluators, self._layers, settings, gaps_are_errors=False)
+            concurrency = settings.concurrency or evaluation.DEFAULT_CONCURRENCY
+            target = pipeline.CallableTarget(self._target, {}, concurrency, settings.target_timeout)
+        return evaluation.Execution(
+            self.dataset, target, self._evaluators, self._layers, settings, gaps_are_errors=False
+        )
 
     def check_parameters(self, answers: Collection[str] | None) -> None:
         """Check that every required parameter of an evaluator has a column.
@@ -248,10 +219,10 @@ class _Script:
         Raises:
             EvaluationException: parameters have no column; the text names them and their evaluators.
         """
-        lacking = {each.name: missing for each in self._evaluators if (missing := self._missing(each, answers or ()))}
-        if not lacking:
+        missing = {evaluator.name: self._missing(evaluator, answers or ()) for evaluator in self._evaluators}
+        lines = "".join(f"- {name}: {parameters}\n" for name, parameters in missing.items() if parameters)
+        if not lines:
             return
-        lines = "".join(f"- {name}: {missing}\n" for name, missing in lacking.items())
         generated = "- Verify that the target is generating the necessary columns for the evaluators. "
         generated += f"Currently generated columns: {answers} \n"
         raise mistake(
@@ -261,7 +232,7 @@ class _Script:
             ErrorCategory.MISSING_FIELD,
         )
 
-    def _missing(self, evaluator: BoundEvaluator, answers: Collection[str]) -> list[str]:
+    def _missing(self, evaluator: pipeline.BoundEvaluator, answers: Collection[str]) -> list[str]:
         """Return the required parameters without a column, or an empty list.
 
         If the evaluator takes several sets of inputs, the set that lacks the fewest counts.
@@ -273,14 +244,14 @@ class _Script:
             choices.append([name for name in required if not self._has(mapping.get(name), name, answers)])
         return min(choices, key=len, default=[])
 
-    def _has(self, mapped: Mapped | None, name: str, answers: Collection[str]) -> bool:
+    def _has(self, mapped: pipeline.Mapped | None, name: str, answers: Collection[str]) -> bool:
         """Return whether a parameter has a value: from its mapping, or from a column with its name."""
-        if isinstance(mapped, Reference):
+        if isinstance(mapped, pipeline.Reference):
             return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers
         return mapped is not None or name in self.columns or name in answers
 
 
-def _check_target(target: _Adapted, columns: Collection[str]) -> None:
+def _check_target(target: "_Adapted", columns: Collection[str]) -> None:
     """Refuse data that has no column for a target's parameter, or has a column for an earlier target's output."""
     if any(column.startswith("__outputs.") for column in columns):
         raise mistake('The column cannot start from "__outputs." if target was defined.')
@@ -291,13 +262,9 @@ def _check_target(target: _Adapted, columns: Collection[str]) -> None:
 
 def _adapt_evaluator(evaluator: object) -> object:
     """Wrap a user's evaluator, which may return any value. Return Tunecheck's and Azure's evaluators unchanged."""
-    home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
-    if (
-        is_shipped(str(home))
-        or str(home).partition(".")[0] == "azure"
-        or not callable(evaluator)
-        or isinstance(evaluator, type)
-    ):
+    home = str(getattr(evaluator, "__module__", None) or type(evaluator).__module__)
+    is_known = is_shipped(home) or home.partition(".")[0] == "azure"
+    if is_known or not callable(evaluator) or isinstance(evaluator, type):
         return evaluator
     return _adapt(evaluator)
 
@@ -305,14 +272,22 @@ def _adapt_evaluator(evaluator: object) -> object:
 class _Adapted:
     """A wrapper that returns a function's result as columns: the keys of a dict or dataclass, else `output`."""
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        """Wrap a function. The wrapper has its name and parameters, and all of them can be given by name."""
+    def __init__(self, function: Callable[..., object], *, only_required: bool) -> None:
+        """Wrap a function. The wrapper has its name and parameters, and all of them can be given by name.
+
+        If `only_required`, the wrapper lacks parameters with a default, so that columns are not bound to them.
+        """
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         signature = inspect.signature(function)
-        self.__signature__ = signature.replace(
-            parameters=[_named_parameter(each) for each in signature.parameters.values()]
-        )
+        parameters = [
+            each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
+            for each in signature.parameters.values()
+        ]
+        if only_required:
+            bound_by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            parameters = [each for each in parameters if each.kind in bound_by_name and each.default is each.empty]
+        self.__signature__ = signature.replace(parameters=parameters)
 
     @property
     def arguments(self) -> dict[str, JSON] | None:
@@ -330,24 +305,8 @@ class _AsyncAdapted(_Adapted):
         return await _await_columns(cast("Awaitable[object]", self._function(**inputs)))
 
 
-def _named_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a positional-only parameter, such as that of `len`, as one that can be bound by its name."""
-    is_named = parameter.kind is not parameter.POSITIONAL_ONLY
-    return parameter if is_named else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _adapt(function: Callable[..., object]) -> _Adapted:
-    return (_AsyncAdapted if is_async(function) else _Adapted)(function)
-
-
-def _asked_for_required(target: Callable[..., object]) -> _Adapted:
-    """Return the target, called only with the columns for its parameters without a default."""
-    adapted = _adapt(target)
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    known = adapted.__signature__.parameters.values()
-    required = [each for each in known if each.kind in kinds and each.default is each.empty]
-    adapted.__signature__ = adapted.__signature__.replace(parameters=required)
-    return adapted
+def _adapt(function: Callable[..., object], *, only_required: bool = False) -> _Adapted:
+    return (_AsyncAdapted if pipeline.is_async(function) else _Adapted)(function, only_required=only_required)
 
 
 async def _await_columns(value: Awaitable[object]) -> Mapping[str, object]:

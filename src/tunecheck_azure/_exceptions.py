@@ -1,7 +1,5 @@
 """The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, also a TunecheckError."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -89,9 +87,9 @@ class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI 
 
     def __str__(self) -> str:
         """Return the text with the error's side in front, as Azure AI Evaluation does."""
-        whose = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
+        side = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
         link = f"\nVisit {self.tsg_link} to troubleshoot this issue." if self.tsg_link else ""
-        return f"({whose}) {self.args[0]}{link}"
+        return f"({side}) {self.args[0]}{link}"
 
 
 def mistake(
@@ -131,19 +129,15 @@ def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationExc
     kind = type(error)
     names = {"__module__": __name__, "__doc__": kind.__doc__}
     both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)
-    told = both.__new__(both)
-    vars(told).update(vars(error))
-    users = isinstance(error, ConfigurationError)
-    runs = isinstance(error, RunError)
-    others = ErrorBlame.UNKNOWN if runs else ErrorBlame.SYSTEM_ERROR
-    EvaluationException.__init__(
-        told,
-        str(error),
-        target=ErrorTarget.EVAL_RUN if runs else target,
-        category=ErrorCategory.INVALID_VALUE if users else ErrorCategory.FAILED_EXECUTION,
-        blame=ErrorBlame.USER_ERROR if users else others,
-    )
-    return told
+    raised = both.__new__(both)
+    vars(raised).update(vars(error))
+    category, blame = ErrorCategory.FAILED_EXECUTION, ErrorBlame.SYSTEM_ERROR
+    if isinstance(error, ConfigurationError):
+        category, blame = ErrorCategory.INVALID_VALUE, ErrorBlame.USER_ERROR
+    elif isinstance(error, RunError):
+        target, blame = ErrorTarget.EVAL_RUN, ErrorBlame.UNKNOWN
+    EvaluationException.__init__(raised, str(error), target=target, category=category, blame=blame)
+    return raised
 
 
 def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:

@@ -1,7 +1,5 @@
 """Prompt files that scripts call directly, as with prompt flow: `load_flow`, `Prompty`, `AsyncPrompty`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Self

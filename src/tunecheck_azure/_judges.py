@@ -3,13 +3,12 @@
 The prompts come with Tunecheck or from azure-ai-evaluation.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
@@ -19,19 +18,9 @@ from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
-from tunecheck_azure._calling import PER_TURN, AzureEvaluator, Inputs, over_turns
-from tunecheck_azure._exceptions import (
-    ErrorBlame,
-    ErrorCategory,
-    ErrorTarget,
-    EvaluationException,
-    as_evaluation_exception,
-    missing_package,
-    mistake,
-)
+from tunecheck_azure import _exceptions as errors, _transcripts as transcripts
+from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, over_turns, refusal
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
-from tunecheck_azure._text import F1ScoreEvaluator
-from tunecheck_azure._transcripts import answer, found_in_files, history, normalize_messages
 
 _MESSAGES = ("query", "response", "ground_truth")
 """Inputs that may be lists of an agent's messages."""
@@ -50,7 +39,7 @@ _REASONING: dict[str, JSON] = {
 class _PromptJudge(PromptyEvaluator):
     """A prompt evaluator that returns verdicts with Azure AI Evaluation's properties."""
 
-    judge: type[AzureJudge]
+    judge: "type[AzureJudge]"
     named_threshold: float
     """The threshold as the user gave it: an integer such as 3 stays an integer, as in Azure AI Evaluation."""
 
@@ -70,9 +59,8 @@ class _PromptJudge(PromptyEvaluator):
             EvaluationException: the score must be from 1 to 5, but is not.
         """
         result, key = super()._verdict(judgements, note), self._output.metric
-        answer, completions = judgements[-1].answer, judgements[-1].completions
-        tokens = tokens_of(completions)
-        spent = [count if isinstance(count, int) else 0 for count in tokens.values()]
+        output, completions = judgements[-1].answer, judgements[-1].completions
+        spent = [count if isinstance(count, int) else 0 for count in tokens_of(completions).values()]
         properties: dict[str, JSON] = {
             "prompt_tokens": spent[0],
             "completion_tokens": spent[1],
@@ -82,25 +70,25 @@ class _PromptJudge(PromptyEvaluator):
             "sample_input": None,
             "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
         }
-        if answer.score is None:
-            told = skipped_verdict(key, answer.reason or "", self.named_threshold)
-            return told | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else told
-        if self.judge.bounded and not 1 <= answer.score <= 5:
-            raise EvaluationException(
-                f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].",
+        if output.score is None:
+            skipped = skipped_verdict(key, output.reason or "", self.named_threshold)
+            return skipped | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else skipped
+        if self.judge.bounded and not 1 <= output.score <= 5:
+            raise errors.EvaluationException(
+                f"Invalid score value: {output.score:g}. Expected a number in range [1, 5].",
                 target=self.judge.score_target,
-                category=ErrorCategory.FAILED_EXECUTION,
-                blame=ErrorBlame.SYSTEM_ERROR,
+                category=errors.ErrorCategory.FAILED_EXECUTION,
+                blame=errors.ErrorBlame.SYSTEM_ERROR,
             )
-        said, cutoff = answer.values.get("properties"), self.judge.cutoff
-        passed = answer.score >= cutoff if cutoff is not None else result[f"{key}_passed"]
+        given, cutoff = output.values.get("properties"), self.judge.cutoff
+        passed = result[f"{key}_passed"] if cutoff is None else output.score >= cutoff
         return {
             **result,
             f"{key}_passed": passed,
             f"{key}_result": "pass" if passed else "fail",
-            f"{key}_reason": answer.reason or "",
+            f"{key}_reason": output.reason or "",
             f"{key}_threshold": self.named_threshold,
-            f"{key}_properties": {**(said if isinstance(said, dict) else {}), **properties},
+            f"{key}_properties": {**(given if isinstance(given, dict) else {}), **properties},
         }
 
 
@@ -137,7 +125,7 @@ class AzureJudge(AzureEvaluator):
     """The lowest score that passes; None for the threshold."""
     bounded: ClassVar[bool] = False
     """True if a score outside 1 to 5 is an error."""
-    score_target: ClassVar[ErrorTarget] = ErrorTarget.UNKNOWN
+    score_target: ClassVar[errors.ErrorTarget] = errors.ErrorTarget.UNKNOWN
     """The target that is named in the error for such a score."""
     judges_replies: ClassVar[bool] = True
     """True if the metric applies only to an agent's final response."""
@@ -155,7 +143,7 @@ class AzureJudge(AzureEvaluator):
         super().__init__()
         self._model_config = _with_credential(model_config, credential)
         self._threshold = self.threshold = threshold
-        self._is_reasoning_model = bool(kwargs.get("is_reasoning_model"))
+        self._is_reasoning_model = bool(kwargs.get("is_reasoning_model"))  # scripts read this attribute of Azure's
         self._parameters = _REASONING if self._is_reasoning_model else {}
 
     def __init_subclass__(cls) -> None:
@@ -169,7 +157,7 @@ class AzureJudge(AzureEvaluator):
     @cached_property
     def _asked(self) -> _PromptJudge:
         """The prompt evaluator of this judge, made at the first use: a wrong model is an error of the first call."""
-        with as_evaluation_exception(self.error_target):
+        with errors.as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             judge = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
@@ -189,7 +177,7 @@ class AzureJudge(AzureEvaluator):
             if package is not None and package.submodule_search_locations:
                 evaluators = Path(package.submodule_search_locations[0], "_evaluators")
                 return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
-        raise missing_package(f"{type(self).__name__} needs a prompt of Azure AI Evaluation", self.error_target)
+        raise errors.missing_package(f"{type(self).__name__} needs a prompt of Azure AI Evaluation", self.error_target)
 
     # -- for the pipeline
 
@@ -217,7 +205,7 @@ class AzureJudge(AzureEvaluator):
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the verdict on single inputs or a conversation, with the metric's eight keys."""
         turns = self._turns(inputs)
-        with as_evaluation_exception(self.error_target):
+        with errors.as_evaluation_exception(self.error_target):
             return self._asked.run(self._judge_turns(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
@@ -249,13 +237,16 @@ class AzureJudge(AzureEvaluator):
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or a text with the reason why the metric does not apply. NaN becomes None."""
-        inputs = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
-        if self.own_prompt:
-            inputs = {
-                name: input_text(answer(value) if name == "response" else history(value))
-                for name, value in inputs.items()
-            }
-        return {name: none_if_nan(value) for name, value in inputs.items() if value is not None}
+        inputs: dict[str, object] = {}
+        for name, value in turn.items():
+            if self.own_prompt:
+                to_text = transcripts.response_text if name == "response" else transcripts.history_text
+                value = input_text(to_text(value))
+            elif name in _MESSAGES:
+                value = transcripts.normalize_messages(value)
+            if value is not None:
+                inputs[name] = none_if_nan(value)
+        return inputs
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
@@ -266,7 +257,9 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
     """
     is_model = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
     if not is_model:
-        raise mistake("Model config validation failed.", ErrorCategory.MISSING_FIELD, ErrorTarget.UNKNOWN)
+        raise errors.mistake(
+            "Model config validation failed.", errors.ErrorCategory.MISSING_FIELD, errors.ErrorTarget.UNKNOWN
+        )
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
         return {**config, "credential": credential}
     return config
@@ -299,7 +292,7 @@ class CoherenceEvaluator(AzureJudge):
     metric = "coherence"
     ways = (("query", "response"),)
     required = ("query", "response")
-    error_target = ErrorTarget.COHERENCE_EVALUATOR
+    error_target = errors.ErrorTarget.COHERENCE_EVALUATOR
 
 
 class FluencyEvaluator(AzureJudge):
@@ -309,7 +302,7 @@ class FluencyEvaluator(AzureJudge):
     takes_messages = True
     ways = (("response",),)
     required = ("response",)
-    error_target = ErrorTarget.FLUENCY_EVALUATOR
+    error_target = errors.ErrorTarget.FLUENCY_EVALUATOR
 
 
 class RelevanceEvaluator(AzureJudge):
@@ -320,7 +313,7 @@ class RelevanceEvaluator(AzureJudge):
     takes_messages = True
     ways = (("query", "response"),)
     required = ("query", "response")
-    error_target = ErrorTarget.RELEVANCE_EVALUATOR
+    error_target = errors.ErrorTarget.RELEVANCE_EVALUATOR
 
 
 class GroundednessEvaluator(AzureJudge):
@@ -330,7 +323,7 @@ class GroundednessEvaluator(AzureJudge):
     own_prompt = True
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
-    error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
+    error_target = errors.ErrorTarget.GROUNDEDNESS_EVALUATOR
     refused_tools = frozenset(
         "azure_ai_search azure_fabric bing_custom_search bing_grounding browser_automation code_interpreter_call "
         "computer_call openapi_call sharepoint_grounding web_search".split()
@@ -344,11 +337,11 @@ class GroundednessEvaluator(AzureJudge):
     def _complete(self, way: Sequence[str], single: Inputs) -> bool:
         return all(single[name] for name in way)
 
-    def _incomplete(self, single: Inputs) -> EvaluationException:
+    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for incomplete inputs, with a sentence on agents."""
         hint = "For Agent groundedness 'query' and 'response' are required."
         message = super()._incomplete(single).message
-        return mistake(f"{message} {hint}", ErrorCategory.MISSING_FIELD, self.error_target)
+        return errors.mistake(f"{message} {hint}", errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or the reason why the metric does not apply.
@@ -357,7 +350,7 @@ class GroundednessEvaluator(AzureJudge):
         """
         query, response, context = turn["query"], turn["response"], turn["context"]
         if isinstance(response, list) and not context:
-            context, response = found_in_files(response)
+            context, response = transcripts.file_search_results(response)
             is_single = len(response) == 1 and not (isinstance(query, list) and len(query) > 1)
             if not context and is_single:
                 return (
@@ -366,7 +359,7 @@ class GroundednessEvaluator(AzureJudge):
                     "'query' to extract context from tool calls."
                 )
             context = context or "<>"
-        reply = answer(normalize_messages(response), with_calls=True)
+        reply = transcripts.response_text(response, with_calls=True)
         return super()._prepare({"query": query, "response": reply, "context": context or response})
 
 
@@ -376,13 +369,13 @@ class SimilarityEvaluator(AzureJudge):
     metric = "similarity"
     takes_messages = True
     ways = (("query", "response", "ground_truth"),)
-    error_target = ErrorTarget.SIMILARITY_EVALUATOR
+    error_target = errors.ErrorTarget.SIMILARITY_EVALUATOR
 
-    def _incomplete(self, single: Inputs) -> EvaluationException:
+    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for missing inputs, which names the first of them."""
         missing = next(name for name, value in single.items() if value is None)
         message = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
-        return mistake(message, ErrorCategory.MISSING_FIELD, self.error_target)
+        return errors.mistake(message, errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
 
 class RetrievalEvaluator(AzureJudge):
@@ -391,7 +384,7 @@ class RetrievalEvaluator(AzureJudge):
     metric = "retrieval"
     takes_messages = True
     ways = (("query", "context"),)
-    error_target = ErrorTarget.RETRIEVAL_EVALUATOR
+    error_target = errors.ErrorTarget.RETRIEVAL_EVALUATOR
 
 
 class ResponseCompletenessEvaluator(AzureJudge):
@@ -401,7 +394,7 @@ class ResponseCompletenessEvaluator(AzureJudge):
     accounts_for_skipped = False
     takes_messages = True
     ways = (("response", "ground_truth"),)
-    error_target = ErrorTarget.COMPLETENESS_EVALUATOR
+    error_target = errors.ErrorTarget.COMPLETENESS_EVALUATOR
 
 
 class QAEvaluator(AzureEvaluator):
@@ -438,7 +431,9 @@ class QAEvaluator(AzureEvaluator):
         thresholds = {f"{kind.metric}_threshold": threshold for kind, threshold in kinds.items()}
         for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
-                raise mistake(f"{name} must be an int or float, got {type(value)}", target=ErrorTarget.QA_EVALUATOR)
+                raise errors.mistake(
+                    f"{name} must be an int or float, got {type(value)}", target=errors.ErrorTarget.QA_EVALUATOR
+                )
         passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
         self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
         self._evaluators = [*self._judges, F1ScoreEvaluator(threshold=f1_score_threshold)]
@@ -478,3 +473,126 @@ class QAEvaluator(AzureEvaluator):
             per_turn |= turns if isinstance(turns, dict) else {}
             merged |= verdict
         return {**merged, PER_TURN: per_turn} if per_turn else merged
+
+
+_BUILT_IN = frozenset(
+    "code_interpreter bing_grounding bing_custom_search file_search azure_ai_search sharepoint_grounding "
+    "fabric_dataagent".split()
+)
+"""Tools that Azure's agents may call without a definition."""
+
+
+class IntentResolutionEvaluator(AzureJudge):
+    """A judge of how well an agent understood and met the user's intent, from 1 to 5."""
+
+    metric = "intent_resolution"
+    accounts_for_skipped = False
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = errors.ErrorTarget.INTENT_RESOLUTION_EVALUATOR
+    bounded = True
+
+    def _prepare(self, turn: Inputs) -> Inputs | str:
+        query, response = transcripts.history_text(turn["query"]), transcripts.response_text(turn["response"])
+        return {"query": query, "response": response, "tool_definitions": none_if_nan(turn.get("tool_definitions"))}
+
+
+class TaskAdherenceEvaluator(AzureJudge):
+    """A judge of an agent's adherence to its task and instructions: 0 or 1."""
+
+    metric = "task_adherence"
+    accounts_for_skipped = False
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = errors.ErrorTarget.TASK_ADHERENCE_EVALUATOR
+    metrics = (Metric("task_adherence", kind="binary"),)
+    cutoff = 1.0
+
+    def __init__(
+        self, model_config: ModelConfig, *, threshold: float = 0, credential: object = None, **kwargs: object
+    ) -> None:
+        """Accept a threshold for compatibility only: verdicts report Azure's threshold 3 and pass at a score of 1."""
+        super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # Azure's verdicts report 3
+        self.threshold = threshold
+
+    def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs: system message, question, the agent's texts, and its calls."""
+        system, query = transcripts.system_and_question(transcripts.history_text(turn["query"], with_system=True))
+        response, calls = transcripts.texts_and_calls(transcripts.response_text(turn["response"], with_calls=True))
+        return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
+
+
+class ToolCallAccuracyEvaluator(AzureJudge):
+    """A judge of how relevant and correct an agent's tool calls are for the query, from 1 to 5.
+
+    Call it with `query`, `tool_definitions` and `tool_calls` in Azure's format. A `response` that contains the calls
+    may replace `tool_calls`.
+    """
+
+    metric = "tool_call_accuracy"
+    judges_replies = False
+    accounts_for_skipped = False
+    bounded = True
+    score_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
+    ways = (("query", "tool_definitions", "tool_calls", "response"),)
+    error_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
+
+    def _check(self, inputs: Inputs) -> None:
+        """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""
+        self.check_text_or_messages("Query", inputs.get("query"))
+        self.check_definitions(inputs.get("tool_definitions"), required=True)
+        response = refusal(self.check_text_or_messages, "Response", inputs.get("response"))
+        calls = refusal(self.check_calls, inputs.get("tool_calls"))
+        if response is not None and calls is not None:
+            raise calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        self._check(inputs)
+        return [{name: inputs.get(name) for name in self.ways[0]}]
+
+    def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs, or the reason why the metric does not apply.
+
+        Calls come from the response if it has any, otherwise from `tool_calls`.
+        """
+        response, definitions = turn["response"], turn["tool_definitions"]
+        calls = transcripts.calls_with_results(response) or turn["tool_calls"]
+        calls = calls or (response if isinstance(response, str) else None)
+        if not calls:
+            return "No tool calls found in response or provided tool_calls."
+        if not isinstance(calls, str) and isinstance(definitions, list):
+            calls = calls if isinstance(calls, list) else [calls]
+            names = [_called_tool(call) for call in calls]
+            groups = [definition.get("functions") or [definition] for definition in definitions]
+            defined = {definition["name"] for group in groups for definition in group}
+            if not set(names) <= defined | _BUILT_IN:
+                return "Tool definitions for all tool calls must be provided."
+            definitions = definitions + _built_in_definitions(names)
+        query = transcripts.normalize_messages(turn["query"])
+        return {"query": query, "tool_calls": calls, "tool_definitions": definitions}
+
+    async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        """Return the verdict on a turn, with the score also under the key `gpt_tool_call_accuracy`."""
+        judged = await super()._judge_turn(calls, turn)
+        score = judged[self.metric]
+        return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
+
+
+def _called_tool(call: object) -> object:
+    """Return the name of the called tool, or None if this is not a call in Azure's format."""
+    return call.get("name") if isinstance(call, Mapping) and call.get("type") == "tool_call" else None
+
+
+def _built_in_definitions(names: Iterable[object]) -> list[object]:
+    """Return Azure's definitions of the built-in tools among these names."""
+    selected = [str(name) for name in dict.fromkeys(names) if name in _BUILT_IN]
+    if not selected:
+        return []
+    models = import_module("azure.ai.evaluation._converters._models")
+    descriptions, parameters = models._BUILT_IN_DESCRIPTIONS, models._BUILT_IN_PARAMS
+    return [
+        {"type": name, "description": descriptions[name], "name": name, "parameters": parameters.get(name, {})}
+        for name in selected
+    ]

@@ -1,7 +1,5 @@
 """Agents' messages as text for the prompts of Azure AI Evaluation: turn by turn, a line per call and result."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, zip_longest
@@ -49,11 +47,12 @@ def _rename_keys(part: object) -> object:
     return {new_type if key in renamed_keys else key: value for key, value in part.items()} | {"type": new_type}
 
 
-def history(query: object, *, with_system: bool = False) -> object:
+def history_text(query: object, *, with_system: bool = False) -> object:
     """Return messages as text: turns of `User` and `Agent`. With `with_system`, the last system message comes first.
 
-    Messages are returned unchanged unless questions and replies alternate, with a question at the beginning and end.
+    Unless questions and replies alternate, with a question at the beginning and end, return the normalized messages.
     """
+    query = normalize_messages(query)
     messages = _messages(query)
     dialogue = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
     questions: list[list[str]] = []
@@ -77,11 +76,12 @@ def _system(messages: list[Message]) -> list[str]:
     return [content if isinstance(content, str) else "\n".join(_texts({"content": content})) for content in last]
 
 
-def answer(response: object, *, with_calls: bool = False) -> object:
+def response_text(response: object, *, with_calls: bool = False) -> object:
     """Return the texts of an agent's messages, and with `with_calls` a line per call and result.
 
-    Other values are returned unchanged.
+    Other values are returned unchanged, except that messages are normalized.
     """
+    response = normalize_messages(response)
     messages = _messages(response)
     if not isinstance(response, list) or len(messages) < len(response):
         return response
@@ -128,7 +128,7 @@ def system_and_question(query: object) -> tuple[object, object]:
     return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
 
 
-def said_and_called(response: object) -> tuple[object, str]:
+def texts_and_calls(response: object) -> tuple[object, str]:
     """Return the assistant's texts, and its calls with their results, as two texts.
 
     A response that is not a list of messages is returned unchanged, with an empty text of calls.
@@ -156,7 +156,7 @@ def calls_with_results(response: object) -> list[Message]:
     return [{**call, _RESULT: results[id]} if id in results else call for call, id in zip(calls, ids, strict=True)]
 
 
-def found_in_files(response: list[object]) -> tuple[str, list[object]]:
+def file_search_results(response: list[object]) -> tuple[str, list[object]]:
     """Return the text that an agent's file searches found, and the response without these searches.
 
     The text is empty if there is none.

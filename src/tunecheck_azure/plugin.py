@@ -10,7 +10,7 @@ PLUGIN = Plugin(
     command_groups={"azureml": "Run an evaluation as a job of Azure Machine Learning."},
     commands={
         "azureml job": Extension(
-            "tunecheck_azure._azureml.command:job",
+            "tunecheck_azure._azureml:job",
             "Write the file of an Azure Machine Learning job that runs an evaluation; --submit submits the job.",
         )
     },

@@ -14,12 +14,14 @@ from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step,
 from tunecheck.evaluators import MODES, AnyMode
 from tunecheck.formats import AUTO, Profile, choose_profile, read_calls, tools_of
 from tunecheck.plugins import JSON, Verdict, one_of, sentence
-from tunecheck_bfcl._data.categories import is_bfcl
-from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
+from tunecheck_bfcl._data.files import is_bfcl
+from tunecheck_bfcl._decoding import Names, UndecodableError, as_calls, decode_answer
 from tunecheck_bfcl._leaderboard_answers import Call, CallSignature, ExpectedCall, LeaderboardRules, UnusableAnswerError
 from tunecheck_bfcl._source_calls import source_calls, source_value
 from tunecheck_bfcl._summary import failed_row
-from tunecheck_bfcl._text import UndecodableError
+
+Columns: TypeAlias = Mapping[str, object]
+"""The columns of a row."""
 
 _PASSED = RowVerdict(True)
 
@@ -32,7 +34,7 @@ _STRICT = MatchPolicy(
 
 
 def check_single_turn(
-    row: Mapping[str, object], result: object, *, compat: bool, mode: CallMode | None = None, names: Names = "auto"
+    row: Columns, result: object, *, compat: bool, mode: CallMode | None = None, names: Names = "auto"
 ) -> RowVerdict:
     """Return the verdict on one row.
 
@@ -54,7 +56,7 @@ def check_single_turn(
         return failed_row("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
-def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
+def _as_leaderboard(row: Columns, result: object, mode: CallMode, names: Names) -> RowVerdict:
     """Return the verdict on a row as the leaderboard gives it, with the leaderboard's error type."""
     check, language = row.get("check"), _language(row)
     decoded: list[object] = []
@@ -89,7 +91,7 @@ def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: It
     return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
 
 
-def _language(row: Mapping[str, object]) -> str:
+def _language(row: Columns) -> str:
     """Return the language of a row. An unknown language counts as JavaScript, as on the leaderboard."""
     language = row.get("language") or "python"
     return str(language) if language in ("python", "java") else "javascript"
@@ -104,9 +106,7 @@ def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool)
     return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
 
 
-def _failure(
-    check: object, calls: Sequence[Call], row: Mapping[str, object], rules: LeaderboardRules
-) -> RowVerdict | None:
+def _failure(check: object, calls: Sequence[Call], row: Columns, rules: LeaderboardRules) -> RowVerdict | None:
     """Return the verdict on calls that differ from the possible answers, or None if they are right.
 
     "simple" rows take the row's only function document; other rows find the document by the expected function's name.
@@ -145,7 +145,7 @@ def _unordered_failure(
     return None
 
 
-def _documents(row: Mapping[str, object]) -> dict[str, object]:
+def _documents(row: Columns) -> dict[str, object]:
     """Return the row's function documents by name. `declared` takes precedence over `functions`.
 
     The values of both may also be OpenAI tools.
@@ -161,7 +161,7 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
     return {str(document.get("name")): document for document in documents}
 
 
-def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
+def _expected_calls(row: Columns) -> list[ExpectedCall]:
     """Return the calls of the row's ground truth.
 
     Raises:
@@ -173,7 +173,7 @@ def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
     return [ExpectedCall.read(answer) for answer in truth]
 
 
-def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowVerdict:
+def _strictly(row: Columns, result: object, mode: CallMode) -> RowVerdict:
     """Return the verdict on a row without the leaderboard's quirks. A row that no answer can pass is not scored."""
     check, language = row.get("check"), _language(row)
     try:

@@ -7,57 +7,35 @@ comparison of two runs.
 …/<category>.verdicts.jsonl                            a line for every row
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy
 
-from tunecheck import ConfigurationError, DataError, Run
-from tunecheck.comparison import part_of, with_verdicts
+from tunecheck import ConfigurationError, DataError, MetricComparison, Run, statistics
+from tunecheck.comparison import PairedValues, Part, RunPair, part_of, with_verdicts
 from tunecheck.datasets import JsonLinesSource, Record
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, read_object
 from tunecheck.results import Clusters, OpenedRun, RowSource, RunInfo
-from tunecheck.statistics import (
-    CONFIDENCE,
-    FLIPS,
-    Codes,
-    Estimate,
-    Floats,
-    Labels,
-    PairedScores,
-    RowGroups,
-    as_clusters,
-    filled,
-    flip_scores,
-    t_quantile,
-)
-from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, model_folder_of, row_id, shared_part
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from tunecheck import MetricComparison
-    from tunecheck.comparison import PairedValues, Part, RunPair
+from tunecheck_bfcl._data.files import CATEGORIES, OLD_NAMES, model_folder_of, row_id, shared_part
 
 
 def paired_weighted(
-    base: Floats,
-    new: Floats,
-    parts: Codes,
+    base: statistics.Floats,
+    new: statistics.Floats,
+    parts: statistics.Codes,
     weights: Sequence[float],
-    clusters: Labels | None = None,
+    clusters: statistics.Labels | None = None,
     *,
-    confidence: float = CONFIDENCE,
+    confidence: float = statistics.CONFIDENCE,
     seed: int = 0,
-) -> PairedScores:
+) -> statistics.PairedScores:
     """Return the weighted sum of the parts' means in both runs, and the difference of the sums.
 
     Intervals use Student's t and the standard error of stratified samples (Cochran, "Sampling Techniques", 1977,
@@ -77,19 +55,24 @@ def paired_weighted(
     sizes = numpy.bincount(parts, minlength=len(weights))
     shares = numpy.asarray(weights)
     of_row = (shares / sizes)[parts]
-    groups = as_clusters(clusters, len(parts))
+    groups = statistics.as_clusters(clusters, len(parts))
     change = new - base
     added = change * of_row
-    flipped = flip_scores(added if groups is None else groups.sums(added), seed, FLIPS)
+    flipped = statistics.flip_scores(added if groups is None else groups.sums(added), seed, statistics.FLIPS)
     of_base, of_new, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
-    return filled(change, groups, (of_base, of_new, difference), flipped, ", weighted")
+    return statistics.filled(change, groups, (of_base, of_new, difference), flipped, ", weighted")
 
 
 def _estimate(
-    values: Floats, parts: Codes, weights: Floats, sizes: Codes, groups: RowGroups | None, confidence: float
-) -> Estimate:
+    values: statistics.Floats,
+    parts: statistics.Codes,
+    weights: statistics.Floats,
+    sizes: statistics.Codes,
+    groups: statistics.RowGroups | None,
+    confidence: float,
+) -> statistics.Estimate:
     """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
 
     `parts` has each row's part, `sizes` the rows in each part. Without spread, the estimate has no interval.
@@ -107,9 +90,9 @@ def _estimate(
     count = None if groups is None else units
     if units < 2 or error == 0:
         remark = "the rows show no spread"
-        return Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
-    half = t_quantile((1 + confidence) / 2, units - 1) * error
-    return Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)
+        return statistics.Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
+    half = statistics.t_quantile((1 + confidence) / 2, units - 1) * error
+    return statistics.Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)
 
 
 POOLED = "bfcl_pooled"
@@ -153,7 +136,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     return _open_scores(path, scores)
 
 
-def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
+def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:
     """Return score files as a run, named after their folder.
 
     They count as simulated if they belong to a run with simulated answers, found in a folder above them.
@@ -310,9 +293,8 @@ def _scored_rows(path: Path, category: str) -> Rows:
         kind = value.get("error_type") or details.get("error_type")
         reasons[name] = _reason(kind, details.get("error_message"))
     if len(reasons) != total - correct:
-        raise DataError(
-            f"{path}: line 1 counts {total - correct} failed rows, but {len(reasons)} follow; write the file again"
-        )
+        counted = total - correct
+        raise DataError(f"{path}: line 1 counts {counted} failed rows, but {len(reasons)} follow; write the file again")
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
@@ -406,7 +388,9 @@ class LeaderboardFigures:
             yield from with_verdicts(parts, higher_is_better=True)
 
 
-def _figure(pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
+def _figure(
+    pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]
+) -> statistics.PairedScores:
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""
     places = {category: place for place, category in enumerate(weights)}
     rows = sides.both & numpy.array([category in places for category in categories])

@@ -1,14 +1,275 @@
-"""The calls in one recorded answer, `[{"f": {"a": 1}}, …]`, decoded exactly as the leaderboard does."""
+"""The calls in one recorded answer, read exactly as the leaderboard reads them: from text, or from data.
 
+Text, `[f(a=1), g(b='x')]`, is parsed as Python, and only arithmetic on literals is evaluated. The quirks are those of
+the leaderboard's `default_decode_ast_prompting` and `default_decode_execute_prompting`, and published verdicts depend
+on them: positional arguments are dropped, a bare name is text (`true` is `'true'`), every unary operator is a minus
+(`not True` is -1), and `2 * 60` is computed. Data is `[{"f": {"a": 1}}, …]`, with JSON text or objects as arguments.
+"""
+
+import ast
+import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, cast
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
 
 from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
 from tunecheck.episodes import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
 from tunecheck.plugins import JSON, plain
 from tunecheck_bfcl._source_calls import decode_source_text
-from tunecheck_bfcl._text import UndecodableError, decode_text, decode_text_as_bfcl
+
+MOST_CHARACTERS = 1_000_000
+
+_WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
+"""A pattern in every text for which CPython's parser gives a warning: an escape, or a number followed by a word."""
+
+_FORMATTED = re.compile(r"[fF][rR]?['\"]")
+_MOST_PARSED = 1_000_000_000
+"""The most braces times characters of a text with an f-string, because CPython's parser needs that many steps."""
+
+_MOST_OPERATIONS = 200  # in a text: each operation may create a value with thousands of elements
+_MOST_TRIES = 10  # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds
+
+Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
+
+_MOST_BITS = 10_000
+_MOST_ELEMENTS = 10_000
+"""Arithmetic on literals, such as `2 * 60`, fails beyond these limits, so that a text cannot fill the memory."""
+
+_OPERATORS: dict[type, Callable[[object, object], object]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
+_SIGNS: dict[type, Callable[[object], object]] = {
+    ast.USub: operator.neg,  # type: ignore[dict-item]
+    ast.UAdd: operator.pos,  # type: ignore[dict-item]
+    ast.Invert: operator.invert,  # type: ignore[dict-item]
+}
+
+
+class UndecodableError(ValueError):
+    """The error for a result in which the leaderboard finds no calls. The text gives the reason."""
+
+
+def decode_text(text: str) -> list[dict[str, object]]:
+    """Return the calls of a text as `[{"f": {"a": 1}}, …]`.
+
+    A call as an argument becomes the object `{"g": {…}}`, or text if it has no named arguments. `**values` becomes an
+    argument with the name "None".
+
+    Raises:
+        UndecodableError: the text is not a list of calls, or contains a value that the leaderboard cannot read.
+    """
+    try:
+        body = _parse(text)
+        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
+            raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
+        nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
+        if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
+            raise UndecodableError("the text is not a list of calls")
+        return [_call(node) for node in nodes]
+    except UndecodableError:
+        raise
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
+        raise UndecodableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
+
+
+def _parse(text: str) -> ast.expr:
+    """Return the syntax tree of a text, with missing brackets of the list added.
+
+    Raises:
+        UndecodableError: the parser would take too long.
+        SyntaxError: the text is not Python.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise UndecodableError(f"the text has {len(text)} characters, more than {MOST_CHARACTERS}")
+    braces = text.count("{")
+    if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
+        raise UndecodableError(f"the text has an f-string and {braces} braces, which takes too long to parse")
+    text = text.strip("`\n ")
+    text = text if text.startswith("[") else f"[{text}"
+    text = text if text.endswith("]") else f"{text}]"
+    text = text.strip().strip("'")
+    if _WARNED_OF.search(text) is None:
+        return _tree(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings about a model's escapes do not concern the user
+        return _tree(text)
+
+
+def _tree(text: str) -> ast.expr:
+    """Return the syntax tree of a text. The parser is tried several times, because it may fail at random.
+
+    Raises:
+        UndecodableError: the parser failed every time.
+    """
+    for _ in range(_MOST_TRIES):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text, mode="eval").body
+    raise UndecodableError(f"Python's parser failed {_MOST_TRIES} times")
+
+
+def _operations(tree: ast.expr) -> int:
+    return sum(isinstance(node, ast.BinOp) for node in ast.walk(tree))
+
+
+def _call(node: ast.Call) -> dict[str, object]:
+    arguments = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    return {_name(node.func): arguments}
+
+
+def _name(node: ast.expr) -> str:
+    """Return the dotted name of a called function. Parts that are not names are left out."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def _value(node: ast.expr | None) -> object:
+    """Return the value of an argument by the leaderboard's rules; names and calls without named arguments become text.
+
+    Raises:
+        UndecodableError: the leaderboard cannot read such a value.
+    """
+    match node:
+        case ast.Constant(value=value):
+            return "..." if value is ... else value
+        case ast.UnaryOp(operand=ast.Constant(value=value)):
+            return -value  # type: ignore[operator]  # -'text' raises TypeError, reported like an undecodable value
+        case ast.Name(id=name):
+            return name
+        case ast.List(elts=elements):
+            return [_value(element) for element in elements]
+        case ast.Tuple(elts=elements):
+            return tuple(_value(element) for element in elements)
+        case ast.Dict(keys=keys, values=values):
+            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}
+        case ast.BinOp():
+            return _fold(node)
+        case ast.Call(keywords=[]):
+            return ast.unparse(node)
+        case ast.Call():
+            return _call(node)
+        case ast.Subscript(value=value, slice=index):
+            return f"{ast.unparse(value)}[{ast.unparse(index)}]"
+    raise UndecodableError(f"an argument is not a literal: {type(node).__name__}")
+
+
+def decode_text_as_bfcl(text: str) -> Reading:
+    """Return the calls that BFCL executes for a prompting model's text, or the reason if it executes none.
+
+    Never raises. Unlike in `decode_text`, a dict with only dicts as values becomes a nested call of its first key. An
+    empty dict as an argument makes the whole text unreadable.
+    """
+    try:
+        calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]
+    except (UndecodableError, RecursionError) as error:
+        return Reading(problem=str(error))
+    return Reading(tuple(calls))
+
+
+def _nested_call(name: object, arguments: object) -> FunctionCall:
+    """Return a decoded call with its arguments rewritten as BFCL does before it executes the call."""
+    assert isinstance(arguments, dict)
+    rewritten = {str(key): _rewrite(value) for key, value in arguments.items()}
+    return FunctionCall(str(name), cast("dict[str, JSON]", rewritten))
+
+
+def _rewrite(value: object) -> object:
+    """Return an argument as BFCL executes it: a dict with only dicts as values becomes a call of its first key.
+
+    Raises:
+        UndecodableError: the argument contains an empty dict.
+    """
+    if not isinstance(value, dict):
+        return value
+    if not value:
+        raise UndecodableError("an argument is an empty dict, which the leaderboard cannot read")
+    if all(isinstance(item, dict) for item in value.values()):
+        return _nested_call(*next(iter(value.items())))
+    return {str(key): _rewrite(item) for key, item in value.items()}
+
+
+def _fold(node: ast.expr) -> Folded:
+    """Return the result of arithmetic on literals, such as `2 * 60`.
+
+    Raises:
+        ValueError: the arithmetic fails, is too large, or contains anything but literals.
+    """
+    try:
+        return _fold_literals(node)
+    except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise ValueError(f"the arithmetic fails: {error}") from None
+
+
+def _fold_literals(node: ast.expr) -> Folded:
+    """Return the value of an expression of literals, signs, operators and lists.
+
+    Raises:
+        ValueError: the expression contains anything else, or a value is too large.
+    """
+    if isinstance(node, ast.Constant) and node.value is not ...:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
+        return _check_value(_SIGNS[type(node.op)](_fold_literals(node.operand)))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _compute(type(node.op), _fold_literals(node.left), _fold_literals(node.right))
+    if isinstance(node, ast.List):
+        return [_fold_literals(element) for element in node.elts]
+    if isinstance(node, ast.Tuple):
+        return tuple(_fold_literals(element) for element in node.elts)
+    raise ValueError("the arithmetic contains values that are not literals")
+
+
+def _compute(operation: type, left: Folded, right: Folded) -> Folded:
+    """Return the result of an operator on two values.
+
+    Raises:
+        ValueError: The result is too large.
+        TypeError, ArithmeticError, MemoryError: The operation fails.
+    """
+    if operation is ast.Mod and isinstance(left, (str, bytes)):
+        raise ValueError("the operator % on a text is not arithmetic")
+    if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
+        bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
+        if bits > _MOST_BITS:
+            raise ValueError("a computed number is too large")
+    if operation is ast.Mult:
+        for repeated, count in ((left, right), (right, left)):
+            if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
+                continue
+            if _size(repeated) * count > _MOST_ELEMENTS:
+                raise ValueError("a repeated text or list is too long")
+    return _check_value(_OPERATORS[operation](left, right))
+
+
+def _size(value: Folded) -> int:
+    """Return the number of characters or elements, including those of nested lists."""
+    if isinstance(value, (list, tuple)):
+        return len(value) + sum(map(_size, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0
+
+
+def _check_value(value: object) -> Folded:
+    """Return a computed value unchanged.
+
+    Raises:
+        ValueError: The value is too large.
+    """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("a computed number is too large")
+    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
+        raise ValueError("a computed text or list is too long")
+    return value  # type: ignore[return-value]
+
 
 Names = Literal["auto", "dotted", "underscored"]
 """How the leaderboard expects a function `a.b` to be called: as `a.b`, or as `a_b` because some APIs take no dots."""

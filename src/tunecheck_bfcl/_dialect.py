@@ -4,8 +4,6 @@ The core loads `BfclDialect` for rows of BFCL. `LeaderboardTools` and `Leaderboa
 `LeaderboardCheck` judges them as the leaderboard does.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,50 +11,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from tunecheck import Row
+from tunecheck import Row, episodes
 from tunecheck.calls import FunctionCall, Reading, tool_name
 from tunecheck.datasets import Judging
 from tunecheck.endpoints import Completion
-from tunecheck.episodes import (
-    PASSED,
-    Attempt,
-    BenchmarkDialect,
-    CallMode,
-    Dialect,
-    Given,
-    GroundTruth,
-    Offer,
-    Results,
-    RowVerdict,
-    Services,
-    StateCheck,
-    TextDialect,
-    ToolsDialect,
-    Wording,
-    answer_step,
-    answer_text,
-    made_results,
-    missing_result,
-    no_call,
-    results_of,
-    source_text,
-    wrong_state,
-)
 from tunecheck.formats import AUTO, Profile, read_python_calls
 from tunecheck.plugins import JSON, dumps
 from tunecheck.simulators import OperationResult, failure
-from tunecheck_bfcl._data.categories import is_bfcl
-from tunecheck_bfcl._data.files import find_bfcl
-from tunecheck_bfcl._data.prompts import (
-    ADDED_FUNCTIONS,
-    ADDED_FUNCTIONS_TEXT,
-    prompt,
-    read_long_context,
-    read_prompts,
-    system_prompt,
-)
-from tunecheck_bfcl._decoding import decode_step
-from tunecheck_bfcl._text import decode_text_as_bfcl
+from tunecheck_bfcl._data import prompts
+from tunecheck_bfcl._data.files import find_bfcl, is_bfcl
+from tunecheck_bfcl._decoding import decode_step, decode_text_as_bfcl
 
 # A name and an opening bracket after it, with or without white space between them.
 _NAME_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
@@ -65,7 +29,7 @@ _NOT_IN_OBJECT_NAME = re.compile(r"[-./:]")
 _PLAIN_JUDGING = Judging()
 
 
-class BfclDialect(BenchmarkDialect):
+class BfclDialect(episodes.BenchmarkDialect):
     """The dialect for BFCL's conversations, `compat: bfcl`."""
 
     @classmethod
@@ -73,48 +37,48 @@ class BfclDialect(BenchmarkDialect):
         """Return True for rows of a data set `bfcl:…`."""
         return is_bfcl(category, check)
 
-    def wording(self) -> Wording:
+    def wording(self) -> episodes.Wording:
         """Return BFCL's own texts."""
         return self._wording
 
     @cached_property
-    def _wording(self) -> BfclWording:
-        return BfclWording(read_prompts(self.data))
+    def _wording(self) -> "BfclWording":
+        return BfclWording(prompts.read_prompts(self.data))
 
     def long_context(self) -> Mapping[str, JSON]:
         """Return the constants that pad rows with long context."""
-        return read_long_context(find_bfcl(self.data))
+        return prompts.read_long_context(find_bfcl(self.data))
 
-    def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
+    def tools_dialect(self, offer: episodes.Offer, wording: episodes.Wording) -> episodes.Dialect:
         """Return the dialect for conversations with OpenAI tools, exactly as on the leaderboard."""
         return LeaderboardTools(offer, wording)
 
     def text_dialect(
-        self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
-    ) -> Dialect:
+        self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
+    ) -> episodes.Dialect:
         """Return the dialect for conversations in text. Verdicts use the calls that the leaderboard's decoder finds."""
         return LeaderboardText(row, offer, wording, profile, exact=exact)
 
-    def state_check(self, services: Services) -> StateCheck:
+    def state_check(self, services: episodes.Services) -> episodes.StateCheck:
         """Return the check that judges conversations as the leaderboard does."""
         return LeaderboardCheck(services)
 
 
-class BfclWording(Wording):
+class BfclWording(episodes.Wording):
     """BFCL's own texts, from the prompts in the user's copy (`read_prompts`)."""
 
-    def __init__(self, prompts: Mapping[str, str]) -> None:
-        self._prompts = prompts
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
 
     def system(self, functions: Sequence[JSON]) -> str:
         """Return the system prompt."""
-        return system_prompt(self._prompts, functions)
+        return prompts.system_prompt(self._texts, functions)
 
     def added(self, functions: Sequence[JSON] | None) -> str:
         """Return BFCL's message about added functions. For a prompting model, it contains the functions as Python."""
         if functions is None:
-            return prompt(self._prompts, ADDED_FUNCTIONS)
-        return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+            return prompts.prompt(self._texts, prompts.ADDED_FUNCTIONS)
+        return prompts.prompt(self._texts, prompts.ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
         """Return the results of calls as the text of a Python list."""
@@ -122,24 +86,26 @@ class BfclWording(Wording):
         return repr([{"role": "tool", "name": call, "content": result} for call, result in pairs])
 
 
-class LeaderboardTools(ToolsDialect):
+class LeaderboardTools(episodes.ToolsDialect):
     """The dialect for tool calls. It records answers unchanged and decodes them with the leaderboard's quirks."""
 
     refuses_unreadable: ClassVar[bool] = False
 
     def step(self, completion: Completion) -> JSON:
         """Return the answer in the form of a result file."""
-        return answer_step(completion.text, completion.tool_calls, keep_nothing=True)
+        return episodes.answer_step(completion.text, completion.tool_calls, keep_nothing=True)
 
     def decode(self, step: JSON) -> Reading:
         """Return the calls of a step as the leaderboard decodes them."""
         return decode_step(step)
 
 
-class LeaderboardText(TextDialect):
+class LeaderboardText(episodes.TextDialect):
     """The dialect for calls as text. Unless `exact`, calls in other formats are converted to BFCL's call text."""
 
-    def __init__(self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool) -> None:
+    def __init__(
+        self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
+    ) -> None:
         """Prepare the dialect for a row. Calls of Java and JavaScript rows are written as source code.
 
         Unless `exact`, answers of other rows may be in any format that Tunecheck knows.
@@ -160,8 +126,8 @@ class LeaderboardText(TextDialect):
         text = completion.text
         if form is None and self._any_format and text and decode_text_as_bfcl(text).problem is not None:
             form = AUTO
-        write = self._java_or_javascript_text if self._is_java_or_javascript else source_text
-        return answer_text(completion, form=form, tools=self._functions, write=write)
+        write = self._java_or_javascript_text if self._is_java_or_javascript else episodes.source_text
+        return episodes.answer_text(completion, form=form, tools=self._functions, write=write)
 
     def decode(self, step: JSON) -> Reading:
         """Return the calls of a step as the leaderboard decodes them."""
@@ -199,7 +165,7 @@ def _source(value: object, kind: object) -> str:
     return dumps(value).decode()
 
 
-class LeaderboardCheck(StateCheck):
+class LeaderboardCheck(episodes.StateCheck):
     """A check that judges conversations exactly as the leaderboard does, including error types.
 
     Turns without expected calls are not checked. A result that the model has got once counts for every later turn.
@@ -207,34 +173,34 @@ class LeaderboardCheck(StateCheck):
 
     strict: ClassVar[bool] = False
 
-    def decode(self, step: object, mode: CallMode) -> Reading:
+    def decode(self, step: object, mode: episodes.CallMode) -> Reading:
         """Return the calls that the leaderboard decodes from a step."""
         if mode == "text" and not isinstance(step, str):
             return Reading()
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
-    def verdict(self, given: Given) -> RowVerdict:
+    def verdict(self, given: episodes.Given) -> episodes.RowVerdict:
         """Return the leaderboard's verdict on a conversation: passed, or why its first wrong turn fails.
 
         A turn fails without a call, with another state than the ground truth's, or if a result is missing.
         """
         of_model = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
         of_truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
-        results: Results = Counter()
+        results: episodes.Results = Counter()
         # Both sides execute every turn, checked or not, because later turns depend on the state.
         for index, (turn, truth_items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
-            results.update(made_results(of_model, turn))
-            truth_results = results_of(of_truth, truth_items)
+            results.update(episodes.made_results(of_model, turn))
+            truth_results = episodes.results_of(of_truth, truth_items)
             if not truth_items:
                 continue
-            wrong = no_call(turn) or wrong_state(of_truth, of_model, _PLAIN_JUDGING)
-            wrong = wrong or missing_result(truth_results, results)
+            wrong = episodes.no_call(turn) or episodes.wrong_state(of_truth, of_model, _PLAIN_JUDGING)
+            wrong = wrong or episodes.missing_result(truth_results, results)
             if wrong is not None:
                 return replace(wrong, turn=index)
-        return PASSED
+        return episodes.PASSED
 
 
-class LeaderboardAttempt(Attempt):
+class LeaderboardAttempt(episodes.Attempt):
     """The calls of the model or of the ground truth, executed as the leaderboard does it.
 
     The leaderboard's `execute_multi_turn_func_call` finds each known operation's name before a bracket, puts the name
@@ -249,7 +215,9 @@ class LeaderboardAttempt(Attempt):
         named: True if the model's calls name all of their arguments, as JSON.
     """
 
-    def __init__(self, services: Services, truth: GroundTruth, *, role: str, named: bool = True) -> None:
+    def __init__(
+        self, services: episodes.Services, truth: episodes.GroundTruth, *, role: str, named: bool = True
+    ) -> None:
         super().__init__(services, truth, named=named)
         self._prefix = f"{role}_eval_{truth.id}"
 
@@ -262,7 +230,7 @@ class LeaderboardAttempt(Attempt):
         has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
             return super().make(call)
-        source = self._add_owners(source_text(call, ","))
+        source = self._add_owners(episodes.source_text(call, ","))
         results = self._make(read_python_calls(source))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, Unpack
+from typing import Any, BinaryIO, Unpack
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Row, Run, RunError, evaluate
 from tunecheck.datasets import Dataset
@@ -18,12 +18,10 @@ from tunecheck.evaluators import AnyMode
 from tunecheck.pipeline import ResultRow
 from tunecheck.plugins import JSON, dumps_line, replacing
 from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
-from tunecheck_bfcl._data.categories import CATEGORIES, Category
-from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck_bfcl._data.files import CATEGORIES, Category, find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._result_files import ResultFile, asked_in_mode
-from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
+from tunecheck_bfcl._scoring import LeaderboardScorer, ResultFile, Scores, asked_in_mode
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 FOLDER = "bfcl"
@@ -203,11 +201,6 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     return line
 
 
-def error_line(row_id: str, message: str) -> dict[str, JSON]:
-    """Return the line for a row without an answer. BFCL's scripts count it as wrong."""
-    return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
-
-
 def result_path(model: str, group: str, category: str) -> PurePath:
     """Return the relative path of a model's result file."""
     return PurePath(model_folder(model), group, f"BFCL_v4_{category}_result.json")
@@ -227,12 +220,13 @@ def _count(value: JSON) -> JSON:
 
 
 def _line_of(row: ResultRow) -> dict[str, JSON]:
-    """Return the line of a result file for a row of a run."""
+    """Return the line of a result file for a row of a run. BFCL's scripts count a row without an answer as wrong."""
     row_id = str(row.get("row_id"))
     if "error.target" in row:
         error = row["error.target"]
         details = error if isinstance(error, dict) else {}
-        return error_line(row_id, f"{details.get('type')}: {details.get('message')}")
+        message = f"{details.get('type')}: {details.get('message')}"
+        return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
     prefix = "outputs."
     return result_line(row_id, {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)})
 
@@ -243,12 +237,7 @@ def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     prefix = f"outputs.{metric}.{metric}"
     if f"{prefix}_passed" not in row or "error.target" in row:
         return None
-    passed, reason, found = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
-    properties = found if isinstance(found, dict) else {}
-    error_type, turn = properties.get("error_type"), properties.get("turn")
-    return RowVerdict(
-        passed if isinstance(passed, bool) else None,
-        error_type if isinstance(error_type, str) else None,
-        turn if isinstance(turn, int) else None,
-        reason if isinstance(reason, str) else None,
-    )
+    # The run has just written these values, so their types are known.
+    values: dict[str, Any] = {key: row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties")}
+    details = values["properties"] or {}
+    return RowVerdict(values["passed"], details.get("error_type"), details.get("turn"), values["reason"])

@@ -1,17 +1,54 @@
-"""The ground truth of an entry as a readable conversation: questions, calls, results, and changes of the state."""
+"""The ground truth of entries as conversations: questions, calls, results, and changes of the state."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 
+from tunecheck import DataError
 from tunecheck.calls import Reading, bind_positional, canonical_text
 from tunecheck.episodes import GroundTruth, Player, Services, path_text, value_text
-from tunecheck.plugins import JSON
-from tunecheck_bfcl._scoring import CheckRow
+from tunecheck.plugins import JSON, did_you_mean
+from tunecheck_bfcl._data.files import BfclFiles, category_of, named_categories
+from tunecheck_bfcl._data.prompts import read_long_context
+from tunecheck_bfcl._scoring import CheckRow, read_entries
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000
 
 
-def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
+def category_rows(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
+    """Yield the rows of comma-separated categories and groups."""
+    for category in named_categories(categories):
+        yield from read_entries(files, category).values()
+
+
+def rows_with_ids(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
+    """Yield the rows with these ids, in the order of the ids.
+
+    Raises:
+        DataError: an id belongs to no row of BFCL.
+    """
+    read = cache(partial(read_entries, files))
+    for row_id in ids:
+        category = category_of(row_id)
+        if category is None:
+            raise DataError(f"{row_id!r} is not the id of a BFCL row; ids look like multi_turn_base_0")
+        if row_id not in read(category):
+            raise DataError(f"BFCL has no row {row_id!r}{did_you_mean(row_id, read(category))}")
+        yield read(category)[row_id]
+
+
+def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the id of each row with the lines of the row's ground truth.
+
+    Raises:
+        ValueError, PluginError, DataError: a row's lines cannot be made; see `_ground_truth_lines`.
+    """
+    services = Services(long_context=lambda: read_long_context(files))
+    for row in rows:
+        yield str(row["id"]), _ground_truth_lines(row, services)
+
+
+def _ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
     """Yield the lines of an entry's conversation, or of a single question's possible answers.
 
     Raises:

@@ -1,21 +1,252 @@
 """The comparison of a call with the possible answers, exactly as BFCL V3/V4 does it, with all quirks.
 
 The error types are those of the leaderboard's result files. Published verdicts depend on the quirks of the
-leaderboard's `ast_checker.py`, so they are kept: `""` among the answers accepts any empty text or list, dictionaries
-are compared without types, and lists of lists are compared without normalising texts. If the leaderboard's checker
-crashes on a row, `UnusableAnswerError` is raised.
+leaderboard's `ast_checker.py`, `java_parser.py` and `js_parser.py`, so they are kept. `""` among the answers accepts
+any empty text or list. Dictionaries are compared without types, and lists of lists without normalising texts. Values
+of Java and JavaScript are read with patterns, which cover only part of the languages: elements are split at every
+comma, `List.of` is unknown, a Java `long` needs its `L`, and a JavaScript object ends at the first `}`.
+If the leaderboard's checker crashes on a row, `UnusableAnswerError` is raised.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tunecheck.calls import tool_name
 from tunecheck.episodes import RowVerdict, value_text
-from tunecheck_bfcl._source_values import TYPES, declared_value
 from tunecheck_bfcl._summary import failed_row
+
+Reader: TypeAlias = Callable[[str, "str | None"], object]
+"""A function of a text and the type of the elements, or None if the definition gives no type."""
+
+_LONGEST = 10_000  # characters of a text that is converted: the patterns' time grows with their square
+_JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
+_AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
+_LIST_BLOCK = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{(.+?)\}\}", re.DOTALL)
+_EMPTY_LIST = re.compile(r"new\s+ArrayList<\w*>\(\)")
+_ADD = re.compile(r"add\((.+?)\)")
+_MAP_BLOCK = re.compile(r"new\s+HashMap<.*?>\s*\(\)\s*\{(.*?)\}", re.DOTALL)
+_EMPTY_MAP = re.compile(r"new\s+HashMap<.*?>\s*\(\)", re.DOTALL)
+_PUT = 'put("'
+
+_JS_ARRAY = re.compile(r"\[(.*?)\]")
+_JS_CONSTRUCTED = re.compile(r"new\s+Array\((.*?)\)")
+_JS_CONSTRUCTOR = re.compile(r"new\s+Array\(")
+_JS_OBJECT = re.compile(r"\{(.*?)\}")
+_JS_OPENING = re.compile(r"\s*+\[")
+_JS_LIST_END = re.compile(r"\](?=\s*+(?:(?P<comma>,\s*+\[)|(?P<closer>[\])])))")
+_JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
+
+
+def declared_value(text: str, language: str, type_name: str, element_type: str | None = None) -> object:
+    """Return a text as a value of the parameter's type, or the text itself if it does not match the type.
+
+    Raises:
+        KeyError: the language has no such type, or the leaderboard has no reader for it.
+    """
+    read = TYPES[language][type_name][1]
+    if read is None:
+        raise KeyError(type_name)
+    return read(text, element_type) if len(text) <= _LONGEST else text
+
+
+def _number(pattern: str, convert: Callable[[str], int | float], *, suffix: bool = False) -> Reader:
+    """Return a reader that converts texts that match `pattern`, without their last character if `suffix`.
+
+    The reader returns other texts unchanged.
+    """
+    compiled = re.compile(pattern)
+
+    def read(text: str, _: str | None) -> object:
+        if compiled.match(text) is None:
+            return text
+        return convert(text.rstrip("\n")[:-1] if suffix else text)
+
+    return read
+
+
+_integer = _number(r"-?\d+$", int)
+_java_float = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[fF]$", float, suffix=True)
+_java_double = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$", float)
+_java_long = _number(r"-?\d+[lL]$", int, suffix=True)
+_js_float = _number(r"-?\d+(?:\.\d+)?$", float)
+_js_bigint = _number(r"-?\d+n$", int, suffix=True)
+
+
+def _boolean(text: str, _: str | None) -> object:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _keep_text(text: str, _: str | None) -> object:
+    return text
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _keep_untyped(text: str, quotes: str) -> object:
+    """Return the value of a text without a declared type: true or false, a quoted text, a number, or the text itself.
+
+    `quotes` are the characters that may enclose a text.
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if text[:1] and text[0] in quotes and text[0] == text[-1]:
+        return text[1:-1]
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _java_array(text: str, element_type: str | None) -> object:
+    """Return the elements of a Java array expression `new T[]{…}`, or the text itself if it is not one."""
+    array = _JAVA_ARRAY.search(text.strip())
+    return [_java_element(part, element_type) for part in _split(array[1]) if part] if array else text
+
+
+def _java_list(text: str, element_type: str | None) -> object:
+    """Return the elements of a Java `ArrayList` expression, or the text itself if it is not one."""
+    stripped = text.strip()
+    if listed := _AS_LIST.search(stripped):
+        parts = _split(listed[1])
+    elif block := _LIST_BLOCK.search(stripped):
+        parts = [part.strip() for part in _ADD.findall(block[1])]
+    else:
+        return [] if _EMPTY_LIST.search(stripped) else text
+    if element_type in ("String", "char"):
+        return [part[1:-1] for part in parts]
+    return [_java_element(part, element_type) for part in parts]
+
+
+def _java_map(text: str, _: str | None) -> object:
+    """Return the entries of a Java `HashMap` expression, or the text itself if it is not one."""
+    stripped = text.strip()
+    if block := _MAP_BLOCK.search(stripped):
+        return {key: _java_element(value.strip(), None) for key, value in _puts(block[1])}
+    return {} if _EMPTY_MAP.search(stripped) else text
+
+
+def _puts(text: str) -> Iterator[tuple[str, str]]:
+    """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line."""
+    place = text.find(_PUT)
+    while place >= 0:
+        line_end = _line_end(text, place)
+        start = place + len(_PUT)
+        comma, place = text.find('",', start, line_end), text.find(_PUT, place + 1)
+        while comma >= 0:
+            value = comma + 2 + len(text[comma + 2 :]) - len(text[comma + 2 :].lstrip())
+            end = text.find(")", value, _line_end(text, value))
+            if end >= 0:
+                yield text[start:comma], text[value:end]
+                place = text.find(_PUT, end)
+                break
+            comma = text.find('",', comma + 1, line_end)
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return end if end >= 0 else len(text)
+
+
+def _java_element(text: str, element_type: str | None) -> object:
+    """Return the value of an element. Without a declared type, a long (`1L`) or a float (`1f`) is converted, too."""
+    if element_type is not None:
+        return declared_value(text, "java", element_type)
+    value = _keep_untyped(text, '"')
+    for read in (_java_long, _java_float):
+        if value is text:
+            value = read(text, None)
+    return value
+
+
+def _js_text(text: str, _: str | None) -> object:
+    quoted = text[:1] in ("'", '"') and text[0] == text[-1]
+    return text[1:-1] if quoted else text
+
+
+def _js_array(text: str, element_type: str | None) -> object:
+    """Return the elements of a JavaScript array, which may contain lists, or the text itself if it is not one."""
+    stripped = text.strip()
+    if stripped.startswith("[") and (nested := _lists_inside(stripped, 1, "]")):
+        return _js_lists(nested)
+    array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
+    if constructor:
+        if nested := _lists_inside(stripped, constructor.end(), ")"):
+            return _js_lists(nested[nested.startswith("[[") :])  # `new Array([[1], [2]])` has one bracket too many
+        array = _JS_CONSTRUCTED.match(stripped)
+    if array is None:
+        return stripped
+    return [_js_element(part, element_type) for part in _split(array[1])] if array[1].strip() else []
+
+
+def _js_lists(text: str) -> list[object]:
+    return [[_js_element(part, None) for part in _split(inner)] for inner in _JS_ARRAY.findall(text)]
+
+
+def _lists_inside(text: str, start: int, closer: str) -> str | None:
+    """Return the text of the comma-separated lists from `start` up to a closer, or None if there are no such lists.
+
+    A list ends at the first `]` on its line after which the rest of the text can still be parsed. The text is read in
+    one pass from the end, because a backtracking pattern would need time exponential in the number of lists.
+    """
+    opening = _JS_OPENING.match(text, start)
+    if opening is None:
+        return None
+    following: tuple[int, int] | None = None  # the next `]` that can end a list, and the end of all lists then
+    for end in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
+        behind = end.end("comma")
+        if behind >= 0 and following and text.find("\n", behind, following[0]) < 0:
+            following = end.start(), following[1]
+        elif end["closer"] == closer:
+            following = end.start(), end.start("closer")
+    if following is None or text.find("\n", opening.end(), following[0]) >= 0:
+        return None
+    return text[opening.end() - 1 : following[1]]
+
+
+def _js_object(text: str, _: str | None) -> object:
+    """Return the members of a JavaScript object, or the text itself if it is not one."""
+    stripped = text.strip()
+    members = _JS_OBJECT.match(stripped)
+    if members is None:
+        return stripped
+    pairs = _JS_PAIR.findall(members[1]) if ":" in members[1] else []
+    return {key.strip().strip("\"'"): _js_member(value.strip()) for key, value in pairs}
+
+
+def _js_member(text: str) -> object:
+    if text.startswith("[") and text.endswith("]"):
+        return _js_array(text, None)
+    return _js_element(text.strip("\"'").strip(), None)
+
+
+def _js_element(text: str, element_type: str | None) -> object:
+    return _keep_untyped(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
+
+
+TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
+    "java": {
+        **dict.fromkeys(("byte", "short", "integer"), (int, _integer)),
+        "long": (int, _java_long), "float": (float, _java_float), "double": (float, _java_double),
+        "boolean": (bool, _boolean),
+        **dict.fromkeys(("char", "String", "any"), (str, _keep_text)),
+        "Array": (list, _java_array), "ArrayList": (list, _java_list), "HashMap": (dict, _java_map),
+        # The leaderboard knows these types but cannot read them: its checker crashes on a row with such a type.
+        "Set": (set, None), "Hashtable": (dict, None), "Queue": (list, None), "Stack": (list, None),
+    },
+    "javascript": {
+        "integer": (int, _integer), "Bigint": (int, _js_bigint), "float": (float, _js_float),
+        "Boolean": (bool, _boolean), "String": (str, _js_text), "any": (str, _keep_text),
+        "array": (list, _js_array), "dict": (dict, _js_object),
+    },
+}  # fmt: skip
+"""For each language and type of the data's definitions: the Python type for comparisons, and the reader."""
+
 
 _PYTHON_TYPES: dict[str, type] = {
     "string": str, "integer": int, "float": float, "boolean": bool, "array": list, "tuple": list, "dict": dict,
@@ -41,7 +272,7 @@ class ExpectedCall:
     arguments: Mapping[str, object]
 
     @classmethod
-    def read(cls, value: object) -> ExpectedCall:
+    def read(cls, value: object) -> "ExpectedCall":
         """Read a call of the ground truth, `{"f": {"a": [1, 2]}}`.
 
         Raises:
@@ -63,7 +294,7 @@ class CallSignature:
     required: Sequence[object]
 
     @classmethod
-    def read(cls, document: object) -> CallSignature:
+    def read(cls, document: object) -> "CallSignature":
         """Read the parameters of a function document.
 
         Raises:
@@ -105,28 +336,25 @@ class LeaderboardRules:
         self.language = language
         self._dotted = dotted
 
-    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
-        """Return the arguments of a call to the expected function, or the verdict on a call of another function.
+    def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
+        """Return the verdict on a call that differs from the expected call, or None if it is right.
 
         Raises:
-            UnusableAnswerError: the arguments are not an object, on which the leaderboard's checker fails.
+            UnusableAnswerError: the leaderboard's checker fails on the call, the definition or the possible values.
         """
         name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:
-            called = ", ".join(call)
-            return failed_row(
-                "simple_function_checker:wrong_func_name", f"called {value_text(called)}; expected {name}"
-            )
+            text = f"called {value_text(', '.join(call))}; expected {name}"
+            return failed_row("simple_function_checker:wrong_func_name", text)
         arguments = call[name]
         if not isinstance(arguments, Mapping):
             raise UnusableAnswerError("the arguments are not an object")
-        return arguments
+        return self._arguments_failure(arguments, answer, signature)
 
-    def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
-        """Return the verdict on a call that differs from the expected call, or None if it is right."""
-        arguments = self.arguments(call, answer)
-        if isinstance(arguments, RowVerdict):
-            return arguments
+    def _arguments_failure(
+        self, arguments: Mapping[str, object], answer: ExpectedCall, signature: CallSignature
+    ) -> RowVerdict | None:
+        """Return the verdict on the first missing, unexpected or wrong argument, or None if all are right."""
         for name in signature.required_names():
             if name not in arguments:
                 text = f"the required argument {value_text(name)} is missing"
@@ -146,16 +374,15 @@ class LeaderboardRules:
     ) -> RowVerdict | None:
         """Return the verdict on an argument that is not expected or has a wrong value, or None if it is right."""
         if name not in signature.properties or name not in answer.arguments:
-            return failed_row(
-                "simple_function_checker:unexpected_param", f"the argument {value_text(name)} is not expected"
-            )
+            text = f"the argument {value_text(name)} is not expected"
+            return failed_row("simple_function_checker:unexpected_param", text)
         options = _options(answer.arguments[name])
-        error = self.value_fault(value, options, signature.schema(name))
+        error = self._value_fault(value, options, signature.schema(name))
         if error is None:
             return None
         return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
 
-    def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+    def _value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         """Return the leaderboard's error type for a wrong value, or None if one of the possible values matches.
 
         Values of Java and JavaScript are texts, which are converted to the parameter's type first.
@@ -174,16 +401,16 @@ class LeaderboardRules:
             read_value = declared_value(value, self.language, type_name, elements)
         except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
             raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
-        expected = _Expected(types[type_name][0], None if elements is None else types[_known_type(elements, types)][0])
-        return _value_fault(read_value, options, expected)
+        element_kind = None if elements is None else types[_known_type(elements, types)][0]
+        return _typed_value_fault(read_value, options, types[type_name][0], element_kind)
 
     def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float."""
         type_name = schema.get("type")
-        expected = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
-        elements = None
+        kind = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
+        element_kind = None
         if type_name in ("array", "tuple"):
-            elements = _PYTHON_TYPES[_known_type(_element_type(schema), _PYTHON_TYPES)]
+            element_kind = _PYTHON_TYPES[_known_type(_element_type(schema), _PYTHON_TYPES)]
         if type_name == "tuple" and type(value) is tuple:
             value = list(value)
         if type_name == "float" and type(value) is int:
@@ -191,7 +418,7 @@ class LeaderboardRules:
                 value = float(value)
             except OverflowError:
                 raise UnusableAnswerError("an argument is an integer too large for a float") from None
-        return _value_fault(value, options, _Expected(expected, elements))
+        return _typed_value_fault(value, options, kind, element_kind)
 
 
 def _known_type(type_name: object, types: Container[str]) -> str:
@@ -210,36 +437,29 @@ def _element_type(schema: Mapping[str, object]) -> str:
     raise UnusableAnswerError("the definition of a list gives no type for its elements")
 
 
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    """The Python type of a parameter and, for a list, of its elements."""
-
-    kind: type
-    elements: type | None = None
-
-
 def normalise_text(text: str) -> str:
     """Return a text for comparisons: in lower case, without spaces and `,./-_*^`, and with `'` replaced by `"`."""
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
 
-def _value_fault(value: object, answers: Sequence[object], expected: _Expected) -> str | None:
+def _typed_value_fault(value: object, answers: Sequence[object], kind: type, element_kind: type | None) -> str | None:
     """Return the error type if a value differs from all possible values, or None if one matches.
 
-    A variable's name is compared exactly. Other values are compared by the rules for their type.
+    `kind` is the parameter's Python type, and `element_kind` that of a list's elements. A variable's name is compared
+    exactly. Other values are compared by the rules for their type.
     """
-    fault, is_variable = _type_fault(value, answers, expected)
+    fault, is_variable = _type_fault(value, answers, kind, element_kind)
     if fault is not None:
         return fault
     if not is_variable:
-        if expected.kind is dict:
+        if kind is dict:
             return _mapping_fault(value, answers)
-        if expected.kind is list and expected.elements is dict:
+        if kind is list and element_kind is dict:
             return _mappings_fault(value, answers)
-        if expected.kind is str:
+        if kind is str:
             accepted = [normalise_text(answer) for answer in answers if isinstance(answer, str)]
             return None if normalise_text(str(value)) in accepted else "value_error:string"
-        if expected.kind is list:
+        if kind is list:
             lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
     if isinstance(answers, str) and not isinstance(value, str):
@@ -247,27 +467,29 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
     return None if value in answers else "value_error:others"
 
 
-def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
+def _type_fault(
+    value: object, answers: Sequence[object], kind: type, element_kind: type | None = None
+) -> tuple[str | None, bool]:
     """Return the error type for a value of the wrong type, and whether the value is a variable's name.
 
     The error type is None if the type fits. The leaderboard takes possible values of another type than the definition's
     for names of variables.
     """
-    answered = next((type(answer) for answer in answers if answer != ""), None)
-    is_variable = answered is not None and answered is not expected.kind
-    if type(value) is not expected.kind:
-        fits = answered is not None and type(value) is answered
+    answered_kind = next((type(answer) for answer in answers if answer != ""), None)
+    is_variable = answered_kind is not None and answered_kind is not kind
+    if type(value) is not kind:
+        fits = answered_kind is not None and type(value) is answered_kind
         return (None, True) if fits else ("type_error:simple", is_variable)
-    if expected.elements is None or any(_elements_fit(value, answer, expected.elements) for answer in answers):
+    if element_kind is None or any(_elements_fit(value, answer, element_kind) for answer in answers):
         return None, is_variable
     return "type_error:nested" if answers else "type_error:simple", is_variable
 
 
-def _elements_fit(value: object, answer: object, elements: type) -> bool:
+def _elements_fit(value: object, answer: object, element_kind: type) -> bool:
     """Return True if every element has the type, or if the value or the possible answer is not a list."""
     if not isinstance(answer, list) or not isinstance(value, list):
         return True
-    return all(_type_fault(element, answer, _Expected(elements))[0] is None for element in value)
+    return all(_type_fault(element, answer, element_kind)[0] is None for element in value)
 
 
 def _comparable(value: object) -> object:
@@ -287,16 +509,20 @@ def _elements(value: object) -> Sequence[object]:
     raise UnusableAnswerError(f"{value!r:.60} is compared with lists but is not a list")
 
 
-def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
-    """Return None if an object matches one of the possible objects, else the error type of the last comparison."""
-    fault: str | None = "dict_checker:unclear"
-    for answer in answers:
-        if answer == "":
-            continue
-        fault = _one_mapping_fault(value, answer)
+def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
+    """Return None if one of the comparisons found no fault, else the error type of the last one."""
+    last = without_comparison
+    for fault in faults:
         if fault is None:
             return None
-    return fault
+        last = fault
+    return last
+
+
+def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
+    """Return None if an object matches one of the possible objects, else the error type of the last comparison."""
+    faults = (_one_mapping_fault(value, answer) for answer in answers if answer != "")
+    return _last_fault(faults, "dict_checker:unclear")
 
 
 def _one_mapping_fault(value: object, answer: object) -> str | None:
@@ -326,12 +552,8 @@ def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
     Raises:
         UnusableAnswerError: the value or an answer has a form on which the leaderboard's checker fails.
     """
-    fault: str | None = "list_dict_checker:unclear"
-    for answer in answers:
-        fault = _one_list_fault(_elements(value), answer)
-        if fault is None:
-            return None
-    return fault
+    faults = (_one_list_fault(_elements(value), answer) for answer in answers)
+    return _last_fault(faults, "list_dict_checker:unclear")
 
 
 def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
@@ -361,7 +583,5 @@ def _options(value: object) -> Sequence[object]:
 def _alternatives(options: Sequence[object]) -> str:
     """Return up to three possible values for a message, joined by "or". The value `""` is left out."""
     values = [option for option in options if option != ""]
-    texts = [value_text(value, 80) for value in values[:3]]
-    if len(values) > 3:
-        texts.append("…")
+    texts = [value_text(value, 80) for value in values[:3]] + ["…"] * (len(values) > 3)
     return " or ".join(texts) or "nothing"

@@ -1,27 +1,212 @@
-"""Scores of result trees: a verdict on every row, and the leaderboard's figures."""
+"""Result files in the leaderboard's layout, and their scores: a verdict on every row, and the leaderboard's figures.
 
-from __future__ import annotations
+…/<model>/[<group>/]BFCL_v4_<category>_result.json
+"""
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import get_context
-from pathlib import Path
-from typing import get_args
+from pathlib import Path, PurePath
+from typing import Literal, get_args
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
-from tunecheck.plugins import JSON, one_of
+from tunecheck.episodes import UNKNOWN, CallMode, Episode, RowVerdict, Services, StateCheck, mode_of
+from tunecheck.plugins import JSON, dumps_line, loads, one_of, raise_as, write_file
+from tunecheck.runs import dumps_readably
 from tunecheck_bfcl._call_check import check_single_turn
-from tunecheck_bfcl._data.categories import CATEGORIES, Category
-from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
+from tunecheck_bfcl._data.files import CATEGORIES, OLD_NAMES, BfclFiles, Category, find_bfcl, model_folder_of, row_id
 from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._dialect import LeaderboardCheck
-from tunecheck_bfcl._result_files import RecordedResult, ResultFile, asked_in_mode, find_results
-from tunecheck_bfcl._summary import CategoryScore, ModelScore, failed_row
+from tunecheck_bfcl._summary import FIGURES, CategoryScore, ModelScore, ModelsSummary, ModelSummary, failed_row
+
+_NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+
+_FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
+"""The beginning of a result with calls as data: an answer, or the first step of a conversation's first turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResult:
+    """One row of a result file. If it cannot be read, `problem` is the reason and there is no result.
+
+    `episode` is the recorded course of the conversation.
+    """
+
+    id: str
+    result: JSON = None
+    problem: str | None = None
+    episode: Episode = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    path: Path
+    model: str
+    category: Category
+
+    def rows(self) -> Iterator[RecordedResult]:
+        """Yield the rows of the file, which is JSON Lines or one JSON array. An unreadable row has a `problem`.
+
+        Raises:
+            DataError: the file cannot be opened.
+        """
+        with raise_as(DataError, self.path):
+            content = self.path.read_bytes()
+        try:
+            array = _array(content)
+        except ValueError as error:
+            yield RecordedResult("row-1", problem=f"the file is not JSON: {error}")
+            return
+        if array is not None:
+            for number, value in enumerate(array, 1):
+                yield self._record(value, number)
+            return
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if line.strip():
+                yield self._line(line, number)
+
+    def _line(self, line: bytes, number: int) -> RecordedResult:
+        """Return the row of a line. If the line is not JSON, the row has a `problem`, and its id if one is found."""
+        try:
+            value = loads(line)
+        except ValueError as error:
+            match = _ID.search(line)
+            name = match[1].decode("utf-8", "replace") if match else f"row-{number}"
+            problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
+            return RecordedResult(row_id(name, self.category.name), problem=problem)
+        return self._record(value, number)
+
+    def _record(self, value: JSON, number: int) -> RecordedResult:
+        """Return the row of a JSON value. A value without an id or result becomes a row with a `problem`."""
+        if not isinstance(value, dict):
+            return RecordedResult(f"row-{number}", problem=f"row {number} is not an object")
+        name = value.get("id")
+        if not isinstance(name, str) or not name:
+            return RecordedResult(f"row-{number}", problem=f"row {number} has no id")
+        name = row_id(name, self.category.name)
+        if "result" not in value:
+            return RecordedResult(name, problem=f"row {number} has no result")
+        episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
+        return RecordedResult(name, value["result"], episode=episode)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTree:
+    """The result files below a path, by model. `passed_over` are files of categories that Tunecheck does not check."""
+
+    models: dict[str, list[ResultFile]]
+    passed_over: list[Path]
+
+
+def find_results(path: Path) -> ResultTree:
+    """Return the result files at a path, which is a result file or a folder with result files below it.
+
+    Raises:
+        DataError: there are no result files, or a model has two of the same category.
+    """
+    categories: dict[Path, Category] = {}
+    passed_over: list[Path] = []
+    for file in _result_paths(path):
+        category = _category(file)
+        if category is None:
+            passed_over.append(file)
+        else:
+            categories[file] = category
+    if not categories:
+        names = ", ".join(file.name for file in passed_over[:5])
+        raise DataError(f"{path}: Tunecheck cannot check these files: {names}")
+    folders = {file: model_folder_of(file.resolve()) for file in categories}
+    model_names = _model_names(path, set(folders.values()))
+    models: dict[str, list[ResultFile]] = {}
+    for file, category in categories.items():
+        model = model_names[folders[file]]
+        files = models.setdefault(model, [])
+        twin = next((other.path for other in files if other.category is category), None)
+        if twin is not None:
+            raise DataError(f"{twin} and {file} both hold {category.name} results of {model}; remove one")
+        files.append(ResultFile(file, model, category))
+    order = list(CATEGORIES)
+    for files in models.values():
+        files.sort(key=lambda result: order.index(result.category.name))
+    return ResultTree(models, passed_over)
+
+
+def _result_paths(path: Path) -> list[Path]:
+    """Return the paths of the result files at a path or below it, sorted.
+
+    Raises:
+        DataError: there are none, or one is not a regular file.
+    """
+    if path.is_file():
+        if _NAME.fullmatch(path.name) is None:
+            raise DataError(f"{path}: rename the file to BFCL_v4_<category>_result.json")
+        return [path]
+    paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
+    if not paths:
+        text = "has no file BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
+        raise DataError(f"{path}: {text}")
+    for file in paths:
+        if not file.is_file():  # reading a pipe or a device would never end
+            raise DataError(f"{file}: is not a regular file")
+    return paths
+
+
+def _category(path: Path) -> Category | None:
+    """Return the category in the name of a result file, or None if Tunecheck does not check that category."""
+    match = _NAME.fullmatch(path.name)
+    name = match["category"] if match else ""
+    return CATEGORIES.get(OLD_NAMES.get(name, name))
+
+
+def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
+    """Return how a model was asked, inferred from its files.
+
+    It had tools if any result has calls as data or the model's name has the part FC. The mode is needed because no
+    calls are read from the text answers of a model with tools.
+    """
+    for file in files:
+        with file.path.open("rb") as opened:
+            if _FROM_TOOLS.search(opened.read()):
+                return "tools"
+    return mode_of((), model=files[0].model)
+
+
+def _array(content: bytes) -> list[JSON] | None:
+    """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array.
+
+    Raises:
+        ValueError: neither the file nor its first line is JSON.
+    """
+    start = content.lstrip()
+    if start[:1] != b"[":
+        return None
+    try:
+        values = loads(start)
+    except ValueError:
+        loads(start.partition(b"\n")[0])
+        return None
+    return values if isinstance(values, list) else None
+
+
+def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
+    """Return each model's name: the name of the folder, or the folder's path if two folders have the same name."""
+    names = [folder.name for folder in folders]
+    root = path.resolve()
+    return {
+        folder: (folder.name or "model") if names.count(folder.name) == 1 else folder.relative_to(root).as_posix()
+        for folder in folders
+    }
+
 
 CheckRow = Mapping[str, JSON]
 
@@ -68,6 +253,63 @@ class Scores:
     models: dict[str, ModelScore]
     passed_over: list[Path]
 
+    def write(self, folder: Path) -> ModelSummary | ModelsSummary:
+        """Write the verdicts of each category and the summaries below a folder, and return the summary.
+
+        Several models get a subfolder each, and a summary of all models is written above them.
+
+        Raises:
+            ConfigurationError: the folder cannot be written.
+        """
+        compat: Literal["bfcl", "strict"] = "bfcl" if self.compat else "strict"
+        summaries: dict[str, ModelSummary] = {}
+        with raise_as(ConfigurationError, folder, "cannot be written"):
+            for name, model in self.models.items():
+                place = folder if len(self.models) == 1 else folder / PurePath(name)
+                place.mkdir(parents=True, exist_ok=True)
+                for category, score in model.categories.items():
+                    write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))
+                summary = model.summary(compat)
+                write_file(place / "summary.json", dumps_readably(summary))
+                summaries[name] = replace(summary, format_version=UNSET)
+            if len(summaries) == 1:
+                return summary
+            whole = ModelsSummary(compat=compat, models=summaries)
+            write_file(folder / "summary.json", dumps_readably(whole))
+        return whole
+
+    def table_lines(self, most_categories: int) -> Iterator[list[str]]:
+        """Yield a table's lines, with a cell for each model: categories with results, then the leaderboard's figures.
+
+        More than `most_categories` categories are replaced by one line that names the file with their results.
+        """
+        models = list(self.models.values())
+        shown = [category for category in CATEGORIES if any(category in model.categories for model in models)]
+        if len(shown) <= most_categories:
+            for category in shown:
+                yield [category, *(_cell(model.categories.get(category)) for model in models)]
+        for version, names in FIGURES.items():
+            for name in names:
+                figures = [model.figures(version)[name] for model in models]
+                if any(figure is not None for figure in figures):
+                    yield [f"{version.upper()} {name.replace('_', ' ')}", *map(_share, figures)]
+        if len(shown) > most_categories:
+            yield [f"{len(shown)} categories: bfcl_score/summary.json", *("" for _ in models)]
+
+
+def _cell(score: CategoryScore | None) -> str:
+    """Return a category's table cell, such as "31 of 46 (2 missing)  67.39%", or "–" without a score."""
+    if score is None:
+        return _share(None)
+    not_scored = len(score.verdicts) - score.total
+    notes = f" ({not_scored} not scored)" if not_scored else ""
+    notes += f" ({score.missing} missing)" if score.missing else ""
+    return f"{score.correct:,} of {score.total:,}{notes}  {_share(score.accuracy)}"
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{share:.2%}"
+
 
 def score_results(
     path: Path,
@@ -110,7 +352,7 @@ def score_results(
 
 
 def _score_files(
-    scorer: LeaderboardScorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
+    scorer: "LeaderboardScorer", by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
 ) -> dict[Path, CategoryScore]:
     """Return the score of each result file by path. With several workers, processes score a category each."""
     if workers < 2:

@@ -115,7 +115,8 @@ class CategoryScore:
         return self.correct / self.total if self.total else None
 
     def lines(self) -> list[VerdictLine]:
-        return [verdict_line(name, verdict) for name, verdict in self.verdicts]
+        """Return a line of the verdict file for each row."""
+        return [verdict_line(row_id, verdict) for row_id, verdict in self.verdicts]
 
     def summary(self) -> CategorySummary:
         """Return the summary of the category, with the number of rows for each error type."""

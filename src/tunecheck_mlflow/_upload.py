@@ -1,6 +1,7 @@
-"""The upload to an MLflow server, with MLflow's own client: parameters, metrics, files, the data set and traces."""
+"""The upload to an MLflow server with MLflow's own client: parameters, metrics, files, data set, and rows as traces."""
 
 import contextlib
+import datetime
 import hashlib
 import os
 import time
@@ -10,32 +11,166 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tunecheck import ConfigurationError, MissingExtraError, Run
+import tunecheck_upload as uploads
+from tunecheck import ConfigurationError, MissingExtraError, Run, pipeline
 from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
-from tunecheck.pipeline import REPEATED, primaries_with_pass_rate
-from tunecheck.plugins import JSON, dumps, value_of
-from tunecheck_mlflow._traces import Traces
-from tunecheck_upload import (
-    CREATE,
-    FIND,
-    FINISH,
-    MARKER,
-    Artifact,
-    Contents,
-    Destination,
-    RunUpload,
-    Uploader,
-    UploadError,
-    UploadRecord,
-    UploadStep,
-    artifact,
-    cell,
-    checked_id,
-    common_artifacts,
-    metric_keys,
-    table_columns,
-    value_at,
-)
+from tunecheck.pipeline import ResultRow
+from tunecheck.plugins import JSON, EvaluatorEntry, dumps, value_of
+
+MOST = 1_000
+"""The most rows that become traces. Failed rows come first."""
+
+_LONGEST_PREVIEW, _LONGEST_REASON = 1_000, 10_000
+
+
+class Traces:
+    """The traces of one run. Ids are computed from `marker` and the row's id, so a repeated upload adds no traces."""
+
+    def __init__(self, run: Run, marker: str, moment_ms: int) -> None:
+        """Prepare the traces. `marker` identifies the upload, and `moment_ms` is the time of all traces."""
+        self._run, self._marker, self._moment_ms = run, marker, moment_ms
+        self._evaluators = run.manifest().evaluators
+        primaries = {name: entry.primary for name, entry in self._evaluators.items()}
+        counted = pipeline.counted_metrics(run.rows(), primaries)
+        self._readers = [pipeline.VerdictReader(name, metric) for name, metric in counted.items()]
+
+    def rows(self) -> list[ResultRow]:
+        """Return the rows that become traces, at most `MOST`: failed rows first, in their order."""
+        failed: list[ResultRow] = []
+        others: list[ResultRow] = []
+        for row in self._run.rows():
+            words = {reader.word(row) for reader in self._readers}
+            kept = failed if words & {"fail", "error"} or "error.target" in row else others
+            if len(kept) < MOST:
+                kept.append(row)
+        return [*failed, *others][:MOST]
+
+    def spans(self, rows: Sequence[ResultRow]) -> JSON:
+        """Return the body of an OTLP request with one span per row.
+
+        It follows the OpenTelemetry protocol 1.7, "JSON Protobuf Encoding". The attributes are MLflow's, with JSON
+        texts as values.
+        """
+        spans: list[JSON] = [self._span(row) for row in rows]
+        return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "tunecheck"}, "spans": spans}]}]}
+
+    def _span(self, row: ResultRow) -> JSON:
+        """Return a row as an OTLP span, which starts when the metrics were written and lasts for the row's latency."""
+        start_ns = self._moment_ms * 1_000_000
+        inputs, outputs = _inputs(row), self._outputs(row)
+        attributes = {"mlflow.spanType": "CHAIN", "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
+        error = row.get("error.target")
+        status: dict[str, JSON] = {"code": 1}
+        if isinstance(error, dict):
+            status = {"code": 2, "message": f"{error.get('type')}: {error.get('message')}"}
+        return {
+            "traceId": self._id(row),
+            "spanId": self._id(row)[:16],
+            "name": "row",
+            "kind": 1,
+            "startTimeUnixNano": str(start_ns),
+            "endTimeUnixNano": str(start_ns + round(_latency_ms(row) * 1_000_000)),
+            "attributes": [
+                {"key": key, "value": {"stringValue": dumps(value).decode()}} for key, value in attributes.items()
+            ],
+            "status": status,
+        }
+
+    def info(self, row: ResultRow, experiment: str, run_id: str) -> JSON:
+        """Return the description of a trace with its assessments: `TraceInfo` of MLflow's REST API, version 3."""
+        trace: dict[str, JSON] = {
+            "trace_id": f"tr-{self._id(row)}",
+            "client_request_id": str(row["row_id"])[:50],
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}},
+            "request_preview": dumps(_inputs(row)).decode()[:_LONGEST_PREVIEW],
+            "response_preview": dumps(self._outputs(row)).decode()[:_LONGEST_PREVIEW],
+            "request_time": _timestamp(self._moment_ms),
+            "execution_duration": f"{_latency_ms(row) / 1_000:.3f}s",
+            "state": "ERROR" if "error.target" in row else "OK",
+            "trace_metadata": {"mlflow.sourceRun": run_id},
+            "tags": {"mlflow.traceName": "row", "tunecheck.row_id": str(row["row_id"])[:5_000]},
+            "assessments": [*self._assessments(row)],
+        }
+        return {"trace": {"trace_info": trace}}
+
+    def _assessments(self, row: ResultRow) -> Iterator[JSON]:
+        """Yield each evaluator's verdict on a row, unless it is not applicable or has no value."""
+        for reader in self._readers:
+            verdict = reader.read(row)
+            feedback = _feedback(verdict, row.get(f"error.{reader.name}"))
+            if verdict.word == "not_applicable" or feedback is None:
+                continue
+            moment = _timestamp(self._moment_ms)
+            assessment: dict[str, JSON] = {
+                "assessment_id": f"a-{self._id(row, reader.name)}",
+                "assessment_name": reader.name[:250],
+                "source": _source(self._evaluators[reader.name]),
+                "create_time": moment,
+                "last_update_time": moment,
+                "feedback": feedback,
+            }
+            if isinstance(verdict.score, (int, float)):
+                assessment["metadata"] = {"score": str(verdict.score)}
+            if verdict.reason:
+                assessment["rationale"] = verdict.reason[:_LONGEST_REASON]
+            yield assessment
+
+    def _outputs(self, row: ResultRow) -> dict[str, JSON]:
+        """Return the target's outputs: the output columns without those of evaluators and the log."""
+        evaluators = tuple(f"outputs.{reader.name}." for reader in self._readers)
+        return {
+            name.removeprefix("outputs."): _within_64_bits(value)
+            for name, value in row.items()
+            if name.startswith("outputs.") and not name.startswith(evaluators) and name != uploads.LOG_COLUMN
+        }
+
+    def _id(self, row: ResultRow, evaluator: str = "") -> str:
+        """Return the id of a row's trace, or of the trace's assessment by an evaluator: 32 hexadecimal digits."""
+        return hashlib.blake2b(dumps([self._marker, row["row_id"], evaluator]), digest_size=16).hexdigest()
+
+
+def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON] | None:
+    """Return a verdict as MLflow's feedback: pass or fail as a boolean, otherwise the score or the error.
+
+    Return None for a verdict without any of them.
+    """
+    if verdict.word == "error":
+        known = error if isinstance(error, dict) else {}
+        code, message = str(known.get("type") or "Error"), str(known.get("message") or "")
+        return {"value": None, "error": {"error_code": code, "error_message": message}}
+    value = {"pass": True, "fail": False}.get(verdict.word, verdict.score)
+    return None if value is None else {"value": value}
+
+
+def _source(entry: EvaluatorEntry) -> JSON:
+    """Return the source of an assessment: an LLM judge or code, with the evaluator's type."""
+    kind = "CODE" if entry.judge is None else "LLM_JUDGE"
+    return {"source_type": kind, "source_id": (entry.type or "evaluator")[:250]}
+
+
+def _inputs(row: ResultRow) -> dict[str, JSON]:
+    inputs = ((name, value) for name, value in row.items() if name.startswith("inputs."))
+    return {name.removeprefix("inputs."): _within_64_bits(value) for name, value in inputs}
+
+
+def _within_64_bits(value: JSON) -> JSON:
+    """Return a value with integers beyond 64 bits as text: MLflow accepts them, and then cannot read the trace."""
+    if isinstance(value, dict):
+        return {key: _within_64_bits(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_within_64_bits(each) for each in value]
+    return str(value) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
+
+
+def _latency_ms(row: ResultRow) -> float:
+    latency = row.get("outputs.latency_ms")
+    return float(latency) if isinstance(latency, (int, float)) and 0 <= latency < 1e9 else 0.0
+
+
+def _timestamp(moment_ms: int) -> str:
+    moment = datetime.datetime.fromtimestamp(moment_ms / 1_000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 # -- contents
 
@@ -58,7 +193,7 @@ def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
     flat = {"name": str(manifest.get("name"))}
     for part in _PARTS:
         flat.update(_flat(part, manifest.get(part)))
-    keys = metric_keys(flat)
+    keys = uploads.metric_keys(flat)
     longest = _MOST_CHARACTERS
     return {keys[name]: value if len(value) <= longest else f"{value[: longest - 1]}…" for name, value in flat.items()}
 
@@ -81,41 +216,23 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
     """Return the names of metrics that repeat another metric, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
-    repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
+    repeated = {f"{name}{ending}" for name in metrics for ending in pipeline.REPEATED} & metrics.keys()
     binary = {
         f"{name}.{metric.name}"
-        for name in primaries_with_pass_rate(evaluators, metrics)
+        for name in pipeline.primaries_with_pass_rate(evaluators, metrics)
         for metric in evaluators[name].metrics
         if metric.kind == "binary"
     }
     return repeated | (binary & metrics.keys())
 
 
-def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """Yield the files: the table in MLflow's format, manifest, metrics, logs of conversations, and the report."""
-    columns = ["row_id", *table_columns(run.rows())]
-    with (folder / TABLE).open("wb") as file:
-        file.write(b'{"columns": ' + dumps(columns) + b', "data": [')
-        for number, row in enumerate(run.rows()):
-            file.write((b",\n" if number else b"\n") + dumps([cell(row, name) for name in columns]))
-        file.write(b"\n]}\n")
-    yield artifact(TABLE, folder / TABLE, "application/json")
-    for path in (run.folder / "run.json", run.metrics_file):
-        yield artifact(path.name, path, "application/json")
-    yield from common_artifacts(run, folder)
-
-
 # -- the upload
 
 DEFAULT_EXPERIMENT = "tunecheck"
 
-EXPERIMENT = UploadStep("find the experiment")
-PARAMETERS = UploadStep("log the parameters")
-METRICS = UploadStep("log the metrics")
-TAGS = UploadStep("write the tags")
-DATASET = UploadStep("log the data set")
-TRACES = UploadStep("send the traces")
-STORE = UploadStep("find the file storage")
+EXPERIMENT = uploads.UploadStep("find the experiment")
+TRACES = uploads.UploadStep("send the traces")
+STORE = uploads.UploadStep("find the file storage")
 
 _REST = "/api/2.0/mlflow/"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
@@ -133,7 +250,7 @@ _SPANS, _DIGEST = 50, 36
 T = TypeVar("T")
 
 
-class MlflowUploader(Uploader):
+class MlflowUploader(uploads.Uploader):
     """The uploader to one MLflow server. Like MLflow's client, it signs in with the environment's MLFLOW_… variables.
 
     Args:
@@ -164,22 +281,32 @@ class MlflowUploader(Uploader):
         super().check(simulated=simulated)
         _check_installed()
 
-    def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
-        return mlflow_artifacts(run, folder)
+    def _artifacts(self, run: Run, folder: Path) -> Iterator[uploads.Artifact]:
+        """Yield the files: the table in MLflow's format, manifest, metrics, logs of conversations, and the report."""
+        columns = ["row_id", *uploads.table_columns(run.rows())]
+        with (folder / TABLE).open("wb") as file:
+            file.write(b'{"columns": ' + dumps(columns) + b', "data": [')
+            for number, row in enumerate(run.rows()):
+                file.write((b",\n" if number else b"\n") + dumps([uploads.cell(row, name) for name in columns]))
+            file.write(b"\n]}\n")
+        yield uploads.artifact(TABLE, folder / TABLE, "application/json")
+        for path in (run.folder / "run.json", run.metrics_file):
+            yield uploads.artifact(path.name, path, "application/json")
+        yield from uploads.common_artifacts(run, folder)
 
-    def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
+    def _upload_of(self, record: uploads.UploadRecord, contents: uploads.Contents) -> uploads.RunUpload:
         _check_installed()
         return _MlflowUpload(self.uri, self._experiment, record, contents)
 
-    def _metric_count(self, contents: Contents) -> int:
+    def _metric_count(self, contents: uploads.Contents) -> int:
         return len(contents.metrics) - len(repeated_figures(contents.metrics, contents.run))
 
-    def _page(self, known: Destination) -> str:
+    def _page(self, known: uploads.Destination) -> str:
         return f"{self.uri}/#/experiments/{known.experiment_id}/runs/{known.run_id}"
 
 
-class _MlflowUpload(RunUpload):
-    def __init__(self, uri: str, experiment: str, record: UploadRecord, contents: Contents) -> None:
+class _MlflowUpload(uploads.RunUpload):
+    def __init__(self, uri: str, experiment: str, record: uploads.UploadRecord, contents: uploads.Contents) -> None:
         """Create MLflow's client for the server; secrets of the environment are masked in errors."""
         super().__init__(record, contents)
         # By default, MLflow's package reports its use to its makers.
@@ -200,26 +327,25 @@ class _MlflowUpload(RunUpload):
         Files and traces that were sent before are not sent again; parameters, metrics, data set and tags are.
         """
         if self._known.run_id is None:
-            self._known.experiment_id = checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
+            self._known.experiment_id = uploads.checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
             self._record.save()
         self._ensure_run()
-        self._log_parameters()
-        self._log_metrics()
-        self._call(DATASET, self._log_dataset)
+        self._log_values()
+        self._call(uploads.UploadStep("log the data set"), self._log_dataset)
         store = self._file_store()
         for unsent in self._unsent():
-            self._call(UploadStep(f"upload {unsent.name}"), store.log_artifact, str(unsent.path))
+            self._call(uploads.UploadStep(f"upload {unsent.name}"), store.log_artifact, str(unsent.path))
             self._note_sent(unsent)
         self._send_traces()
         self._write_tags()
         end: JSON = {"run_id": self._run_id, "status": "FINISHED", "end_time": time.time_ns() // 1_000_000}
-        self._post(FINISH, f"{_REST}runs/update", end)  # the client's method prints to stdout
+        self._post(uploads.FINISH, f"{_REST}runs/update", end)  # the client's method prints to stdout
 
     def is_there(self) -> bool:
         """Return whether the recorded run still exists on the server and is not deleted."""
         try:
-            run = self._call(FIND, self._client.get_run, self._run_id)
-        except UploadError as error:
+            run = self._call(uploads.FIND, self._client.get_run, self._run_id)
+        except uploads.UploadError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
@@ -244,7 +370,8 @@ class _MlflowUpload(RunUpload):
         is_local = store.scheme in ("", "file") and is_loopback(str(server.hostname))
         if is_local or store.scheme in _CLOUD_STORES:
             return self._call(STORE, get_artifact_repository, uri)
-        raise UploadError(STORE, f"the server keeps files at {uri[:200]}; start the server with --serve-artifacts")
+        reason = f"the server keeps files at {uri[:200]}; start the server with --serve-artifacts"
+        raise uploads.UploadError(STORE, reason)
 
     def _experiment_id(self) -> str:
         """Return the id of the experiment, which is created if it does not exist."""
@@ -260,10 +387,10 @@ class _MlflowUpload(RunUpload):
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its id in the record. Returns whether it was found."""
-        marked = f"tags.`{MARKER}` = '{self._known.marker}'"
-        found = self._call(FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
+        marked = f"tags.`{uploads.MARKER}` = '{self._known.marker}'"
+        found = self._call(uploads.FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
         if found:
-            self._known.run_id = checked_id(FIND, found[0].info.run_id)
+            self._known.run_id = uploads.checked_id(uploads.FIND, found[0].info.run_id)
         return bool(found)
 
     def _create_run(self) -> None:
@@ -277,29 +404,23 @@ class _MlflowUpload(RunUpload):
             "experiment_id": self._known.experiment_id,
             "run_name": self._contents.name,
             "start_time": self._contents.moment_ms,
-            "tags": [{"key": MARKER, "value": self._known.marker}],
+            "tags": [{"key": uploads.MARKER, "value": self._known.marker}],
         }
-        reply = self._post(CREATE, f"{_REST}runs/create", body, max_retries=0)
-        self._known.run_id = checked_id(CREATE, value_at(reply, "run", "info", "run_id"))
+        reply = self._post(uploads.CREATE, f"{_REST}runs/create", body, max_retries=0)
+        self._known.run_id = uploads.checked_id(uploads.CREATE, uploads.value_at(reply, "run", "info", "run_id"))
 
-    def _log_parameters(self) -> None:
-        """Log the run's arguments as parameters."""
-        from mlflow.entities import Param
+    def _log_values(self) -> None:
+        """Log the run's arguments as parameters, and its metrics without those that repeat another one."""
+        from mlflow.entities import Metric, Param
 
-        entries = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]
-        self._log_entries(PARAMETERS, "params", entries)
+        params = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]
+        self._log_entries(uploads.UploadStep("log the parameters"), "params", params)
+        metrics, moment = self._contents.metrics, self._contents.moment_ms
+        keys, repeated = uploads.metric_keys(metrics), repeated_figures(metrics, self._contents.run)
+        logged = [Metric(keys[name], value, moment, 0) for name, value in metrics.items() if name not in repeated]
+        self._log_entries(uploads.UploadStep("log the metrics"), "metrics", logged)
 
-    def _log_metrics(self) -> None:
-        """Log the metrics, without those that repeat another one."""
-        from mlflow.entities import Metric
-
-        keys, moment = metric_keys(self._contents.metrics), self._contents.moment_ms
-        repeated = repeated_figures(self._contents.metrics, self._contents.run)
-        figures = self._contents.metrics.items()
-        entries = [Metric(keys[name], value, moment, 0) for name, value in figures if name not in repeated]
-        self._log_entries(METRICS, "metrics", entries)
-
-    def _log_entries(self, step: UploadStep, kind: str, entries: Sequence[object]) -> None:
+    def _log_entries(self, step: uploads.UploadStep, kind: str, entries: Sequence[object]) -> None:
         for batch in _batches(entries, _MOST_ENTRIES):
             self._call(step, self._client.log_batch, self._run_id, **{kind: batch})
 
@@ -321,7 +442,7 @@ class _MlflowUpload(RunUpload):
 
         A server that takes no traces is no error.
         """
-        table = next(each for each in self._contents.artifacts if each.name == TABLE)
+        table = next(artifact for artifact in self._contents.artifacts if artifact.name == TABLE)
         if self._known.traces_of == table.sha256:
             return
         traces = Traces(self._contents.run, f"{self._known.marker} {table.sha256}", self._contents.moment_ms)
@@ -332,7 +453,7 @@ class _MlflowUpload(RunUpload):
                 self._post(TRACES, "/v1/traces", traces.spans(batch), extra_headers=headers)
             for row in rows:
                 self._post(TRACES, "/api/3.0/mlflow/traces", traces.info(row, experiment, self._run_id))
-        except UploadError as error:
+        except uploads.UploadError as error:
             if error.status not in _WITHOUT_TRACES:
                 raise
         self._known.traces_of = table.sha256
@@ -343,16 +464,17 @@ class _MlflowUpload(RunUpload):
         from mlflow.entities import RunTag
 
         logged: list[JSON] = [{"path": TABLE, "type": "table"}]
-        own = {
+        tags = {
             **self._contents.tags,
             "tunecheck.run": self._contents.run.id,
             "mlflow.loggedArtifacts": dumps(logged).decode(),
         }
-        self._log_entries(TAGS, "tags", [RunTag(key[:250], value[:5000]) for key, value in own.items()])
+        run_tags = [RunTag(key[:250], value[:5000]) for key, value in tags.items()]
+        self._log_entries(uploads.UploadStep("write the tags"), "tags", run_tags)
 
     # -- calls
 
-    def _call(self, step: UploadStep, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
+    def _call(self, step: uploads.UploadStep, action: Callable[..., T], *arguments: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
         """Call a function of MLflow's package and return its result.
 
         Raises:
@@ -361,14 +483,16 @@ class _MlflowUpload(RunUpload):
         from mlflow.exceptions import MlflowException
 
         try:
-            return action(*given, **options)
+            return action(*arguments, **options)
         except MlflowException as error:
             status = error.get_http_status_code()
-            raise UploadError(step, self._reason_text(error), status=status, unsure=status in _PERHAPS_DONE) from None
+            raise uploads.UploadError(
+                step, self._redactor.text(str(error)), status=status, unsure=status in _PERHAPS_DONE
+            ) from None
         except Exception as error:  # noqa: BLE001 - the file storage may raise any error
-            raise UploadError(step, self._reason_text(error), unsure=True) from None
+            raise uploads.UploadError(step, self._redactor.text(str(error)), unsure=True) from None
 
-    def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
+    def _post(self, step: uploads.UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
         """Send a request with the client's sign-in and return the reply's JSON. The client has no suitable method.
 
         Raises:
@@ -381,11 +505,8 @@ class _MlflowUpload(RunUpload):
         reply = self._call(step, http_request, host, path, "POST", json=body, raise_on_status=False, **options)
         if reply.ok:
             return value_of(reply.content)
-        reason = f"{reply.status_code} {reply.reason}: {self._reason_text(reply.text)}"
-        raise UploadError(step, reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
-
-    def _reason_text(self, reason: object) -> str:
-        return self._redactor.text(str(reason))
+        reason = f"{reply.status_code} {reply.reason}: {self._redactor.text(reply.text)}"
+        raise uploads.UploadError(step, reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
 
 
 def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:

@@ -1,17 +1,19 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
-from ._record import MARKER as MARKER, Destination as Destination, UploadRecord as UploadRecord
 from ._uploader import (
     CREATE as CREATE,
     FIND as FIND,
     FINISH as FINISH,
     LOG_COLUMN as LOG_COLUMN,
+    MARKER as MARKER,
     Artifact as Artifact,
     Contents as Contents,
+    Destination as Destination,
     RunUpload as RunUpload,
     Uploaded as Uploaded,
     Uploader as Uploader,
     UploadError as UploadError,
+    UploadRecord as UploadRecord,
     UploadStep as UploadStep,
     artifact as artifact,
     cell as cell,

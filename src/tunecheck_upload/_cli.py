@@ -7,59 +7,44 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, TunecheckError, plugins
-from tunecheck.cli import (
-    RUNNING,
-    AddedOptions,
-    Addition,
-    CommandOptions,
-    Invocation,
-    JsonOptions,
-    ResultsOptions,
-    argument,
-    command,
-    flag,
-    option,
-    print_json,
-)
-from tunecheck.plugins import JSON, clean, plural
+from tunecheck import ConfigurationError, TunecheckError, cli, plugins
+from tunecheck.plugins import clean, plural
 
 if TYPE_CHECKING:
     from tunecheck import Run
-    from tunecheck.cli import AfterRun
     from tunecheck.plugins import UploaderLike
     from tunecheck_upload._uploader import Uploaded
 
 
 @dataclass(frozen=True, kw_only=True)
-class DestinationOptions(CommandOptions):
+class DestinationOptions(cli.CommandOptions):
     """Options that name the destinations of an upload."""
 
-    project: str | None = option(
+    project: str | None = cli.option(
         "Foundry project: its endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT for a project in a hub, "
         "or a YAML file that names the project.",
         "PROJECT",
-        RUNNING,
+        cli.RUNNING,
         recorded=False,
         acts="sends",
     )
-    foundry: str | None = option(
+    foundry: str | None = cli.option(
         "evals: upload as a run of Foundry's evals API; default: as a separate result.",
         "API",
-        RUNNING,
+        cli.RUNNING,
         recorded=False,
         acts="sends",
     )
-    mlflow: str | None = option("Address of an MLflow server.", "URL", RUNNING, recorded=False, acts="sends")
+    mlflow: str | None = cli.option("Address of an MLflow server.", "URL", cli.RUNNING, recorded=False, acts="sends")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateUploadOptions(DestinationOptions, AddedOptions):
+class EvaluateUploadOptions(DestinationOptions, cli.AddedOptions):
     """Options of `evaluate` that upload its run."""
 
-    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
+    upload: bool = cli.flag("Upload the finished run to --project.", cli.RUNNING, recorded=False, acts="sends")
 
-    def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
+    def before_run(self, *, simulated: bool, allow_simulated: bool) -> cli.AfterRun:
         """Check the destinations before the run, and return the function that uploads the finished run.
 
         Without a destination, that function uploads nothing.
@@ -74,19 +59,15 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
         for uploader in uploaders:
             uploader.check(simulated=simulated)
 
-        def upload(run: Run) -> Addition:
-            if not uploaders:
-                return Addition({"uploads": []})
+        def upload(run: Run) -> cli.Addition:
             done, failure = upload_all(uploaders, run)
             lines = [line for each in done for line in shown(each)]
-            return Addition({"uploads": [as_json(each) for each in done]}, lines, failure)
+            return cli.Addition({"uploads": [asdict(each) for each in done]}, lines, failure)
 
         return upload
 
 
-def open_uploaders(
-    options: DestinationOptions, project: str | None, *, allow_simulated: bool
-) -> list[plugins.UploaderLike]:
+def open_uploaders(options: DestinationOptions, project: str | None, *, allow_simulated: bool) -> list[UploaderLike]:
     """Return an uploader to the project, if one is given, and one to the MLflow server that the options name, if any.
 
     Raises:
@@ -94,7 +75,7 @@ def open_uploaders(
     """
     if options.foundry is not None and project is None:
         raise ConfigurationError("--foundry chooses the API of a Foundry project; name the project with --project")
-    uploaders: list[plugins.UploaderLike] = []
+    uploaders: list[UploaderLike] = []
     if project is not None:
         make = plugins.uploader("foundry")
         uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
@@ -127,19 +108,15 @@ def shown(done: Uploaded) -> Iterator[str]:
         yield clean(done.url, 2_000)
 
 
-def as_json(done: Uploaded) -> dict[str, JSON]:
-    return asdict(done) | {"files": list(done.files), "left_out": list(done.left_out)}
-
-
 @dataclass(frozen=True, kw_only=True)
-class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Finished runs: name, id, beginning of an id, folder, or last.", "RUN…")
-    allow_simulated: bool = flag("Upload simulated answers, tagged as simulated.")
-    again: bool = flag("Upload the run again if it was deleted at the destination.")
+class UploadOptions(DestinationOptions, cli.JsonOptions, cli.ResultsOptions):
+    runs: list[str] = cli.argument("Finished runs: name, id, beginning of an id, folder, or last.", "RUN…")
+    allow_simulated: bool = cli.flag("Upload simulated answers, tagged as simulated.")
+    again: bool = cli.flag("Upload the run again if it was deleted at the destination.")
 
 
-@command(UploadOptions)
-def upload(options: UploadOptions, invocation: Invocation) -> int:
+@cli.command(UploadOptions)
+def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
     """Upload finished runs: metrics, rows, logs of conversations and the report.
 
     If an upload fails, repeat the command: the upload continues where it stopped, and makes no second run. upload.json
@@ -160,7 +137,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
         done, failure = upload_all(uploaders, run, again=options.again)
         for each in done:
             if options.json:
-                print_json(as_json(each))
+                cli.print_json(asdict(each))
             else:
                 print(*shown(each), sep="\n")
         failures += [] if failure is None else [failure]

@@ -1,21 +1,132 @@
-"""The base of uploads of finished runs. An upload is checked first, done in steps, and can be repeated or resumed."""
+"""The base of uploads of finished runs: a run's contents, the steps of an upload, and its record in `upload.json`.
+
+An upload is checked first, done in steps, and can be repeated or resumed.
+"""
 
 import abc
 import contextlib
 import hashlib
+import itertools
 import math
 import os
 import re
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck import ConfigurationError, Run, RunError
+import msgspec
+
+from tunecheck import ConfigurationError, Run, RunError, plugins
 from tunecheck.pipeline import primaries_with_pass_rate, read_failures
-from tunecheck.plugins import JSON, Missing, canonical, clean, command_line, dumps_line, find_value, sha256_of
-from tunecheck.runs import stopped_text
-from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
+from tunecheck.plugins import JSON
+from tunecheck.runs import dumps_readably, stopped_text
+
+MARKER = "tunecheck.upload"
+"""The tag or property that holds the record's marker in the run at its destination."""
+
+
+class Destination(msgspec.Struct, omit_defaults=True):
+    """The state of the upload to one destination.
+
+    `marker` is a random id, which the run at the destination carries, too. `run_asked_for` is true while the reply to
+    the run's creation is missing; the marker then finds the run if it was created. `fingerprint` is the hash of the
+    contents at the destination, and `result_of` the hash of those in a Foundry project's result. `artifacts` has the
+    SHA-256 of each file at the destination. `traces_of` is the SHA-256 of the table with the rows sent as traces.
+    """
+
+    marker: str
+    complete: bool = False
+    run_asked_for: bool = False
+    run_id: str | None = None
+    experiment_id: str | None = None
+    result_name: str | None = None
+    result_id: str | None = None
+    result_of: str | None = None
+    version: int = 0
+    artifacts: dict[str, str] = {}
+    traces_of: str | None = None
+    fingerprint: str | None = None
+    url: str | None = None
+
+
+class UploadFile(msgspec.Struct):
+    """Content of `upload.json`.
+
+    `signature` proves that this user uploaded the run. It is needed because later uploads change the runs that this
+    file names.
+    """
+
+    format_version: int = plugins.FORMAT_VERSION
+    uploads: dict[str, Destination] = {}
+    signature: str | None = None
+
+    def content(self, run: Run) -> JSON:
+        """Return the content for the signature."""
+        return [str(run.folder.resolve()), plugins.plain(self.uploads)]
+
+
+class UploadRecord:
+    """The part of `upload.json` about one destination. Changes are saved before an upload relies on them."""
+
+    def __init__(self, run: Run, destination: str) -> None:
+        """Read the run's record of uploads, and set `known` to the state at this destination, new if there is none."""
+        self.path = run.upload_file
+        self._run = run
+        self._file = _read(run, self.path)
+        self._destination = destination
+        self.known = self._file.uploads.get(destination) or self.renew()
+
+    def renew(self) -> Destination:
+        """Start anew, as after the run was deleted at the destination."""
+        self.known = self._file.uploads[self._destination] = Destination(str(uuid.uuid4()))
+        return self.known
+
+    def save(self) -> None:
+        """Sign the record and write it to `upload.json`.
+
+        Raises:
+            RunError: the file cannot be written.
+        """
+        self._file.signature = plugins.signature(self._file.content(self._run))
+        try:
+            plugins.write_file(self.path, dumps_readably(plugins.loads(plugins.dumps(self._file))))
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def _read(run: Run, path: Path) -> UploadFile:
+    """Return the content of `upload.json`, empty if there is no such file.
+
+    Raises:
+        ConfigurationError: the file is damaged, or another user wrote it.
+    """
+    try:
+        file = msgspec.convert(plugins.loads(plugins.read_regular(path)), UploadFile)
+    except FileNotFoundError:
+        return UploadFile()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: cannot be read: {error}; repair the file, or remove the file to upload the run again"
+        ) from None
+    content = file.content(run)
+    # Without a key file, this user has no signature to compare.
+    if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
+        raise ConfigurationError(
+            f"{path}: another user wrote this file, and the upload would change the runs named in the file; "
+            "remove the file to upload the run again"
+        )
+    return file
+
+
+@contextlib.contextmanager
+def one_at_a_time(run: Run) -> Iterator[None]:
+    """Lock a run during its upload, or raise RunError if another process is uploading it."""
+    run.manifest()  # an unreadable run is refused before a lock file is written
+    with plugins.lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
+        yield
+
 
 # -- files
 
@@ -40,7 +151,7 @@ class Artifact:
 
 
 def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
-    return Artifact(name, path, kind, path.stat().st_size, sha256_of(path))
+    return Artifact(name, path, kind, path.stat().st_size, plugins.sha256_of(path))
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
@@ -51,7 +162,7 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             log = row.get(LOG_COLUMN)
             if log is not None:
                 line = {"line_number": number, "row_id": row.get("row_id"), "inference_log": log}
-                written += file.write(dumps_line(line))
+                written += file.write(plugins.dumps_line(line))
     if written:
         yield artifact(_LOGS, folder / _LOGS)
     if (run.folder / _REPORT).is_file():
@@ -115,7 +226,7 @@ class Contents:
         """A hash of the contents. It is equal if there is nothing new to upload."""
         files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]
         parts: list[JSON] = [self.name, dict(self.tags), dict(self.metrics), dict(self.name_map), files]
-        return hashlib.sha256(canonical(parts)).hexdigest()
+        return hashlib.sha256(plugins.canonical(parts)).hexdigest()
 
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
@@ -199,14 +310,11 @@ def metric_keys(names: Iterable[str]) -> dict[str, str]:
     keys: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        plain = "".join(c if (c.isascii() and c.isalnum()) or c in "_-. :" else "_" for c in name)[:240]
-        plain = f"_{plain[1:]}" if plain.startswith(".") else plain
-        key, number = plain, 1
-        while key in taken:
-            number += 1
-            key = f"{plain}_{number}"
-        taken.add(key)
-        keys[name] = key
+        key = "".join(c if (c.isascii() and c.isalnum()) or c in "_-. :" else "_" for c in name)[:240]
+        key = f"_{key[1:]}" if key.startswith(".") else key
+        numbered = (f"{key}_{number}" for number in itertools.count(2))
+        keys[name] = key if key not in taken else next(other for other in numbered if other not in taken)
+        taken.add(keys[name])
     return keys
 
 
@@ -235,7 +343,7 @@ class UploadError(RunError):
         unsure: bool = False,
     ) -> None:
         """Set the text to the step's words and the reason. `unsure`: the service may have carried out the request."""
-        super().__init__(clean(f"{step.words}: {reason}", 700))
+        super().__init__(plugins.clean(f"{step.words}: {reason}", 700))
         self.step = step
         self.status = status
         self.request_id = request_id
@@ -424,8 +532,8 @@ class Uploader(abc.ABC):
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
         if error.step is GONE:
-            return f"upload the run again with: {command_line([*command, '--again'])}"
-        return f"the run itself is intact; continue with: {command_line(command)}"
+            return f"upload the run again with: {plugins.command_line([*command, '--again'])}"
+        return f"the run itself is intact; continue with: {plugins.command_line(command)}"
 
 
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,255}")
@@ -444,5 +552,5 @@ def checked_id(step: UploadStep, value: object) -> str:
 
 def value_at(value: JSON, *path: str | int) -> JSON:
     """Return the value under these keys and positions, or None if there is none."""
-    found = find_value(value, path)
-    return None if isinstance(found, Missing) else found
+    found = plugins.find_value(value, path)
+    return None if isinstance(found, plugins.Missing) else found

@@ -7,7 +7,7 @@ import pytest
 from tests.azure.test_blob_storage import container_address
 
 from tunecheck.runs import mirror_at
-from tunecheck_azure._mirror.folder import BlobStore, GoneOnElsewhereError, MirrorFolder
+from tunecheck_azure._mirror.folder import BlobStore, ContinuedElsewhereError, MirrorFolder
 from tunecheck_azure._mirror.shipping import BlobMirror
 
 RUN = "val-20260101T120000Z-0a1b2c"
@@ -133,7 +133,7 @@ def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(
     write(there, "run.json", "finished")
     there.push()
     write(here, "run.json", "stopped")
-    with pytest.raises(GoneOnElsewhereError):
+    with pytest.raises(ContinuedElsewhereError):
         here.push()
     reader = MirrorFolder(tmp_path / "reader", address)
     reader.pull()

@@ -9,7 +9,7 @@ from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck import ConfigurationError, Run
 from tunecheck.cli import main
-from tunecheck_azure._foundry import evals as foundry_evals
+from tunecheck_azure._foundry import apis as foundry_evals
 from tunecheck_upload import Uploaded, UploadError
 
 __all__ = ["certificates", "fake", "run"]

@@ -11,7 +11,7 @@ from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck.cli import main
 from tunecheck.plugins import JSON
 from tunecheck_azure import FoundryUploader
-from tunecheck_azure._foundry.portal import properties
+from tunecheck_azure._foundry.contents import properties
 from tunecheck_azure._foundry.projects import HubProject, read_project
 from tunecheck_upload import metric_keys
 from tunecheck_upload._uploader import name_map

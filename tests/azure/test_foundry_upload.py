@@ -265,7 +265,7 @@ def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
 
 
 def test_another_process_that_uploads_the_same_run_is_waited_for_by_the_user(fake: Fake, run: Run) -> None:
-    from tunecheck_upload._record import one_at_a_time
+    from tunecheck_upload._uploader import one_at_a_time
 
     with one_at_a_time(run), pytest.raises(RunError, match="another process"):
         uploader(fake.project).upload(run)

@@ -16,11 +16,9 @@ from tunecheck import DataError
 from tunecheck.datasets import open_dataset
 from tunecheck.plugins import JSON
 from tunecheck_bfcl import CATEGORIES, get_bfcl
-from tunecheck_bfcl._data.categories import GROUPS, Language, named_categories
-from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
-from tunecheck_bfcl._data.loader import load_bfcl
+from tunecheck_bfcl._data.files import GROUPS, HINTS, TOOL_HINTS, Language, named_categories
+from tunecheck_bfcl._data.loader import load_bfcl, to_tools, with_hints
 from tunecheck_bfcl._data.prompts import PromptWording
-from tunecheck_bfcl._data.rows import to_tools, with_hints
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {

@@ -13,7 +13,7 @@ from tests.conversation_parts import had, log_items
 from tunecheck import MultiTurnStateEvaluator, Row
 from tunecheck_authoring import findings
 from tunecheck_bfcl import CallCheckEvaluator, score_results
-from tunecheck_bfcl._text import UndecodableError, decode_text
+from tunecheck_bfcl._decoding import UndecodableError, decode_text
 
 NAME = "BFCL_v4_multi_turn_base_result.json"
 

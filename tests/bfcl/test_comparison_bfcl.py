@@ -10,7 +10,7 @@ from tests.tables import cases
 
 from tunecheck import Comparison, compare
 from tunecheck_bfcl import CATEGORIES
-from tunecheck_bfcl._data.categories import shared_part
+from tunecheck_bfcl._data.files import shared_part
 
 
 @pytest.fixture(scope="module")

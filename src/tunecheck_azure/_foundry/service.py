@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 from azure.core import PipelineClient
@@ -49,6 +49,7 @@ _ADVICE = {
 }
 
 T = TypeVar("T")
+ProjectT = TypeVar("ProjectT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class ServiceReply:
     def id(self, *path: str | int) -> str:
         """Return the id at this path of the body; raise UploadError if there is none."""
         return checked_id(self.step, value_at(self.body, *path))
+
+    def part(self, *path: str | int) -> "ServiceReply":
+        """Return this reply with only the value at this path as its body, None if there is none."""
+        return ServiceReply(self.step, self.status, value_at(self.body, *path))
 
     def page(self, *path: str | int) -> str | None:
         """Return the address of a page at this path of the body, or None if there is none."""
@@ -273,11 +278,12 @@ def transport() -> RequestsTransport:
     return RequestsTransport(session=session, connection_verify=verify, **timeouts)
 
 
-class AzureUpload(RunUpload):
-    """Base of the uploads that call one Azure service."""
+class AzureUpload(RunUpload, Generic[ProjectT]):
+    """Base of the uploads to a project, which call one Azure service."""
 
-    def __init__(self, service: AzureService, record: UploadRecord, contents: Contents) -> None:
+    def __init__(self, project: ProjectT, service: AzureService, record: UploadRecord, contents: Contents) -> None:
         super().__init__(record, contents)
+        self._project = project
         self._service = service
 
     def close(self) -> None:

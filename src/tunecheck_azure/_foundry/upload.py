@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tunecheck import ConfigurationError, MissingExtraError, Run, __version__
 from tunecheck.endpoints import can_import
-from tunecheck_azure._foundry.evaluation import evaluation_artifacts, read_definition
-from tunecheck_azure._foundry.portal import portal_artifacts
+from tunecheck_azure._foundry.contents import evaluation_artifacts, portal_artifacts, read_definition
 from tunecheck_azure._foundry.projects import HubProject, read_project
 from tunecheck_upload import Artifact, Contents, RunUpload, Uploader, UploadRecord
 
@@ -84,9 +83,7 @@ class FoundryUploader(Uploader):
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
         """Return the upload of a run: to a hub, as a run of the portal's evaluations, or as a result by itself."""
         # Azure's packages are imported only now: importing takes time, and they belong to an extra.
-        from tunecheck_azure._foundry.endpoint import FoundryUpload
-        from tunecheck_azure._foundry.evals import EvalsUpload
-        from tunecheck_azure._foundry.hub import HubUpload
+        from tunecheck_azure._foundry.apis import EvalsUpload, FoundryUpload, HubUpload
         from tunecheck_azure._foundry.service import AzureService
 
         project = self.project

@@ -5,29 +5,19 @@ machines that write the same part, the second gets an error. Every other file is
 The folder records what it has shipped. The next process that uses it ships the rest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+from azure.core import exceptions as azure_errors
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
-from azure.core.exceptions import (
-    AzureError,
-    HttpResponseError,
-    ResourceExistsError,
-    ResourceNotFoundError,
-    ServiceRequestError,
-    ServiceResponseError,
-)
 from azure.storage.blob import BlobServiceClient, ContainerClient, ExponentialRetry
 
 from tunecheck import ConfigurationError, RunError
@@ -42,8 +32,7 @@ RETRIES = 5
 _PLACE = re.compile(r"az://(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBlob:
+class StoredBlob(NamedTuple):
     """A blob's content, and its ETag, which changes whenever the blob is written."""
 
     content: bytes
@@ -96,7 +85,7 @@ class BlobStore:
         with self._errors_of(name, "cannot be written"):
             try:
                 self._container.upload_blob(self._prefix + name, content)
-            except ResourceExistsError:
+            except azure_errors.ResourceExistsError:
                 stored = self.read(name)  # the reply to an earlier attempt of this call may have been lost
                 return stored is not None and stored.content == content
         return True
@@ -115,24 +104,24 @@ class BlobStore:
         with self._errors_of(name, "cannot be read"):
             try:
                 found = self._container.download_blob(self._prefix + name)
-            except ResourceNotFoundError as error:
-                if _code_of(error) == "ContainerNotFound":
+            except azure_errors.ResourceNotFoundError as error:
+                if getattr(error, "error_code", None) == "ContainerNotFound":
                     raise RunError(f"{self.place}: the container does not exist; create it first") from None
                 return None
-            return StoredBlob(found.readall(), _without_quotes(found.properties.etag))
+            return StoredBlob(found.readall(), found.properties.etag.strip('"'))
 
     def list(self, prefix: str) -> dict[str, str]:
         """Return the names that begin with a prefix, in sorted order, each with the blob's version."""
         with self._errors_of(prefix, "cannot be listed"):
             found = {
-                blob.name.removeprefix(self._prefix): _without_quotes(blob.etag)
+                blob.name.removeprefix(self._prefix): blob.etag.strip('"')
                 for blob in self._container.list_blobs(name_starts_with=self._prefix + prefix)
             }
         return dict(sorted(found.items()))
 
     def delete(self, name: str) -> None:
         """Remove a blob if it exists."""
-        with self._errors_of(name, "cannot be removed"), contextlib.suppress(ResourceNotFoundError):
+        with self._errors_of(name, "cannot be removed"), contextlib.suppress(azure_errors.ResourceNotFoundError):
             self._container.delete_blob(self._prefix + name)
 
     @contextlib.contextmanager
@@ -140,7 +129,7 @@ class BlobStore:
         """Turn errors of the storage into RunErrors, which say what `failed`, without the address's signature."""
         try:
             yield
-        except (AzureError, OSError) as error:
+        except (azure_errors.AzureError, OSError) as error:
             raise RunError(f"{self.place}/{name}: {failed}: {_reason(error)}") from None
 
 
@@ -175,22 +164,12 @@ def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredent
     return DefaultAzureCredential()
 
 
-def _without_quotes(e_tag: str) -> str:
-    """Return an ETag without quotation marks: replies have them, lists do not."""
-    return e_tag.strip('"')
-
-
-def _code_of(error: HttpResponseError) -> str | None:
-    """Return the error code of the service, which the storage client adds to its errors."""
-    return getattr(error, "error_code", None)
-
-
 def _reason(error: Exception) -> str:
     """Return the reason of an error without the address, which may contain a signature."""
-    if isinstance(error, HttpResponseError) and error.status_code is not None:
-        code = _code_of(error)
+    if isinstance(error, azure_errors.HttpResponseError) and error.status_code is not None:
+        code = getattr(error, "error_code", None)  # set by the storage client
         return f"{code} ({error.status_code})" if code else f"HTTP {error.status_code}"
-    if isinstance(error, (ServiceRequestError, ServiceResponseError, OSError)):
+    if isinstance(error, (azure_errors.ServiceRequestError, azure_errors.ServiceResponseError, OSError)):
         return "the storage cannot be reached"
     return str(error).partition("\n")[0]
 
@@ -205,7 +184,7 @@ _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za
 """Blob names that may become files in the folder: below a run, not hidden, and without `..`."""
 
 
-class GoneOnElsewhereError(Exception):
+class ContinuedElsewhereError(Exception):
     """The error if this machine and another one have both continued the same run."""
 
     def __init__(self, address: str, journal: str) -> None:
@@ -277,16 +256,15 @@ class MirrorFolder:
             for name, version in blobs.items():
                 part = _PART.fullmatch(name)
                 file = name if part is None else part["file"]
-                if not _SAFE.fullmatch(file) or (is_selected is not None and not is_selected(file)) or file in folders:
+                is_wanted = is_selected is None or is_selected(file)
+                if not is_wanted or not _SAFE.fullmatch(file) or file in folders:
                     continue
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
-                elif (
-                    f"/{_GROWING}" not in name
-                    and not self._has_changed(state, file)
-                    and _version(state, file) != version
-                ):
-                    self._fetch(state, file)
+                elif f"/{_GROWING}" not in name and self._changed_stamp(state, file) is None:
+                    known = state.files.get(file)
+                    if known is None or known.version != version:
+                        self._fetch(state, file)
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
             self._forget(state, blobs)
             return [problem for problem in problems if problem]
@@ -295,23 +273,23 @@ class MirrorFolder:
         """Ship changed files, and return their names.
 
         Raises:
-            GoneOnElsewhereError: Another machine has continued a run. The other runs are shipped.
+            ContinuedElsewhereError: Another machine has continued a run. The other runs are shipped.
             RunError: The storage cannot be written.
         """
         with self._state() as state:
             shipped = []
-            elsewhere: dict[str, GoneOnElsewhereError] = {}
+            elsewhere: dict[str, ContinuedElsewhereError] = {}
             for name in self._names(state):
                 run = name.partition("/")[0]
                 if run in elsewhere:
                     continue
+                ship = self._ship_parts if _grows(name) else self._ship
                 try:
-                    if self._ship_parts(state, name) if _grows(name) else self._ship(state, name):
-                        shipped.append(name)
-                except GoneOnElsewhereError as error:
+                    shipped += [name] if ship(state, name) else []
+                except ContinuedElsewhereError as error:
                     elsewhere[run] = error
-            for gone_on in elsewhere.values():
-                raise gone_on
+            for first in elsewhere.values():
+                raise first
             return shipped
 
     def _names(self, state: MirrorState) -> list[str]:
@@ -321,12 +299,9 @@ class MirrorFolder:
         Once `run.json` is shipped, the journal comes first: if another machine has continued the run, this is noticed
         before any file of the run is overwritten.
         """
-        found = [
-            path.relative_to(self.folder).as_posix()
-            for path in self.folder.glob("*/**/*")
-            if path.is_file() and not path.is_symlink()
-        ]
-        safe = [name for name in found if _SAFE.fullmatch(name) and not name.endswith(".lock")]
+        files = (path for path in self.folder.glob("*/**/*") if path.is_file() and not path.is_symlink())
+        names = [path.relative_to(self.folder).as_posix() for path in files]
+        safe = [name for name in names if _SAFE.fullmatch(name) and not name.endswith(".lock")]
 
         def place(name: str) -> tuple[int, str]:
             """Return a key for sorting; files with a lower number are shipped first."""
@@ -337,12 +312,13 @@ class MirrorFolder:
 
         return sorted(safe, key=place)
 
-    def _has_changed(self, state: MirrorState, name: str) -> bool:
-        """True if the file exists and has another size or time than when it was last equal to its blob."""
+    def _changed_stamp(self, state: MirrorState, name: str) -> FileStamp | None:
+        """Return a file's stamp if the file has changed since it was last equal to its blob.
+
+        Return None for an unchanged file and for a file that does not exist.
+        """
         current, known = self._stat(name), state.files.get(name)
-        if current is None:
-            return False
-        return known is None or (known.size, known.mtime_ns) != current
+        return None if known is not None and (known.size, known.mtime_ns) == current else current
 
     def _stat(self, name: str) -> FileStamp | None:
         """Return the size and time of a file of the folder, or None if it does not exist."""
@@ -361,37 +337,33 @@ class MirrorFolder:
         with raise_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, stored.content)
-        self._mark_synced(state, name, stored.version)
+        stamp = self._stat(name)
+        if stamp is not None:
+            state.files[name] = SyncedFile(stored.version, *stamp)
 
     def _ship(self, state: MirrorState, name: str) -> bool:
         """Ship a file if it has changed; return whether it was shipped.
 
         Raises:
-            GoneOnElsewhereError: the storage has a part of the run's journal that this machine did not write.
+            ContinuedElsewhereError: the storage has a part of the run's journal that this machine did not write.
         """
-        if not self._has_changed(state, name):
+        stamp = self._changed_stamp(state, name)
+        if stamp is None:
             return False
         journal = f"{name.partition('/')[0]}/{_GROWING}"
         if journal in state.growing and self.store.read(_part(journal, state.growing[journal].number)) is not None:
-            raise GoneOnElsewhereError(self.address, journal)
-        before = self._stat(name)
+            raise ContinuedElsewhereError(self.address, journal)
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
-        stored = self.store.list(name).get(name, "")
-        if before is not None:  # the stamp before reading: a change during the upload is shipped next time
-            state.files[name] = SyncedFile(stored, *before)
+        # The stamp is from before reading: a change during the upload is shipped next time.
+        state.files[name] = SyncedFile(self.store.list(name).get(name, ""), *stamp)
         return True
-
-    def _mark_synced(self, state: MirrorState, name: str, version: str) -> None:
-        current = self._stat(name)
-        if current is not None:
-            state.files[name] = SyncedFile(version, *current)
 
     def _ship_parts(self, state: MirrorState, name: str) -> bool:
         """Ship the complete lines that a growing file has got since the last part; return whether there were any.
 
         Raises:
-            GoneOnElsewhereError: another machine has written the next part.
+            ContinuedElsewhereError: another machine has written the next part.
         """
         known = state.growing.get(name, ShippedParts())
         first = known
@@ -408,7 +380,7 @@ class MirrorFolder:
                     file.seek(known.size)
                     # The part may be this machine's: the reply to an earlier attempt was lost, then the journal grew.
                     if not content or file.read(len(content)) != content:
-                        raise GoneOnElsewhereError(self.address, name)
+                        raise ContinuedElsewhereError(self.address, name)
                 known = ShippedParts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
                 file.seek(known.size)
@@ -471,7 +443,7 @@ class MirrorFolder:
 
         A run that is no longer in the storage is removed as a whole, unless its journal has grown here.
         """
-        for name in [name for name in state.files if name not in blobs and not self._has_changed(state, name)]:
+        for name in [name for name in state.files if name not in blobs and self._changed_stamp(state, name) is None]:
             del state.files[name]
             with raise_as(RunError, self.folder / name, "cannot be removed"):
                 (self.folder / name).unlink(missing_ok=True)
@@ -505,11 +477,6 @@ def _part(name: str, number: int) -> str:
 
 def _grows(name: str) -> bool:
     return name.endswith(f"/{_GROWING}")
-
-
-def _version(state: MirrorState, name: str) -> str | None:
-    known = state.files.get(name)
-    return None if known is None else known.version
 
 
 def _read_state(folder: Path) -> MirrorState | None:

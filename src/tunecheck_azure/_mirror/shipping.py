@@ -1,7 +1,5 @@
 """The mirror of `--results-dir az://…`: every two seconds, a thread ships a command's new files to the storage."""
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import secrets
@@ -15,10 +13,9 @@ from tunecheck.plugins import clean, is_held
 from tunecheck.runs import mirror_folder
 
 try:
-    from tunecheck_azure._mirror.folder import account_of_environment
+    from tunecheck_azure._mirror.folder import BlobStore, ContinuedElsewhereError, MirrorFolder, account_of_environment
 except ImportError:
     raise MissingExtraError("az:// storage", "azure-storage") from None
-from tunecheck_azure._mirror.folder import BlobStore, GoneOnElsewhereError, MirrorFolder
 
 _EACH_S = 2.0
 _STALE_S = 15.0
@@ -63,7 +60,7 @@ class BlobMirror:
         """Ship what an earlier command could not ship. Set aside runs that another machine has continued."""
         try:
             self._mirror.push()
-        except GoneOnElsewhereError as error:
+        except ContinuedElsewhereError as error:
             if is_held(self.folder / error.run / "journal.jsonl"):  # that process reports it
                 return
             aside = self._mirror.set_aside(error.run)
@@ -147,7 +144,7 @@ class _Shipping(threading.Thread):
             try:
                 self._push()
                 self._beat()
-            except (GoneOnElsewhereError, RunError) as error:
+            except (ContinuedElsewhereError, RunError) as error:
                 if not is_reported:
                     self._tell(f"note: {error}" + "; Tunecheck tries again" * isinstance(error, RunError))
                 is_reported = True
@@ -164,7 +161,7 @@ class _Shipping(threading.Thread):
             self._push()
             for run in self._owned:
                 self._mirror.store.delete(_owner(run))
-        except GoneOnElsewhereError as error:
+        except ContinuedElsewhereError as error:
             raise RunError(str(error)) from None
         except RunError as error:
             raise RunError(

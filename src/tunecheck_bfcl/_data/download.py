@@ -68,9 +68,8 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     """
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
-        raise DataError(
-            f"there is no wheel {wheel}; if you have the data in a folder, skip `bfcl get` and give --data FOLDER"
-        )
+        advice = "if you have the data in a folder, skip `bfcl get` and give --data FOLDER"
+        raise DataError(f"there is no wheel {wheel}; {advice}")
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:

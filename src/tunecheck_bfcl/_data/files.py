@@ -1,4 +1,4 @@
-"""The user's copy of BFCL, in the cache or in a folder that the user names.
+"""The categories of BFCL V3, and their files in the user's copy, which is in the cache or a folder that the user names.
 
 A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few files with constants and texts.
 `tunecheck bfcl get` makes such a copy. An unpacked package or a clone of the repository can be used, too.
@@ -6,14 +6,165 @@ A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few fil
 
 import hashlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from tunecheck import DataError
-from tunecheck.plugins import cache_folder, raise_as
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck.plugins import cache_folder, did_you_mean, raise_as
+
+Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
+
+Language = Literal["python", "java", "javascript"]
+
+_UNUSED = Path("unused_datasets")
+
+
+@dataclass(frozen=True)
+class Category:
+    """A category: the check of answers, the language of functions, and the number of rows.
+
+    `rows` is the number in the release that `tunecheck bfcl get` fetches. `scored` is False for the category that was
+    part of V3 when it was published, but has since been excluded from the scores.
+    """
+
+    name: str
+    check: Check
+    rows: int
+    language: Language = "python"
+    scored: bool = True
+
+    @property
+    def multi_turn(self) -> bool:
+        return self.check == "multi_turn"
+
+    @property
+    def long_context(self) -> bool:
+        return self.name in ("multi_turn_long_context", "multi_turn_composite")
+
+    @property
+    def live(self) -> bool:
+        """True if the category belongs to the live part, which users contributed."""
+        return self.name.startswith("live_")
+
+    @property
+    def questions(self) -> Path:
+        """The path of the category's questions below the data folder."""
+        name = f"BFCL_v4_{self.name}.json"
+        return Path(name) if self.scored else _UNUSED / "question" / name
+
+    @property
+    def answers(self) -> Path | None:
+        """The path of the category's ground truth below the data folder; None if only calling or not counts."""
+        if self.check in ("irrelevance", "relevance"):
+            return None
+        folder = Path("possible_answer") if self.scored else _UNUSED / "possible_answer"
+        return folder / f"BFCL_v4_{self.name}.json"
+
+
+_ALL = (
+    Category("simple_python", "simple", 400),
+    Category("simple_java", "simple", 100, "java"),
+    Category("simple_javascript", "simple", 50, "javascript"),
+    Category("multiple", "multiple", 200),
+    Category("parallel", "parallel", 200),
+    Category("parallel_multiple", "parallel", 200),
+    Category("irrelevance", "irrelevance", 240),
+    Category("live_simple", "simple", 258),
+    Category("live_multiple", "multiple", 1053),
+    Category("live_parallel", "parallel", 16),
+    Category("live_parallel_multiple", "parallel", 24),
+    Category("live_irrelevance", "irrelevance", 884),
+    Category("live_relevance", "relevance", 16),
+    Category("multi_turn_base", "multi_turn", 200),
+    Category("multi_turn_miss_func", "multi_turn", 200),
+    Category("multi_turn_miss_param", "multi_turn", 200),
+    Category("multi_turn_long_context", "multi_turn", 200),
+    Category("multi_turn_composite", "multi_turn", 200, scored=False),
+)
+
+CATEGORIES = {category.name: category for category in _ALL}
+"""All categories by name, in the order in which results are listed."""
+
+GROUPS = {
+    "all": tuple(category.name for category in _ALL if category.scored),
+    "single_turn": tuple(category.name for category in _ALL if not category.multi_turn),
+    "non_live": tuple(category.name for category in _ALL if not category.multi_turn and not category.live),
+    "live": tuple(category.name for category in _ALL if category.live),
+    "multi_turn": tuple(category.name for category in _ALL if category.multi_turn and category.scored),
+}
+"""Names for groups of categories. No group contains the category that is not scored, which must be named itself."""
+
+
+def named_categories(text: str) -> list[Category]:
+    """Return the categories that a text names by comma-separated categories and groups, each category once.
+
+    Raises:
+        DataError: a name is neither a category nor a group.
+    """
+    categories: dict[str, Category] = {}
+    for name in text.split(","):
+        for category in GROUPS.get(name.strip(), (name.strip(),)):
+            if category not in CATEGORIES:
+                hint = did_you_mean(category[:100], [*CATEGORIES, *GROUPS])
+                raise DataError(f"bfcl: there is no category {category[:100]!r}{hint}")
+            categories[category] = CATEGORIES[category]
+    return list(categories.values())
+
+
+def category_of(row_id: str) -> Category | None:
+    """Return the category of a row id, such as `live_multiple` for `live_multiple_1-0-1`.
+
+    If several names are prefixes of the id, the longest one counts.
+    """
+    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
+    return CATEGORIES[max(names, key=len)] if names else None
+
+
+# Such as `live_simple_1-0-1`: the category, the row's number, the number of its function document, and a third number.
+_LIVE_ID = re.compile(r"(?P<category>live_.+_)\d+-(?P<document>\d+)-\d+")
+_VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)_(?P<scenario>\d+)")
+
+
+def shared_part(row_id: str) -> str:
+    """Return a label that is equal for dependent rows. For an independent row, it is the row's id.
+
+    Variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) share a scenario. Live rows with an equal
+    second number in their ids (`live_simple_0-0-0`, `live_simple_1-0-1`) share a function document.
+    """
+    live = _LIVE_ID.fullmatch(row_id)
+    if live is not None:
+        return live["category"] + live["document"]
+    variant = _VARIANT_ID.fullmatch(row_id)
+    return row_id if variant is None else f"scenario {variant['scenario']}"
+
+
+def is_bfcl(category: object, check: object) -> bool:
+    """Return True if a row with these columns is a row of a data set `bfcl:…`."""
+    return isinstance(category, str) and category in CATEGORIES and CATEGORIES[category].check == check
+
+
+_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
+"""The names of categories in V3 that have changed since, with the present names. Row ids changed in the same way."""
+
+
+def row_id(name: str, category: str) -> str:
+    """Return a row's id as in the present data: V3 had other ids for some rows (`java_5` is now `simple_java_5`)."""
+    stem, _, number = name.rpartition("_")
+    return f"{OLD_NAMES[stem]}_{number}" if OLD_NAMES.get(stem) == category else name
+
+
+def model_folder_of(path: Path) -> Path:
+    """Return the folder of the model for a result or score file, above the folders of category groups."""
+    folder = path.parent
+    while folder.name in _GROUPS:
+        folder = folder.parent
+    return folder
+
 
 VERSION = "2026.3.23"
 """The release of `bfcl-eval` that is fetched, and with which Tunecheck's simulators were compared."""
@@ -58,9 +209,9 @@ class BfclFiles:
             raise DataError(f"{self.data}: there are no function documents of the simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
 
-    def required(self) -> Iterator[Path]:
-        """Yield every data file of the V3 categories."""
-        for category in CATEGORIES.values():
+    def required(self, categories: Iterable[Category] = _ALL) -> Iterator[Path]:
+        """Yield the data files of these categories: questions, answers, and the documents of all functions."""
+        for category in categories:
             yield self.data / category.questions
             if category.answers:
                 yield self.data / category.answers

@@ -5,8 +5,6 @@ for functions that later turns add. If a copy has only the data, function docume
 the same meaning.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -180,7 +178,7 @@ class PromptWording:
     floating: str = " A float."
 
     @classmethod
-    def read(cls, package: Path) -> PromptWording:
+    def read(cls, package: Path) -> "PromptWording":
         """Read the additions from a copy of BFCL, with the defaults for missing texts."""
         words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
@@ -244,9 +242,8 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         prompt(prompts, _STYLE + "tool_call_no_tag"),
         {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)},
     )
-    available = _fill(
-        prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": json.dumps(functions, indent=4)}
-    )
+    documents = json.dumps(functions, indent=4)
+    available = _fill(prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": documents})
     return _fill(
         prompt(prompts, _TEMPLATE),
         {

@@ -62,3 +62,7 @@ class ConfiguredService(Simulator):
     def state(self) -> dict[str, object]:
         """Return the configuration without the seed, and whether answers are padded."""
         return {**self.data, "long_context": self._padding is not None} if self.padded else self.data
+
+    def _extra(self, key: str, constant: str) -> dict[str, Any]:
+        """Return a copy of a constant that makes results long, under this key; nothing for normal results."""
+        return {} if self._padding is None else {key: copy_json(self._padding[constant])}

@@ -109,9 +109,8 @@ class TradingBot(ConfiguredService):
         self._require_login("see deposits and withdrawals")
         first = _moment(start_date or "0001-01-01", _DATE)
         last = _moment(end_date or "9999-12-31", _DATE)
-        listed = [
-            each for each in self.data["transaction_history"] if first <= _moment(each["timestamp"], _TIME) <= last
-        ]
+        history = self.data["transaction_history"]
+        listed = [entry for entry in history if first <= _moment(entry["timestamp"], _TIME) <= last]
         if self._padding is not None:
             listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
         return {"transaction_history": copy_json(listed)}
@@ -208,11 +207,8 @@ class TradingBot(ConfiguredService):
         """
         if symbol not in self.data["stocks"]:
             raise SimulatorError(f"nothing is known about a stock '{symbol}'")
-        stock = self.data["stocks"][symbol].copy()
-        if self._padding is not None:
-            stock["MA(5)"] = _name_list(self._padding, "MA_5_EXTENSION")
-            stock["MA(20)"] = _name_list(self._padding, "MA_20_EXTENSION")
-        return cast("dict[str, Any]", stock)
+        averages = {**self._extra("MA(5)", "MA_5_EXTENSION"), **self._extra("MA(20)", "MA_20_EXTENSION")}
+        return {**self.data["stocks"][symbol], **averages}
 
     @tool
     def get_available_stocks(self, sector: str) -> dict[str, list[str]]:
@@ -235,11 +231,8 @@ class TradingBot(ConfiguredService):
             min_price: The lowest price.
             max_price: The highest price.
         """
-        return {
-            "filtered_stocks": [
-                each for each in stocks if min_price <= self.data["stocks"].get(each, {}).get("price", 0) <= max_price
-            ]
-        }
+        prices = {symbol: self.data["stocks"].get(symbol, {}).get("price", 0) for symbol in stocks}
+        return {"filtered_stocks": [symbol for symbol in stocks if min_price <= prices[symbol] <= max_price]}
 
     @tool
     def notify_price_change(self, stocks: list[str], threshold: float) -> dict[str, str]:

@@ -17,6 +17,23 @@ _CRUISE_LIMIT = 120
 _CRUISE_STEP = 5
 Door = Literal["driver", "passenger", "rear_left", "rear_right"]
 Option = Literal["fuel", "battery", "doors", "climate", "headlights", "parkingBrake", "brakePedal", "engine"]
+_STATUS = {
+    "fuel": ("fuelLevel",),
+    "battery": ("batteryVoltage",),
+    "doors": ("doorStatus",),
+    "climate": ("acTemperature", "fanSpeed", "acMode", "humidityLevel"),
+    "headlights": ("headLightStatus",),
+    "parkingBrake": ("parkingBrakeStatus", "parkingBrakeForce", "slopeAngle"),
+    "brakePedal": ("brakePedalStatus", "brakePedalForce"),
+    "engine": ("engine_state",),
+}
+"""The values that each part of the car's status shows."""
+_SHOWN_NAMES = {
+    "acTemperature": "currentACTemperature",
+    "acMode": "climateMode",
+    "headLightStatus": "headlightStatus",
+    "engine_state": "engineState",
+}
 _MILES_PER_GALLON = 20.0
 _TEMPERATURES_C = (-10, 40)
 _SPEEDS_KMH = (0, 120)
@@ -65,11 +82,7 @@ class VehicleControlAPI(ConfiguredService):
         if ignitionMode != "START":
             raise SimulatorError("the ignition mode must be START to start the engine")
         self.data["engine_state"] = "running"
-        return {
-            "engineState": "running",
-            "fuelLevel": self.data["fuelLevel"],
-            "batteryVoltage": self.data["batteryVoltage"],
-        }
+        return {"engineState": "running", **{name: self.data[name] for name in ("fuelLevel", "batteryVoltage")}}
 
     @tool
     def fillFuelTank(self, fuelAmount: float) -> dict[str, float]:  # noqa: N802, N803
@@ -146,34 +159,12 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             option: Which part.
         """
-        parts: dict[object, dict[str, object]] = {
-            "fuel": {"fuelLevel": self.data["fuelLevel"]},
-            "battery": {"batteryVoltage": self.data["batteryVoltage"]},
-            "doors": {"doorStatus": copy_json(self.data["doorStatus"])},
-            "climate": {
-                "currentACTemperature": self.data["acTemperature"],
-                "fanSpeed": self.data["fanSpeed"],
-                "climateMode": self.data["acMode"],
-                "humidityLevel": self.data["humidityLevel"],
-            },
-            "headlights": {"headlightStatus": self.data["headLightStatus"]},
-            "parkingBrake": {
-                "parkingBrakeStatus": self.data["parkingBrakeStatus"],
-                "parkingBrakeForce": self._kept["parkingBrakeForce"],
-                "slopeAngle": self._kept["slopeAngle"],
-            },
-            "brakePedal": {
-                "brakePedalStatus": self.data["brakePedalStatus"],
-                "brakePedalForce": self._kept["brakePedalForce"],
-            },
-            "engine": {"engineState": self.data["engine_state"]},
-        }
-        shown = parts.get(option) if isinstance(option, str) else None
-        if shown is None:
+        names = _STATUS.get(option) if isinstance(option, str) else None
+        if names is None:
             raise SimulatorError("the car has no status of this name")
-        if self._padding is None:
-            return shown
-        return {"metadata": copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
+        values = {**self.data, **self._kept}
+        shown = {_SHOWN_NAMES.get(name, name): copy_json(values[name]) for name in names}
+        return {**self._extra("metadata", "CAR_STATUS_METADATA_EXTENSION"), **shown}
 
     @tool
     def activateParkingBrake(self, mode: Literal["engage", "release"]) -> dict[str, object]:  # noqa: N802
@@ -187,14 +178,12 @@ class VehicleControlAPI(ConfiguredService):
         self._kept["parkingBrakeForce"] = _PARKING_BRAKE_N if mode == "engage" else 0.0
         self._kept["slopeAngle"] = _PARKING_SLOPE_DEGREES
         self.data["parkingBrakeStatus"] = "engaged" if mode == "engage" else "released"
-        status = {
+        return {
+            **self._extra("parkingBrakeInstruction", "PARKING_BRAKE_INSTRUCTION"),
             "parkingBrakeStatus": self.data["parkingBrakeStatus"],
             "_parkingBrakeForce": self._kept["parkingBrakeForce"],
             "_slopeAngle": self._kept["slopeAngle"],
         }
-        if self._padding is None:
-            return status
-        return {"parkingBrakeInstruction": copy_json(self._padding["PARKING_BRAKE_INSTRUCTION"]), **status}
 
     @tool
     def pressBrakePedal(self, pedalPosition: float) -> dict[str, str | float]:  # noqa: N802, N803
@@ -284,9 +273,7 @@ class VehicleControlAPI(ConfiguredService):
         """
         for start, end, kilometres in figures()["vehicle"]["distances"]:
             if (cityA, cityB) in ((start, end), (end, start)):
-                if self._padding is None:
-                    return {"distance": kilometres}
-                return {"distance": kilometres, "intermediaryCities": copy_json(self._padding["INTERMEDIARY_CITIES"])}
+                return {"distance": kilometres, **self._extra("intermediaryCities", "INTERMEDIARY_CITIES")}
         raise SimulatorError("the distance between these zip codes is not known")
 
     @tool

@@ -1,11 +1,9 @@
-"""A finished run in the form of the evals API of a Foundry project: testing criteria, and an item per row.
+"""The files and properties of a finished run for a Foundry project: for the portal's results, and for the evals API.
 
-That API computes results itself and accepts no finished results. So an item contains inputs, outputs and verdicts, and
-each criterion is a Python grader that reads its verdict from the item. Foundry then shows the run's scores without
-another model call. `evaluation_artifacts` writes both files, and the uploads send them.
+For the portal, a table of rows and the properties that point to it. The evals API computes results itself and accepts
+no finished results. So an item of it contains inputs, outputs and verdicts, and each criterion is a Python grader that
+reads its verdict from the item. Foundry then shows the run's scores without another model call.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +12,51 @@ from pathlib import Path
 from tunecheck import ConfigurationError, Run
 from tunecheck.pipeline import VerdictReader, counted_metrics
 from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
-from tunecheck_upload import LOG_COLUMN, Artifact, artifact
+from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, artifact, cell, common_artifacts, table_columns
+
+_TABLE = "instance_results.jsonl"
+
+_SEGMENT, _MOST_SEGMENTS = 950, 10
+
+
+def properties(contents: Contents, marker: str) -> dict[str, JSON]:
+    """Return properties that tell the portal that a run is an evaluation, and where the run's table is."""
+    from tunecheck import __version__
+
+    table: list[JSON] = [{"path": _TABLE, "type": "table"}]
+    return {
+        "runType": "eval_run",
+        "_azureml.evaluation_sdk_name": f"tunecheck:{__version__}",
+        "_azureml.evaluate_artifacts": dumps(table).decode(),
+        **_name_map_properties(contents.name_map),
+        "tunecheck.run": contents.run.id,
+        MARKER: marker,
+    }
+
+
+def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
+    """Return the map of metric names as properties: JSON in at most ten segments of 950 characters, and their number.
+
+    If the map is longer, the number is -1 and there are no segments.
+    """
+    text = dumps(dict(names)).decode()
+    segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
+    key = "_azureml.evaluation_name_map"
+    if len(segments) > _MOST_SEGMENTS:
+        return {f"{key}_length": -1}
+    return {f"{key}_length": len(segments), **{f"{key}_{index}": segment for index, segment in enumerate(segments)}}
+
+
+def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
+    """Yield the files for the portal. Files that are not in the run's folder are written to `folder`."""
+    columns = table_columns(run.rows())
+    with (folder / _TABLE).open("wb") as file:
+        for number, row in enumerate(run.rows()):
+            # The portal identifies rows by their line number.
+            file.write(dumps_line({**{name: cell(row, name) for name in columns}, "line_number": number}))
+    yield artifact(_TABLE, folder / _TABLE)
+    yield from common_artifacts(run, folder)
+
 
 DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"
 

@@ -1,7 +1,5 @@
 """`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -12,16 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, TunecheckError, __version__
-from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
+from tunecheck import ConfigurationError, TunecheckError, __version__, cli
 from tunecheck.endpoints import looks_secret, storable_settings
 from tunecheck.plugins import JSON, clean, command_line, dumps, write_file
-
-if TYPE_CHECKING:
-    from tunecheck.cli import Options
-
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 _IDENTITIES = {"managed": "managed", "user": "user_identity", "token": "aml_token"}
@@ -41,38 +33,38 @@ _AMLIGNORE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobOptions(JsonOptions):
-    arguments: list[str] = argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
-    compute: str = option("Compute that runs the job.", "NAME", _WHERE)
-    name: str | None = option("Name of the job and of its folder; default: the data set's name.", "NAME")
-    out: Path | None = option("Folder to write; default: azureml/NAME.", "DIR")
-    experiment: str = option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
-    identity: str | None = option(
+class JobOptions(cli.JsonOptions):
+    arguments: list[str] = cli.argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
+    compute: str = cli.option("Compute that runs the job.", "NAME", _WHERE)
+    name: str | None = cli.option("Name of the job and of its folder; default: the data set's name.", "NAME")
+    out: Path | None = cli.option("Folder to write; default: azureml/NAME.", "DIR")
+    experiment: str = cli.option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
+    identity: str | None = cli.option(
         "Identity of the job for endpoints without a key: managed (the compute's identity), user (the submitter's) or "
         "token (an Azure ML token).",
         "WHO",
         _WHERE,
     )
-    output: str | None = option(
+    output: str | None = cli.option(
         "Where to store the results: azureml://datastores/NAME/paths/evals/ or az://container/prefix; default: an "
         "output of the job.",
         "PATH",
         _WHERE,
     )
-    instances: int = option("Number of machines; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
-    image: str | None = option("Base image of the Docker environment; default: python:VERSION-slim.", "IMAGE")
-    install: list[str] | None = option("Package to add to the environment (repeatable).", "REQUIREMENT")
-    wheel: Path | None = option("Wheel of tunecheck to install instead of the published package.", "FILE")
-    env: list[str] | None = option("Environment variable of the job; not for secrets (repeatable).", "NAME=VALUE")
-    overwrite: bool = flag("Replace existing files.")
-    submit: bool = flag("Also submit the job, with the Azure CLI or azure-ai-ml.", _WHERE)
-    workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
-    resource_group: str | None = option("The workspace's resource group.", "NAME", _WHERE)
-    subscription: str | None = option("The workspace's subscription.", "ID", _WHERE)
+    instances: int = cli.option("Number of machines; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
+    image: str | None = cli.option("Base image of the Docker environment; default: python:VERSION-slim.", "IMAGE")
+    install: list[str] | None = cli.option("Package to add to the environment (repeatable).", "REQUIREMENT")
+    wheel: Path | None = cli.option("Wheel of tunecheck to install instead of the published package.", "FILE")
+    env: list[str] | None = cli.option("Environment variable of the job; not for secrets (repeatable).", "NAME=VALUE")
+    overwrite: bool = cli.flag("Replace existing files.")
+    submit: bool = cli.flag("Also submit the job, with the Azure CLI or azure-ai-ml.", _WHERE)
+    workspace: str | None = cli.option("The Azure ML workspace.", "NAME", _WHERE)
+    resource_group: str | None = cli.option("The workspace's resource group.", "NAME", _WHERE)
+    subscription: str | None = cli.option("The workspace's subscription.", "ID", _WHERE)
 
 
-@command(JobOptions)
-def job(options: JobOptions, invocation: Invocation) -> int:
+@cli.command(JobOptions)
+def job(options: JobOptions, invocation: cli.Invocation) -> int:
     """Write the file of an Azure Machine Learning command job that runs an evaluation; --submit also submits the job.
 
     The job runs in a copy of this folder. The results are an output of the job. After a download, every command can
@@ -88,8 +80,8 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     command = command_line(_az_command(file, options))
     url = _submit(file, options) if options.submit else None
     if options.json:
-        print_json({"job": str(file), "submit": command, "url": url, "variables_needed": [*missing]})
-        return DONE
+        cli.print_json({"job": str(file), "submit": command, "url": url, "variables_needed": [*missing]})
+        return cli.DONE
     print(f"written {file}")
     for variable in missing:
         print(
@@ -97,15 +89,13 @@ def job(options: JobOptions, invocation: Invocation) -> int:
             "secret, use auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
         )
     print(f"submitted: {clean(url)}" if url is not None else f"submit it:  {command}")
-    return DONE
+    return cli.DONE
 
 
-def _evaluate_options(options: JobOptions) -> Options:
+def _evaluate_options(options: JobOptions) -> cli.Options:
     """Return the parsed options of `evaluate` after `--`. Refuse options that cannot be used in a job."""
-    from tunecheck.cli import evaluate
-
     # Wrong arguments are refused here, before a job waits for its machine.
-    parsed = evaluate.parse("tunecheck evaluate", options.arguments)
+    parsed = cli.evaluate.parse("tunecheck evaluate", options.arguments)
     refused = next((name for name in _NOT_IN_A_JOB if name in parsed.given()), None)
     if refused is not None:
         raise ConfigurationError(f"--{refused.replace('_', '-')}: a job always makes a new run; leave this option out")
@@ -167,13 +157,12 @@ def _variables(entries: list[str] | None) -> dict[str, str]:
     return variables
 
 
-def _variables_read(options: Options) -> Iterator[str]:
+def _variables_read(options: cli.Options) -> Iterator[str]:
     """Yield the environment variables that the definitions of the endpoint and the judge read."""
-    from tunecheck.cli import is_embedded
     from tunecheck.endpoints import read_definition
 
     for name in (options.endpoint, options.judge):
-        if name is not None and not is_embedded(name):
+        if name is not None and not cli.is_embedded(name):
             yield from (name_bytes.decode() for name_bytes in _READ.findall(dumps(read_definition(name).data)))
 
 

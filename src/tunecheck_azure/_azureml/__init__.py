@@ -1,1 +1,0 @@
-"""`tunecheck azureml job`: an evaluation as a command job of Azure Machine Learning."""

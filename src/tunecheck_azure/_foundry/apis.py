@@ -1,0 +1,479 @@
+"""The APIs of Azure AI Foundry that take finished runs: two of a Foundry project, and that of a hub project.
+
+A Foundry project has results with runs, and the evals API. A project in a hub has an MLflow service for runs, and a
+storage for files.
+"""
+
+import contextlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, urlencode, urlsplit
+
+from tunecheck.plugins import JSON, loads
+from tunecheck_azure._foundry.contents import DEFINITION, HASH, ITEMS, properties, read_definition
+from tunecheck_azure._foundry.projects import HubProject
+from tunecheck_azure._foundry.service import AzureUpload, BlobFolder, ServiceReply
+from tunecheck_upload import CREATE, FIND, FINISH, MARKER, Artifact, UploadError, UploadStep, metric_keys, value_at
+
+RESULTS_VERSION, DATASETS_VERSION = "2025-11-15-preview", "v1"
+"""Versions of a Foundry project's APIs for results and their runs, and for datasets."""
+
+MANAGEMENT_VERSION = "2024-07-01-preview"
+"""Version of Azure Resource Manager's API for the workspace of a project in a hub."""
+
+_RESERVE = UploadStep("reserve a place for the results")
+_COMPLETE = UploadStep("complete the run")
+_MERGE_PATCH = "application/merge-patch+json"
+
+_MOST_PAGES = 50
+_MOST_VERSIONS = 100
+
+MOST_INLINE = 1 << 20
+"""The most bytes of rows in the request that creates a run of the evals API. More rows are first sent as a dataset."""
+
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
+
+_MOST_METADATA, _KEY, _VALUE = 16, 64, 512
+"""Limits of the evals API for metadata: number of pairs, characters of a key, characters of a value."""
+
+_AZURE = (
+    ".api.azureml.ms .api.ml.azure.us .api.ml.azure.cn "
+    ".core.windows.net .core.usgovcloudapi.net .core.chinacloudapi.cn .storage.azure.net"
+).split()
+"""Domains of Azure's clouds with workspaces' MLflow services and storage accounts."""
+
+_HOST = re.compile(r"[\w.-]+(:\d+)?", re.ASCII)
+_USER, _EXPERIMENT = "tunecheck", "0"
+
+
+class FoundryUpload(AzureUpload[str]):
+    """The upload of one run to one Foundry project: reserve, upload, register, create, complete.
+
+    The results become a version of a result with a random name, and the run refers to that version. Changed results
+    become the next version, to which the same run then refers.
+    """
+
+    def send(self) -> str | None:
+        """Upload the results unless the record says that they are there, create or find the run, and complete it.
+
+        Returns the address of the run's page, or None if the service gives none.
+        """
+        if self._known.result_of != self._contents.fingerprint:
+            self._send_results()
+        self._ensure_run()
+        return self._complete_run()
+
+    def is_there(self) -> bool:
+        return self._service.found(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
+
+    def _send_results(self) -> None:
+        """Upload the artifacts and register them as a result's next version. The result's name is recorded first."""
+        if self._known.result_name is None:
+            self._known.result_name = str(uuid.uuid4())
+            self._record.save()
+        version, reserved = self._reserve()
+        address = reserved.text("blobReferenceForConsumption", "blobUri")
+        sas = reserved.text("blobReferenceForConsumption", "credential", "sasUri")
+        with contextlib.closing(BlobFolder(self._service, sas)) as folder:
+            for artifact in self._contents.artifacts:
+                folder.put(artifact)
+        self._register(version, address)
+
+    def _reserve(self) -> tuple[int, ServiceReply]:
+        """Reserve an upload for the next free version; return the version and the service's reply.
+
+        Raises:
+            UploadError: many versions in a row are taken, or the service refused.
+        """
+        version = 1 + self._known.version
+        body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
+        for candidate in range(version, version + _MOST_VERSIONS):
+            url = self._url(f"{self._result(candidate)}/startPendingUpload")
+            try:
+                reply = self._service.json(_RESERVE, "POST", url, body)
+            except UploadError as error:
+                if error.status != 409:  # 409: an earlier attempt registered that version, and the reply was lost
+                    raise
+                continue
+            return candidate, reply
+        taken = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results are taken"
+        raise UploadError(_RESERVE, f"{taken}; check in Foundry who registered them", status=409)
+
+    def _register(self, version: int, address: str) -> None:
+        """Register the uploaded files as a version of the result, and record that."""
+        metrics: dict[str, JSON] = dict(self._contents.metrics)
+        body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
+        url = self._url(self._result(version))
+        step = UploadStep("register the results")
+        reply = self._service.json(step, "PATCH", url, body, kind=_MERGE_PATCH)
+        self._known.result_id = reply.text("id")
+        self._known.version, self._known.result_of = version, self._contents.fingerprint
+        self._record.save()
+
+    def _create_run(self) -> None:
+        """Create the run and note its name in the record, which the caller saves."""
+        body: JSON = {
+            "displayName": self._contents.name,
+            "properties": properties(self._contents, self._known.marker),
+            "tags": dict(self._contents.tags),
+        }
+        reply = self._service.json(CREATE, "POST", self._url("evaluations/runs:upload"), body)
+        self._known.run_id = _run_name(reply)
+
+    def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its name. Returns whether it was found.
+
+        An earlier attempt may have created it before its reply was lost.
+        """
+        url = self._url("evaluations/runs")
+        for _ in range(_MOST_PAGES):
+            reply = self._service.json(FIND, "GET", url)
+            runs = value_at(reply.body, "value")
+            for run in runs if isinstance(runs, list) else []:
+                if value_at(run, "properties", MARKER) == self._known.marker:
+                    self._known.run_id = _run_name(ServiceReply(FIND, reply.status, run))
+                    return True
+            link = value_at(reply.body, "nextLink")
+            # The token goes with the request, so a link to another service is not followed.
+            if not isinstance(link, str) or not link.startswith(self._project.split("/api/", 1)[0] + "/"):
+                break
+            url = link
+        return False
+
+    def _complete_run(self) -> str | None:
+        """Mark the run as completed with its results; return the address of its page, or None."""
+        result: JSON = {"evaluationResultId": self._known.result_id}
+        body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
+        url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
+        reply = self._service.json(_COMPLETE, "PATCH", url, body)
+        return reply.page("properties", "AiStudioEvaluationUri")
+
+    def _result(self, version: int) -> str:
+        return f"evaluationResults/{self._known.result_name}/versions/{version}"
+
+    def _url(self, path: str) -> str:
+        return f"{self._project}/{path}?api-version={RESULTS_VERSION}"
+
+
+def _run_name(run: ServiceReply) -> str:
+    """Return the name, or else the id, of a run in a reply; raise UploadError if it has none."""
+    return run.id("name" if value_at(run.body, "name") else "id")
+
+
+class EvalsUpload(AzureUpload[str]):
+    """The upload of one run: find or create the evaluation, create the run, wait until the service has read it.
+
+    The evaluation is found by the hash of its definition, so that runs with the same data and evaluators share it.
+    The service cannot change a run: for changed results, the old run is deleted and a new run is created.
+    """
+
+    def send(self) -> str | None:
+        """Delete an outdated run, create the evaluation and the run unless they exist, and wait for the run.
+
+        Returns the address of the run's page, or None if the service gives none.
+        """
+        if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
+            self._delete_run()
+        if self._known.run_id is None:
+            self._known.experiment_id = self._evaluation()
+            self._known.result_of = self._contents.fingerprint
+            self._record.save()
+        self._ensure_run()
+        return self._completion()
+
+    def is_there(self) -> bool:
+        return self._service.found(FIND, self._run_url) is not None
+
+    def _evaluation(self) -> str:
+        """Return the id of the evaluation with this definition, created if there is none yet."""
+        definition = read_definition(self._artifact(DEFINITION).path)
+        definition_hash = value_at(definition, "metadata", HASH)
+        for entry in self._list_entries(UploadStep("look for the evaluation"), self._evals_url):
+            if value_at(entry.body, "metadata", HASH) == definition_hash:
+                return entry.id("id")
+        step = UploadStep("create the evaluation", repeatable=False)
+        return self._service.json(step, "POST", self._evals_url, definition).id("id")
+
+    def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its id. Returns whether it was found."""
+        for found in self._list_entries(FIND, self._runs_url):
+            if value_at(found.body, "metadata", MARKER) == self._known.marker:
+                self._known.run_id = found.id("id")
+                return True
+        return False
+
+    def _create_run(self) -> None:
+        """Create the run with its rows and note its id in the record, which the caller saves."""
+        body: JSON = {
+            "name": self._contents.name,
+            "data_source": {"type": "jsonl", "source": self._source(self._artifact(ITEMS))},
+            "metadata": self._metadata(),
+        }
+        reply = self._service.json(CREATE, "POST", self._runs_url, body)
+        self._known.run_id = reply.id("id")
+
+    def _source(self, items: Artifact) -> JSON:
+        """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
+        if items.size <= MOST_INLINE:
+            with items.path.open("rb") as file:
+                return {"type": "file_content", "content": [loads(line) for line in file]}
+        if self._known.result_id is None:
+            self._known.result_id = self._send_rows(items)
+            self._record.save()
+        return {"type": "file_id", "id": self._known.result_id}
+
+    def _send_rows(self, items: Artifact) -> str:
+        """Upload the rows as a dataset of the project and return the dataset's id. Each attempt uses a new name."""
+        place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
+        version = f"?api-version={DATASETS_VERSION}"
+        request: JSON = {"pendingUploadType": "BlobReference"}
+        step = UploadStep("reserve a place for the rows")
+        reserved = self._service.json(step, "POST", f"{place}/startPendingUpload{version}", request)
+        sas = reserved.text("blobReference", "credential", "sasUri")
+        with contextlib.closing(BlobFolder(self._service, sas)) as folder:
+            folder.put(items)
+        description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
+        step = UploadStep("register the rows")
+        reply = self._service.json(step, "PATCH", f"{place}{version}", description, kind=_MERGE_PATCH)
+        return reply.text("id")
+
+    def _metadata(self) -> dict[str, JSON]:
+        """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics."""
+        identity = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
+        pairs: Mapping[str, object] = identity | {**self._contents.tags} | {**self._contents.metrics}
+        fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
+        return dict(fitting[:_MOST_METADATA])
+
+    def _delete_run(self) -> None:
+        """Delete the run because its results have changed, and forget it in the record."""
+        try:
+            self._service.json(UploadStep("delete the run's earlier results"), "DELETE", self._run_url)
+        except UploadError as error:
+            if error.status != 404:  # 404: an earlier attempt deleted the run, and the reply was lost
+                raise
+        self._known.run_id = self._known.result_id = None
+        self._record.save()
+
+    def _completion(self) -> str | None:
+        """Wait until the service has read the run; return the address of the run's page, or None.
+
+        Raises:
+            UploadError: the run failed, and is forgotten in the record; or it is not completed after about 25 minutes.
+        """
+        for wait_s in _WAITS_S:
+            reply = self._service.json(_COMPLETE, "GET", self._run_url)
+            status = value_at(reply.body, "status")
+            if status == "completed":
+                return reply.page("report_url")
+            if status in ("failed", "canceled"):
+                self._known.run_id = None  # the next upload creates another run
+                self._record.save()
+                raise self._service.failure(_COMPLETE, f"status {status}: {value_at(reply.body, 'error', 'message')}")
+            time.sleep(wait_s)
+        raise self._service.failure(_COMPLETE, f"its status is still {status}", unsure=True)
+
+    def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
+        """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""
+        after: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            query = urlencode({"limit": "100", "order": "desc", **after})
+            reply = self._service.json(step, "GET", f"{url}?{query}")
+            data = value_at(reply.body, "data")
+            yield from (ServiceReply(step, reply.status, entry) for entry in (data if isinstance(data, list) else []))
+            last = value_at(reply.body, "last_id")
+            if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
+                return
+            after = {"after": last}
+
+    def _artifact(self, name: str) -> Artifact:
+        return next(artifact for artifact in self._contents.artifacts if artifact.name == name)
+
+    @property
+    def _evals_url(self) -> str:
+        return f"{self._project}/openai/v1/evals"
+
+    @property
+    def _runs_url(self) -> str:
+        return f"{self._evals_url}/{quote(str(self._known.experiment_id), safe='')}/runs"
+
+    @property
+    def _run_url(self) -> str:
+        return f"{self._runs_url}/{quote(self._run_id, safe='')}"
+
+
+class HubUpload(AzureUpload[HubProject]):
+    """The upload of one run to one hub project.
+
+    The steps are: find the workspace, create the run, find the storage, upload and register files, write properties,
+    log metrics, end the run. Every step except creating the run can be repeated: files are replaced, and a metric that
+    is logged twice with the same time counts once.
+    """
+
+    _host = ""
+    """The host of the workspace's MLflow service, once it is known."""
+
+    def send(self) -> str:
+        """Create or find the run, send what is missing, end it, and return the address of its page."""
+        self._host = self._host or self._tracking_host()
+        self._ensure_run()
+        unsent = self._unsent()
+        if unsent:
+            self._send_files(unsent)
+        self._write_properties()
+        self._log_metrics()
+        self._finish()
+        portal = os.environ.get("AI_STUDIO_BASE_URL") or "https://ai.azure.com"
+        return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
+
+    def is_there(self) -> bool:
+        """Return whether the recorded run still exists in the workspace and is not deleted."""
+        self._host = self._tracking_host()
+        found = self._service.found(FIND, self._runs(f"get?{urlencode({'run_id': self._run_id})}"))
+        info = value_at(found, "run", "info")
+        return info is not None and value_at(info, "lifecycle_stage") != "deleted"
+
+    def _tracking_host(self) -> str:
+        """Return the host of the workspace's MLflow service, or raise UploadError if the workspace has none."""
+        step = UploadStep("find the project's workspace")
+        reply = self._service.json(step, "GET", self._management_url())
+        address = value_at(reply.body, "properties", "mlFlowTrackingUri")
+        host = address.partition("://")[2].partition("/")[0] if isinstance(address, str) else ""
+        if not host:
+            reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
+            raise UploadError(step, reason, status=reply.status)
+        return self._trusted(step, host)
+
+    def _create_run(self) -> None:
+        """Create the run with the upload's marker as a tag, and note its ids."""
+        marked = {"mlflow.user": _USER, **self._contents.tags, MARKER: self._known.marker}
+        body: JSON = {
+            "experiment_id": _EXPERIMENT,
+            "run_name": self._contents.name,
+            "user_id": _USER,
+            "start_time": self._contents.moment_ms,
+            "tags": [{"key": key, "value": value} for key, value in marked.items()],
+        }
+        self._note_run(self._service.json(CREATE, "POST", self._runs("create"), body).part("run", "info"))
+
+    def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its ids. Returns whether it was found."""
+        marked = f"tags.`{MARKER}` = '{self._known.marker}'"
+        body: JSON = {"experiment_ids": [_EXPERIMENT], "filter": marked, "max_results": 1}
+        run = self._service.json(FIND, "POST", self._runs("search"), body).part("runs", 0, "info")
+        if run.body is None:
+            return False
+        self._note_run(run)
+        return True
+
+    def _note_run(self, run: ServiceReply) -> None:
+        """Note the ids of a run and its experiment in the record, or raise UploadError if the reply has no run id."""
+        has_experiment = value_at(run.body, "experiment_id") is not None
+        self._known.experiment_id = run.id("experiment_id") if has_experiment else _EXPERIMENT
+        self._known.run_id = run.id("run_id")
+
+    # -- files
+
+    def _send_files(self, artifacts: list[Artifact]) -> None:
+        """Upload files to the workspace's default storage and register each with the run.
+
+        Each file is noted as sent at once, so that a later attempt sends only the rest.
+        """
+        step = UploadStep("find the workspace's storage")
+        url = self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
+        store = self._service.json(step, "GET", url).part("value", 0)
+        name = store.id("name")
+        account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
+        container = store.id("properties", "containerName")
+        sort = value_at(store.body, "properties", "credentials", "credentialsType")
+        address = f"https://{self._trusted(step, f'{account}.blob.{end}')}/{container}"
+        prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
+        if isinstance(sort, str) and sort.lower() == "none":  # no keys: the identity itself has access
+            opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
+        else:
+            opened = self._with_secret(name, account, address, prefix)
+        with contextlib.closing(opened) as folder:
+            for artifact in artifacts:
+                folder.put(artifact)
+                self._register(artifact, name, prefix)
+                self._note_sent(artifact)
+
+    def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
+        """Return the storage's folder, opened with a temporary secret of the workspace: a signature or an account key.
+
+        The secret is masked in errors. Raises UploadError if the service gives none.
+        """
+        body: JSON = {"expirableSecret": True, "expireAfterHours": 1}
+        url = self._management_url("datastores", store, "listSecrets")
+        step = UploadStep("get access to the workspace's storage")
+        reply = self._service.json(step, "POST", url, body)
+        sort = str(value_at(reply.body, "secretsType")).lower()
+        secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
+        if not isinstance(secret, str) or not secret:
+            reason = "the reply has neither a SAS token nor an account key"
+            raise UploadError(step, reason, status=reply.status)
+        self._service.hide(secret)
+        if sort == "accountkey":
+            return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
+        return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
+
+    def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
+        """Register an uploaded file with the run. A file that is registered already is no error."""
+        step = UploadStep(f"register {artifact.name}")
+        body: JSON = {
+            "origin": "ExperimentRun",
+            "container": f"dcid.{self._run_id}",
+            "path": artifact.name,
+            "dataPath": {"dataStoreName": store, "relativePath": prefix + artifact.name},
+        }
+        try:
+            self._service.json(step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
+        except UploadError as error:
+            if error.status != 409:  # 409: an earlier attempt registered it, and the reply was lost
+                raise
+
+    # -- figures
+
+    def _write_properties(self) -> None:
+        """Write the properties by which the portal shows the run as an evaluation."""
+        own = properties(self._contents, self._known.marker)
+        body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
+        path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
+        step = UploadStep("write the run's properties")
+        self._service.json(step, "PATCH", self._tracking_url("history/v1.0", path), body)
+
+    def _log_metrics(self) -> None:
+        """Log each metric of the run with the time of the results, so that a repetition counts once."""
+        keys, moment_ms = metric_keys(self._contents.metrics), self._contents.moment_ms
+        for name, value in self._contents.metrics.items():
+            metric: dict[str, JSON] = {"key": keys[name], "value": value, "timestamp": moment_ms, "step": 0}
+            body: JSON = {"run_uuid": self._run_id, **metric, "run_id": self._run_id}
+            self._service.json(UploadStep(f"log the metric {name}"), "POST", self._runs("log-metric"), body)
+
+    def _finish(self) -> None:
+        end = time.time_ns() // 1_000_000
+        body: JSON = {"run_uuid": self._run_id, "run_id": self._run_id, "status": "FINISHED", "end_time": end}
+        self._service.json(FINISH, "POST", self._runs("update"), body)
+
+    # -- addresses
+
+    def _trusted(self, step: UploadStep, host: str) -> str:
+        """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
+        own = urlsplit(self._project.resource_manager).netloc
+        if not _HOST.fullmatch(host) or (host != own and not host.endswith((f".{own}", *_AZURE))):
+            raise UploadError(step, f"the reply names a host outside Azure, to which nothing is sent: {host}")
+        return host
+
+    def _management_url(self, *path: str, **query: str) -> str:
+        """Return an address of the workspace, or of something below it, in Azure Resource Manager."""
+        below = "".join(f"/{part}" for part in path)
+        options = urlencode({"api-version": MANAGEMENT_VERSION, **query})
+        return f"{self._project.resource_manager}{self._project.scope}{below}?{options}"
+
+    def _tracking_url(self, service: str, path: str) -> str:
+        return f"https://{self._host}/{service}{self._project.scope}/{path}"
+
+    def _runs(self, path: str) -> str:
+        return self._tracking_url("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")
