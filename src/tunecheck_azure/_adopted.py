@@ -29,7 +29,7 @@ def adopt_name(name: str, module: str = _PACKAGE) -> object:
         return not_installed(name)
 
 
-def names_of(module: str) -> Callable[[str], object]:
+def module_getattr(module: str) -> Callable[[str], object]:
     """Return a `__getattr__` for a module that offers the names of this module of azure-ai-evaluation."""
 
     def named(name: str) -> object:

@@ -21,10 +21,10 @@ _REMOTE = re.compile(r"azureml:|[a-z]+://")
 _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
 
 
-_WHERE = "Azure ML"
+_PANEL = "Azure ML"
 _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
 # A reference to an environment variable in a definition, such as ${env:NAME}.
-_READ = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
+_VARIABLE = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
 _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
     b".env\n.env.*\n*.env\n*.pem\n*.key\n*.pfx\nid_rsa*\nid_ed25519*\n.netrc\n.pypirc\n"
@@ -35,32 +35,32 @@ _AMLIGNORE = (
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(cli.JsonOptions):
     arguments: list[str] = cli.argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
-    compute: str = cli.option("Compute that runs the job.", "NAME", _WHERE)
+    compute: str = cli.option("Compute that runs the job.", "NAME", _PANEL)
     name: str | None = cli.option("Name of the job and of its folder; default: the data set's name.", "NAME")
     out: Path | None = cli.option("Folder to write; default: azureml/NAME.", "DIR")
-    experiment: str = cli.option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
+    experiment: str = cli.option("Experiment that lists the job.", "NAME", _PANEL, default="tunecheck")
     identity: str | None = cli.option(
         "Identity of the job for endpoints without a key: managed (the compute's identity), user (the submitter's) or "
         "token (an Azure ML token).",
         "WHO",
-        _WHERE,
+        _PANEL,
     )
     output: str | None = cli.option(
         "Where to store the results: azureml://datastores/NAME/paths/evals/ or az://container/prefix; default: an "
         "output of the job.",
         "PATH",
-        _WHERE,
+        _PANEL,
     )
-    instances: int = cli.option("Number of machines; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
+    instances: int = cli.option("Number of machines; several form a Ray cluster.", "N", _PANEL, default=1, least=1)
     image: str | None = cli.option("Base image of the Docker environment; default: python:VERSION-slim.", "IMAGE")
     install: list[str] | None = cli.option("Package to add to the environment (repeatable).", "REQUIREMENT")
     wheel: Path | None = cli.option("Wheel of tunecheck to install instead of the published package.", "FILE")
     env: list[str] | None = cli.option("Environment variable of the job; not for secrets (repeatable).", "NAME=VALUE")
     overwrite: bool = cli.flag("Replace existing files.")
-    submit: bool = cli.flag("Also submit the job, with the Azure CLI or azure-ai-ml.", _WHERE)
-    workspace: str | None = cli.option("The Azure ML workspace.", "NAME", _WHERE)
-    resource_group: str | None = cli.option("The workspace's resource group.", "NAME", _WHERE)
-    subscription: str | None = cli.option("The workspace's subscription.", "ID", _WHERE)
+    submit: bool = cli.flag("Also submit the job, with the Azure CLI or azure-ai-ml.", _PANEL)
+    workspace: str | None = cli.option("The Azure ML workspace.", "NAME", _PANEL)
+    resource_group: str | None = cli.option("The workspace's resource group.", "NAME", _PANEL)
+    subscription: str | None = cli.option("The workspace's subscription.", "ID", _PANEL)
 
 
 @cli.command(JobOptions)
@@ -73,10 +73,10 @@ def job(options: JobOptions, invocation: cli.Invocation) -> int:
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
     evaluation = _evaluate_options(options)
-    name = options.name or _name(evaluation.dataset)
-    file = _write(options, _checked_data(evaluation.dataset), name)
+    name = options.name or _default_name(evaluation.dataset)
+    file = _write_job(options, _checked_data(evaluation.dataset), name)
     read = {*_variables_read(evaluation), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
-    missing = sorted(read - _variables(options.env).keys())
+    missing = sorted(read - _job_variables(options.env).keys())
     command = command_line(_az_command(file, options))
     url = _submit(file, options) if options.submit else None
     if options.json:
@@ -139,7 +139,7 @@ def _without_dataset(arguments: list[str]) -> list[str]:
     return kept_words
 
 
-def _variables(entries: list[str] | None) -> dict[str, str]:
+def _job_variables(entries: list[str] | None) -> dict[str, str]:
     """Return the variables of --env by name.
 
     Raises:
@@ -163,16 +163,16 @@ def _variables_read(options: cli.Options) -> Iterator[str]:
 
     for name in (options.endpoint, options.judge):
         if name is not None and not cli.is_embedded(name):
-            yield from (name_bytes.decode() for name_bytes in _READ.findall(dumps(read_definition(name).data)))
+            yield from (name_bytes.decode() for name_bytes in _VARIABLE.findall(dumps(read_definition(name).data)))
 
 
-def _name(dataset: str | None) -> str:
+def _default_name(dataset: str | None) -> str:
     """Return a name for the job, made from the data set's name."""
     stem = "evaluation" if dataset is None else Path(dataset.partition(":")[2] or dataset).stem
     return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"
 
 
-def _write(options: JobOptions, dataset: str, name: str) -> Path:
+def _write_job(options: JobOptions, dataset: str, name: str) -> Path:
     """Write the job's folder (job.yml, environment, wheel) and, if needed, `.amlignore`; return the path of job.yml.
 
     Raises:
@@ -207,7 +207,7 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
     compute, identity = options.compute, options.identity
     if identity is not None and identity not in _IDENTITIES:
         raise ConfigurationError(f"--identity {identity}: must be one of {', '.join(_IDENTITIES)}")
-    path = dataset if _is_remote(dataset) else _seen_from(folder, Path(dataset))
+    path = dataset if _is_remote(dataset) else _relative_path(folder, Path(dataset))
     # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
     results = {"type": "uri_folder", "mode": "upload", **({} if options.output is None else {"path": options.output})}
     job: dict[str, JSON] = {
@@ -215,12 +215,12 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
         "type": "command",
         "display_name": name,
         "experiment_name": options.experiment,
-        "code": _seen_from(folder, Path()),
+        "code": _relative_path(folder, Path()),
         "command": _evaluate_command(options, dataset),
         "inputs": {_DATA_INPUT: {"type": "uri_file", "mode": "download", "path": path}} if _is_input(dataset) else {},
         "outputs": {} if _is_storage(options.output) else {_RESULTS_OUTPUT: {**results}},
         "environment": {"build": {"path": "environment"}},
-        "environment_variables": {**_variables(options.env)},
+        "environment_variables": {**_job_variables(options.env)},
         "compute": compute if _is_remote(compute) else f"azureml:{compute}",
         "identity": None if identity is None else {"type": _IDENTITIES[identity]},
         # Azure ML starts a Ray cluster on the job's machines and runs the command on its head.
@@ -245,16 +245,16 @@ def _dockerfile(options: JobOptions) -> str:
 
 def _evaluate_command(options: JobOptions, dataset: str) -> str:
     """Return the job's command. The shell of a Linux container reads it, also if it is written on Windows."""
-    data = f"${{{{inputs.{_DATA_INPUT}}}}}" if _is_input(dataset) else _quoted(dataset)
-    words = map(_quoted, _without_dataset(options.arguments))
+    data = f"${{{{inputs.{_DATA_INPUT}}}}}" if _is_input(dataset) else _shell_quoted(dataset)
+    words = map(_shell_quoted, _without_dataset(options.arguments))
     results = f"${{{{outputs.{_RESULTS_OUTPUT}}}}}"
     if options.output is not None and _is_storage(options.output):
-        results = _quoted(options.output)
+        results = _shell_quoted(options.output)
     elsewhere = ["--on ray:auto"] if options.instances > 1 else []
     return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *elsewhere])
 
 
-def _quoted(word: str) -> str:
+def _shell_quoted(word: str) -> str:
     """Return a word quoted for the shell.
 
     Raises:
@@ -280,7 +280,7 @@ def _is_input(dataset: str) -> bool:
     return _is_remote(dataset) or not Path(dataset).resolve().is_relative_to(Path().resolve())
 
 
-def _seen_from(folder: Path, path: Path) -> str:
+def _relative_path(folder: Path, path: Path) -> str:
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 

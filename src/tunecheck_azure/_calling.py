@@ -31,7 +31,7 @@ def _validator(kind: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
 
 
-def refusal(check: Callable[..., None], *given: object) -> errors.EvaluationException | None:
+def error_of_check(check: Callable[..., None], *given: object) -> errors.EvaluationException | None:
     """Return the error that a check raises for these values, or None."""
     try:
         check(*given)
@@ -46,11 +46,11 @@ Inputs = dict[str, object]
 class AzureEvaluator(Evaluator):
     """Base of the evaluators of `tunecheck_azure`. Each takes one of several sets of inputs, or a `conversation`.
 
-    `ways` lists these sets; inputs in `optional` may be missing. By default, `evaluate()` fills each input from the
+    `input_sets` lists these sets; inputs in `optional` may be missing. By default, `evaluate()` fills each input from the
     column with the input's name. `required` inputs are checked in this order, and the error names the missing input.
     """
 
-    ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    input_sets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[tuple[str, ...]] = ()
     id: ClassVar[str] = ""
@@ -65,7 +65,7 @@ class AzureEvaluator(Evaluator):
     """The parameters that the pipeline binds to columns."""
 
     def __init_subclass__(cls) -> None:
-        """Set the evaluator's id in Foundry from the class's name, and its signature from `ways`.
+        """Set the evaluator's id in Foundry from the class's name, and its signature from `input_sets`.
 
         Only Tunecheck's own classes get an id.
         """
@@ -75,7 +75,7 @@ class AzureEvaluator(Evaluator):
             cls.id = f"azureai://built-in/evaluators/{words.lower()}"
         kind = inspect.Parameter.KEYWORD_ONLY
         conversations = ("conversation", "messages") if cls.takes_messages else ("conversation",)
-        names = dict.fromkeys([*chain.from_iterable(cls.ways), *conversations])
+        names = dict.fromkeys([*chain.from_iterable(cls.input_sets), *conversations])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
     # -- checks of inputs; each raises an EvaluationException that names the evaluator as its target
@@ -154,7 +154,7 @@ class AzureEvaluator(Evaluator):
         if "tool_definitions" in self.optional:
             self.check_definitions(inputs.get("tool_definitions"))
 
-    def _turns(self, inputs: Inputs) -> list[Inputs]:
+    def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
         """Return the sets of inputs to judge: the single inputs as one set, or a set for each turn of a conversation.
 
         Raises:
@@ -163,14 +163,14 @@ class AzureEvaluator(Evaluator):
         if self.error_target is not errors.ErrorTarget.CONVERSATION:
             self._check(inputs)
         conversation = inputs.get("conversation")
-        known = list(dict.fromkeys(chain.from_iterable(self.ways)))
+        known = list(dict.fromkeys(chain.from_iterable(self.input_sets)))
         single = {name: inputs.get(name) for name in known}
         if conversation is None and self.takes_messages and inputs.get("messages") is not None:
-            conversation = _conversation_of(inputs)
+            conversation = _as_conversation(inputs)
             single |= dict.fromkeys({*known} & {"context", "ground_truth"})
         if conversation is None:
-            if not any(self._complete(way, single) for way in self.ways):
-                raise self._incomplete(single)
+            if not any(self._is_complete(names, single) for names in self.input_sets):
+                raise self._incomplete_error(single)
             return [single]
         name = type(self).__name__
         if any(single.values()):
@@ -181,17 +181,17 @@ class AzureEvaluator(Evaluator):
         except ValueError as error:
             raise errors.mistake(f"{name}: {error}", target=errors.ErrorTarget.CONVERSATION) from None
 
-    def _complete(self, way: Sequence[str], single: Inputs) -> bool:
+    def _is_complete(self, names: Sequence[str], single: Inputs) -> bool:
         """Return whether the single inputs contain every input of this set, except optional ones."""
-        return all(single[name] is not None for name in way if name not in self.optional)
+        return all(single[name] is not None for name in names if name not in self.optional)
 
-    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
+    def _incomplete_error(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for single inputs that contain no complete set."""
         message = f"{type(self).__name__}: Either 'conversation' or individual inputs must be provided."
         return errors.mistake(message, target=errors.ErrorTarget.CONVERSATION)
 
 
-def _conversation_of(inputs: Inputs) -> Inputs:
+def _as_conversation(inputs: Inputs) -> Inputs:
     """Return `messages` as a conversation with the inputs' `context`.
 
     An assistant's message without a ground truth gets the inputs' `ground_truth`.
@@ -210,7 +210,7 @@ def _conversation_of(inputs: Inputs) -> Inputs:
 PER_TURN = "evaluation_per_turn"
 """The key of a conversation's verdict that holds the values of each turn: `{key: [value, …]}`."""
 
-_OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens", "_finish_reason", "_model", "_details")
+_ENDINGS_OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens", "_finish_reason", "_model", "_details")
 
 
 def conversation_turns(conversation: object, inputs: Collection[str]) -> list[dict[str, object]]:
@@ -245,7 +245,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
     return turns
 
 
-def over_turns(turns: Sequence[Verdict]) -> Verdict:
+def merge_turns(turns: Sequence[Verdict]) -> Verdict:
     """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
 
     `evaluation_per_turn` has all values. A single verdict is returned unchanged; without turns, the verdict is empty.
@@ -261,7 +261,7 @@ def over_turns(turns: Sequence[Verdict]) -> Verdict:
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(numbers) == len(values):
             merged[key] = math.fsum(numbers) / len(numbers)
-        elif not key.endswith(_OF_ONE_CALL):
+        elif not key.endswith(_ENDINGS_OF_ONE_CALL):
             merged[key] = values[-1]
     return {**merged, PER_TURN: {**per_turn}} if turns else {}
 
@@ -269,7 +269,7 @@ def over_turns(turns: Sequence[Verdict]) -> Verdict:
 class _Texts(AzureEvaluator, ours.TextEvaluator):
     """Base of the text metrics, called with the texts `response` and `ground_truth`, or with a `conversation`."""
 
-    ways = (("response", "ground_truth"),)
+    input_sets = (("response", "ground_truth"),)
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the metric's eight keys. For a conversation, they are means, with `evaluation_per_turn`.
@@ -277,7 +277,7 @@ class _Texts(AzureEvaluator, ours.TextEvaluator):
         Raises:
             EvaluationException: an input is missing or is not a text.
         """
-        return over_turns([self._compare(**turn) for turn in self._turns(inputs)])
+        return merge_turns([self._compare(**turn) for turn in self._inputs_to_judge(inputs)])
 
     def _compare(self, response: object, ground_truth: object) -> Verdict:
         """Return the verdict on a pair of texts, or raise EvaluationException if one is not a text."""

@@ -1,5 +1,5 @@
 """Azure AI Evaluation's constants, which users' tests import. They need azure-ai-evaluation."""
 
-from tunecheck_azure._adopted import names_of
+from tunecheck_azure._adopted import module_getattr
 
-__getattr__ = names_of("_constants")
+__getattr__ = module_getattr("_constants")

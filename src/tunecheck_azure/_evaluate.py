@@ -12,7 +12,7 @@ from tunecheck import DataError, EvaluationResult, UnansweredError, evaluation, 
 from tunecheck.plugins import JSON, UploaderLike, fingerprint, is_shipped
 from tunecheck_azure._exceptions import ErrorCategory, as_evaluation_exception, mistake
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
-from tunecheck_azure._rows import OUTPUTS, AzureRows, Needed, log_gaps, metrics_of, rows_of, table_of
+from tunecheck_azure._rows import OUTPUTS, AzureRows, RequiredValue, build_table, log_gaps, table_metrics, table_rows
 
 _REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
 
@@ -48,15 +48,15 @@ def evaluate(
         texts = {str(key): str(value) for key, value in (tags or {}).items()}
         fail = fail_on_evaluator_errors
         settings = evaluation.RunSettings(
-            **_own_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail
+            **_tunecheck_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail
         )
         result = _run(script.execution(settings), uploader)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
-        table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
+        table = build_table(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
             answered = {column for row in rows for column in row if column.startswith(OUTPUTS)}
             script.check_parameters({column.removeprefix(OUTPUTS) for column in answered})
-        result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
+        result["rows"], result["metrics"] = table_rows(table, len(rows)), table_metrics(table, evaluators)
         log_gaps(rows, table, evaluators, result.run_dir)
         if output_path is not None:
             _write(pipeline.check_output_path(output_path), result)
@@ -81,13 +81,12 @@ def _write(path: Path, result: EvaluationResult) -> None:
     pipeline.write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
 
 
-def _own_arguments(kwargs: Mapping[str, object]) -> evaluation.EvaluateArguments:
+def _tunecheck_arguments(kwargs: Mapping[str, object]) -> evaluation.EvaluateArguments:
     """Return the arguments of Tunecheck's `evaluate`. As for Azure's, `PF_WORKER_COUNT` sets the concurrency."""
     arguments = {name: value for name, value in kwargs.items() if name in evaluation.EvaluateArguments.__annotations__}
     workers = os.environ.get("PF_WORKER_COUNT", "")
-    return cast(
-        "evaluation.EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | arguments
-    )
+    concurrency = {"concurrency": int(workers)} if workers.isdecimal() else {}
+    return cast("evaluation.EvaluateArguments", concurrency | arguments)
 
 
 # -- checks of arguments
@@ -146,7 +145,7 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
         if isinstance(mapped, pipeline.Reference):
             full_name = ".".join(map(str, mapped.steps))
             steps = (full_name,) if mapped.source == "data" and full_name in columns else mapped.steps
-            mapped = Needed(mapped.source, steps, mapped.text)
+            mapped = RequiredValue(mapped.source, steps, mapped.text)
         parsed[parameter] = mapped
     return parsed
 
@@ -183,7 +182,7 @@ class _Script:
         unanswered = frozenset[str]() if target is None else None
         self._evaluators = [
             pipeline.bind_evaluator(
-                name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own
+                name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own_mappings
             )
             for name, each in evaluators.items()
         ]
@@ -191,13 +190,13 @@ class _Script:
             self.check_parameters(None)
 
     def _mapping(self, evaluators: Collection[str], config: Mapping[str, EvaluatorConfig]) -> pipeline.MappingLayers:
-        """Return the mapping of each evaluator: its own mapping, or else the default. Own mappings are kept in `_own`.
+        """Return the mapping of each evaluator: its own mapping, or else the default. Own mappings are kept in `_own_mappings`.
 
         In the default, leaves of nested objects can be used by their names.
         """
         mappings = {name: entry.get("column_mapping") for name, entry in config.items()}
-        self._own = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}
-        parsed = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
+        self._own_mappings = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}
+        parsed = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own_mappings.items()}
         default: dict[str, pipeline.Mapped] = {**self.dataset.leaf_mapping(), **parsed.get("default", {})}
         return {name: parsed.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
@@ -219,7 +218,7 @@ class _Script:
         Raises:
             EvaluationException: parameters have no column; the text names them and their evaluators.
         """
-        missing = {evaluator.name: self._missing(evaluator, answers or ()) for evaluator in self._evaluators}
+        missing = {evaluator.name: self._missing_parameters(evaluator, answers or ()) for evaluator in self._evaluators}
         lines = "".join(f"- {name}: {parameters}\n" for name, parameters in missing.items() if parameters)
         if not lines:
             return
@@ -232,7 +231,7 @@ class _Script:
             ErrorCategory.MISSING_FIELD,
         )
 
-    def _missing(self, evaluator: pipeline.BoundEvaluator, answers: Collection[str]) -> list[str]:
+    def _missing_parameters(self, evaluator: pipeline.BoundEvaluator, answers: Collection[str]) -> list[str]:
         """Return the required parameters without a column, or an empty list.
 
         If the evaluator takes several sets of inputs, the set that lacks the fewest counts.
@@ -241,10 +240,10 @@ class _Script:
         choices = []
         for choice in evaluator.signature.choices:
             required = [name for name, is_required in choice.items() if is_required]
-            choices.append([name for name in required if not self._has(mapping.get(name), name, answers)])
+            choices.append([name for name in required if not self._has_value(mapping.get(name), name, answers)])
         return min(choices, key=len, default=[])
 
-    def _has(self, mapped: pipeline.Mapped | None, name: str, answers: Collection[str]) -> bool:
+    def _has_value(self, mapped: pipeline.Mapped | None, name: str, answers: Collection[str]) -> bool:
         """Return whether a parameter has a value: from its mapping, or from a column with its name."""
         if isinstance(mapped, pipeline.Reference):
             return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers

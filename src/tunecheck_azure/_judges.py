@@ -19,7 +19,7 @@ from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure import _exceptions as errors, _transcripts as transcripts
-from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, over_turns, refusal
+from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, error_of_check, merge_turns
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 
 _MESSAGES = ("query", "response", "ground_truth")
@@ -40,7 +40,7 @@ class _PromptJudge(PromptyEvaluator):
     """A prompt evaluator that returns verdicts with Azure AI Evaluation's properties."""
 
     judge: "type[AzureJudge]"
-    named_threshold: float
+    given_threshold: float
     """The threshold as the user gave it: an integer such as 3 stays an integer, as in Azure AI Evaluation."""
 
     def _prepare(self, /, **inputs: object) -> Mapping[str, object]:
@@ -71,8 +71,8 @@ class _PromptJudge(PromptyEvaluator):
             "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
         }
         if output.score is None:
-            skipped = skipped_verdict(key, output.reason or "", self.named_threshold)
-            return skipped | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else skipped
+            skipped = skipped_verdict(key, output.reason or "", self.given_threshold)
+            return skipped | {f"{key}_properties": properties} if self.judge.skipped_has_properties else skipped
         if self.judge.bounded and not 1 <= output.score <= 5:
             raise errors.EvaluationException(
                 f"Invalid score value: {output.score:g}. Expected a number in range [1, 5].",
@@ -87,7 +87,7 @@ class _PromptJudge(PromptyEvaluator):
             f"{key}_passed": passed,
             f"{key}_result": "pass" if passed else "fail",
             f"{key}_reason": output.reason or "",
-            f"{key}_threshold": self.named_threshold,
+            f"{key}_threshold": self.given_threshold,
             f"{key}_properties": {**(given if isinstance(given, dict) else {}), **properties},
         }
 
@@ -127,9 +127,9 @@ class AzureJudge(AzureEvaluator):
     """True if a score outside 1 to 5 is an error."""
     score_target: ClassVar[errors.ErrorTarget] = errors.ErrorTarget.UNKNOWN
     """The target that is named in the error for such a score."""
-    judges_replies: ClassVar[bool] = True
+    only_final_responses: ClassVar[bool] = True
     """True if the metric applies only to an agent's final response."""
-    accounts_for_skipped: ClassVar[bool] = True
+    skipped_has_properties: ClassVar[bool] = True
     """True if the verdict has properties also when the judge finds that the metric does not apply."""
 
     def __init__(
@@ -155,13 +155,13 @@ class AzureJudge(AzureEvaluator):
                 cls.metrics = (Metric(cls.metric, range=(1, 5)),)
 
     @cached_property
-    def _asked(self) -> _PromptJudge:
+    def _prompt_judge(self) -> _PromptJudge:
         """The prompt evaluator of this judge, made at the first use: a wrong model is an error of the first call."""
         with errors.as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             judge = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
-        judge.judge, judge.named_threshold = type(self), self._threshold
+        judge.judge, judge.given_threshold = type(self), self._threshold
         return judge
 
     def _prompt_file(self) -> Path:
@@ -184,37 +184,37 @@ class AzureJudge(AzureEvaluator):
     @property
     def arguments(self) -> dict[str, JSON]:
         """The prompt, the model and the threshold, as data."""
-        return self._asked.arguments
+        return self._prompt_judge.arguments
 
     @property
     def endpoint(self) -> Endpoint:
         """The endpoint of the judge model."""
-        return self._asked.endpoint
+        return self._prompt_judge.endpoint
 
     @property
     def concurrency(self) -> int | None:
         """The maximum number of rows to judge at once."""
-        return self._asked.concurrency
+        return self._prompt_judge.concurrency
 
     async def close(self) -> None:
         """Close connections."""
-        await self._asked.close()
+        await self._prompt_judge.close()
 
     # -- judging
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the verdict on single inputs or a conversation, with the metric's eight keys."""
-        turns = self._turns(inputs)
+        turns = self._inputs_to_judge(inputs)
         with errors.as_evaluation_exception(self.error_target):
-            return self._asked.run(self._judge_turns(DirectCalls(), turns))
+            return self._prompt_judge.run(self._judge_turns(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """Return the same verdict as a call, but with model calls through `calls`."""
-        return await self._judge_turns(calls, self._turns(inputs))
+        return await self._judge_turns(calls, self._inputs_to_judge(inputs))
 
     async def _judge_turns(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
         """Judge all turns concurrently, and return their merged verdict."""
-        return over_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
+        return merge_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
         """Return the verdict on one turn, with model calls through `calls`.
@@ -223,12 +223,13 @@ class AzureJudge(AzureEvaluator):
         a model call.
         """
         prepared = self._prepare(turn)
-        if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
+        if self.only_final_responses and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
         if isinstance(prepared, str):
             return skipped_verdict(self.metric, prepared, self._threshold)
-        required = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
-        judged = await self._asked.call_with(calls, **{**dict.fromkeys(required, ""), **prepared})
+        parameters = self._prompt_judge.__signature__.parameters
+        required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
+        judged = await self._prompt_judge.call_with(calls, **{**dict.fromkeys(required, ""), **prepared})
         properties = judged[f"{self.metric}_properties"]
         if isinstance(properties, dict):
             content = json.dumps(plain(prepared))
@@ -290,7 +291,7 @@ class CoherenceEvaluator(AzureJudge):
     """A judge of how coherently the response presents its ideas, from 1 to 5."""
 
     metric = "coherence"
-    ways = (("query", "response"),)
+    input_sets = (("query", "response"),)
     required = ("query", "response")
     error_target = errors.ErrorTarget.COHERENCE_EVALUATOR
 
@@ -300,7 +301,7 @@ class FluencyEvaluator(AzureJudge):
 
     metric = "fluency"
     takes_messages = True
-    ways = (("response",),)
+    input_sets = (("response",),)
     required = ("response",)
     error_target = errors.ErrorTarget.FLUENCY_EVALUATOR
 
@@ -311,7 +312,7 @@ class RelevanceEvaluator(AzureJudge):
     metric = "relevance"
     own_prompt = True
     takes_messages = True
-    ways = (("query", "response"),)
+    input_sets = (("query", "response"),)
     required = ("query", "response")
     error_target = errors.ErrorTarget.RELEVANCE_EVALUATOR
 
@@ -321,7 +322,7 @@ class GroundednessEvaluator(AzureJudge):
 
     metric = "groundedness"
     own_prompt = True
-    ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
+    input_sets = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
     error_target = errors.ErrorTarget.GROUNDEDNESS_EVALUATOR
     refused_tools = frozenset(
@@ -334,13 +335,13 @@ class GroundednessEvaluator(AzureJudge):
             self.check_text_or_messages("Query", inputs["query"])
         super()._check(inputs)
 
-    def _complete(self, way: Sequence[str], single: Inputs) -> bool:
-        return all(single[name] for name in way)
+    def _is_complete(self, names: Sequence[str], single: Inputs) -> bool:
+        return all(single[name] for name in names)
 
-    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
+    def _incomplete_error(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for incomplete inputs, with a sentence on agents."""
         hint = "For Agent groundedness 'query' and 'response' are required."
-        message = super()._incomplete(single).message
+        message = super()._incomplete_error(single).message
         return errors.mistake(f"{message} {hint}", errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
@@ -368,10 +369,10 @@ class SimilarityEvaluator(AzureJudge):
 
     metric = "similarity"
     takes_messages = True
-    ways = (("query", "response", "ground_truth"),)
+    input_sets = (("query", "response", "ground_truth"),)
     error_target = errors.ErrorTarget.SIMILARITY_EVALUATOR
 
-    def _incomplete(self, single: Inputs) -> errors.EvaluationException:
+    def _incomplete_error(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for missing inputs, which names the first of them."""
         missing = next(name for name, value in single.items() if value is None)
         message = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
@@ -383,7 +384,7 @@ class RetrievalEvaluator(AzureJudge):
 
     metric = "retrieval"
     takes_messages = True
-    ways = (("query", "context"),)
+    input_sets = (("query", "context"),)
     error_target = errors.ErrorTarget.RETRIEVAL_EVALUATOR
 
 
@@ -391,9 +392,9 @@ class ResponseCompletenessEvaluator(AzureJudge):
     """A judge of how much of the ground truth the response contains, from 1 to 5."""
 
     metric = "response_completeness"
-    accounts_for_skipped = False
+    skipped_has_properties = False
     takes_messages = True
-    ways = (("response", "ground_truth"),)
+    input_sets = (("response", "ground_truth"),)
     error_target = errors.ErrorTarget.COMPLETENESS_EVALUATOR
 
 
@@ -401,7 +402,7 @@ class QAEvaluator(AzureEvaluator):
     """Groundedness, relevance, coherence, fluency, similarity and F1 of one response."""
 
     judged: ClassVar[bool] = True
-    ways = (("query", "response", "context", "ground_truth"),)
+    input_sets = (("query", "response", "context", "ground_truth"),)
 
     def __init__(
         self,
@@ -455,12 +456,12 @@ class QAEvaluator(AzureEvaluator):
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the keys of all evaluators. For a conversation, they are means, with `evaluation_per_turn`."""
-        self._turns(inputs)
+        self._inputs_to_judge(inputs)
         return self._merge([judge(**inputs) for judge in self._judges], inputs)
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """Return the same verdict as a call, but with model calls through `calls`."""
-        self._turns(inputs)
+        self._inputs_to_judge(inputs)
         judged = await asyncio.gather(*(judge.call_with(calls, **inputs) for judge in self._judges))
         return self._merge(judged, inputs)
 
@@ -486,8 +487,8 @@ class IntentResolutionEvaluator(AzureJudge):
     """A judge of how well an agent understood and met the user's intent, from 1 to 5."""
 
     metric = "intent_resolution"
-    accounts_for_skipped = False
-    ways = (("query", "response", "tool_definitions"),)
+    skipped_has_properties = False
+    input_sets = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
     error_target = errors.ErrorTarget.INTENT_RESOLUTION_EVALUATOR
@@ -502,8 +503,8 @@ class TaskAdherenceEvaluator(AzureJudge):
     """A judge of an agent's adherence to its task and instructions: 0 or 1."""
 
     metric = "task_adherence"
-    accounts_for_skipped = False
-    ways = (("query", "response", "tool_definitions"),)
+    skipped_has_properties = False
+    input_sets = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
     error_target = errors.ErrorTarget.TASK_ADHERENCE_EVALUATOR
@@ -532,25 +533,25 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     """
 
     metric = "tool_call_accuracy"
-    judges_replies = False
-    accounts_for_skipped = False
+    only_final_responses = False
+    skipped_has_properties = False
     bounded = True
     score_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
-    ways = (("query", "tool_definitions", "tool_calls", "response"),)
+    input_sets = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _check(self, inputs: Inputs) -> None:
         """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""
         self.check_text_or_messages("Query", inputs.get("query"))
         self.check_definitions(inputs.get("tool_definitions"), required=True)
-        response = refusal(self.check_text_or_messages, "Response", inputs.get("response"))
-        calls = refusal(self.check_calls, inputs.get("tool_calls"))
+        response = error_of_check(self.check_text_or_messages, "Response", inputs.get("response"))
+        calls = error_of_check(self.check_calls, inputs.get("tool_calls"))
         if response is not None and calls is not None:
             raise calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
 
-    def _turns(self, inputs: Inputs) -> list[Inputs]:
+    def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
         self._check(inputs)
-        return [{name: inputs.get(name) for name in self.ways[0]}]
+        return [{name: inputs.get(name) for name in self.input_sets[0]}]
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or the reason why the metric does not apply.

@@ -23,7 +23,7 @@ _CONVERSATIONS = frozenset({"conversation", "messages"})
 
 
 @dataclass(frozen=True, slots=True)
-class Needed(Reference):
+class RequiredValue(Reference):
     """A reference to a value that each row must have, even for a parameter with a default."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
@@ -44,7 +44,7 @@ class Needed(Reference):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf(Reference):
+class LeafValue(Reference):
     """A reference to a leaf of an object by the leaf's name. A column of the target with this name takes precedence."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
@@ -88,23 +88,23 @@ class AzureRows(Dataset):
             return wanted.steps[0] in self.scan().columns
         return any(Reference.resolve(wanted, row.values, {}) is not MISSING for row in super().rows())
 
-    def leaf_mapping(self) -> dict[str, Leaf]:
+    def leaf_mapping(self) -> dict[str, LeafValue]:
         """Return a reference for each leaf's name. If several leaves have the same name, the first is used.
 
         A column with a dot in its name counts as a leaf, too.
         """
-        mapping: dict[str, Leaf] = {}
+        mapping: dict[str, LeafValue] = {}
         for path in self._leaf_paths():
             name = leaf_name(path[-1])
             if name not in mapping:
-                mapping[name] = Leaf("data", path, f"${{data.{'.'.join(path)}}}")
+                mapping[name] = LeafValue("data", path, f"${{data.{'.'.join(path)}}}")
         return mapping
 
     def _leaf_paths(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths of columns with a dot in their names, and of leaves of objects if these become columns."""
         columns = self.scan().columns
         yield from ((column,) for column in columns if "." in column and not column.startswith("__outputs."))
-        if takes_apart(columns):
+        if has_leaf_columns(columns):
             for row in super().rows():
                 yield from (path for path, _ in leaves(row.values))
 
@@ -123,7 +123,7 @@ def leaf_name(column: str) -> str:
     return column.rpartition(".")[2]
 
 
-def takes_apart(columns: Iterable[str]) -> bool:
+def has_leaf_columns(columns: Iterable[str]) -> bool:
     """Return whether leaves of objects become columns of the results."""
     return _CONVERSATIONS.isdisjoint(columns)
 
@@ -155,7 +155,7 @@ _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _WITHOUT_MEAN = ("_threshold", "_result", *(f"{metric}_{tokens}" for metric in _COUNT_TOKENS for tokens in _TOKENS))
 
 
-def table_of(
+def build_table(
     rows: Sequence[ResultRow], columns: Collection[str], evaluators: Iterable[str], gaps: Mapping[int, Sequence[str]]
 ) -> Table:
     """Return a run's rows as columns, in the order of Azure AI Evaluation: the data, the target, each evaluator.
@@ -163,7 +163,7 @@ def table_of(
     `columns` are the columns of the data. `gaps` has, for each row number, the columns that the row lacks.
     """
     prefixes = tuple(f"{OUTPUTS}{name}." for name in evaluators)
-    with_leaves = takes_apart(columns)
+    with_leaves = has_leaf_columns(columns)
     table = [_unfold(row, prefixes, with_leaves=with_leaves) for row in rows]
     for number, names in gaps.items():
         for name in names:
@@ -217,7 +217,7 @@ def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
     return [math.nan if value is _GAP else value for value in values] if has_gaps else values
 
 
-def rows_of(table: Table, count: int) -> list[dict[str, object]]:
+def table_rows(table: Table, count: int) -> list[dict[str, object]]:
     """Return the table as rows. A row has no entry for a column that it lacks.
 
     `count` is the number of rows, which a table without columns does not show.
@@ -229,7 +229,7 @@ def rows_of(table: Table, count: int) -> list[dict[str, object]]:
     ]
 
 
-def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, object]:
+def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, object]:
     """Return Azure AI Evaluation's metrics: means, rates and pass rates, and each evaluator's own aggregates."""
     columns = {
         column.removeprefix(OUTPUTS): values
@@ -242,13 +242,13 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
     passing: dict[str, object] = {}
     for column, values in columns.items():
         name, _, key = column.partition(".")
-        rate = _rate(key)
+        rate = _safety_rate(key)
         if rate is not None and (numbers := _numbers(values)):
             renamed, counts = rate
             rates[f"{name}.{renamed}"] = round(math.fsum(map(counts, numbers)) / len(numbers), 2)
         if key.endswith("_result") and not any(isinstance(value, (list, dict)) for value in values):
             passing[f"{name}.{PASS_RATE}"] = round(values.count("pass") / len(values), 2)
-        rates |= _rates_of_details(column, values)
+        rates |= _detail_rates(column, values)
         replaced = rate is not None and not key.endswith("_score")
         if not replaced and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
             metrics[column] = mean
@@ -273,7 +273,7 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
         _LOG.warning("rows with a NaN metric (of %s): %s (%s; %s)", f"{len(rows):,}", ", ".join(counts), rates, where)
 
 
-def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
+def _safety_rate(key: str) -> tuple[str, Callable[[float], float]] | None:
     """Return the name of a safety metric's rate, and a function that converts a value to 1 or 0; None for others."""
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
@@ -284,7 +284,7 @@ def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
     return None
 
 
-def _rates_of_details(column: str, values: Sequence[object]) -> dict[str, object]:
+def _detail_rates(column: str, values: Sequence[object]) -> dict[str, object]:
     """Return the defect rate of each kind in a column such as `code_vulnerability_details`."""
     if column.partition(".")[2].removesuffix("_details").lower() not in _LABELS or not column.endswith("_details"):
         return {}

@@ -1,5 +1,5 @@
 """The names of `azure.ai.evaluation.simulator`. They need azure-ai-evaluation."""
 
-from tunecheck_azure._adopted import names_of
+from tunecheck_azure._adopted import module_getattr
 
-__getattr__ = names_of("simulator")
+__getattr__ = module_getattr("simulator")

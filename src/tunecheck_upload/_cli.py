@@ -61,7 +61,7 @@ class EvaluateUploadOptions(DestinationOptions, cli.AddedOptions):
 
         def upload(run: Run) -> cli.Addition:
             done, failure = upload_all(uploaders, run)
-            lines = [line for each in done for line in shown(each)]
+            lines = [line for each in done for line in upload_lines(each)]
             return cli.Addition({"uploads": [asdict(each) for each in done]}, lines, failure)
 
         return upload
@@ -98,7 +98,7 @@ def upload_all(
     return done, failure
 
 
-def shown(done: Uploaded) -> Iterator[str]:
+def upload_lines(done: Uploaded) -> Iterator[str]:
     """Yield the lines that describe an upload: destination, run, metrics, files, and the address of its page."""
     yield clean(f"already uploaded, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {plural(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
@@ -139,7 +139,7 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
             if options.json:
                 cli.print_json(asdict(each))
             else:
-                print(*shown(each), sep="\n")
+                print(*upload_lines(each), sep="\n")
         failures += [] if failure is None else [failure]
     for failure in failures[:-1]:
         print(f"error: {clean(failure, 2_000)}", file=sys.stderr)

@@ -251,7 +251,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     return Contents(
         run=run,
         name=str(manifest.get("name") or run.id),
-        tags=tags | _marks(run, simulated),
+        tags=tags | _state_tags(run, simulated),
         manifest=manifest,
         metrics={**_fault_counts(run, metrics), **metrics},
         left_out=left_out,
@@ -261,7 +261,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     )
 
 
-def _marks(run: Run, simulated: bool) -> dict[str, str]:
+def _state_tags(run: Run, simulated: bool) -> dict[str, str]:
     """Return tags that mark a run with simulated answers or an early stop."""
     marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
     return {name: said for name, said in marks.items() if said}

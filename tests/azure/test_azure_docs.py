@@ -235,7 +235,7 @@ def role_in_a_value(folder: Path) -> None:
 
 def named_model(folder: Path) -> None:
     config = azure.OpenAIModelConfiguration(api_key="k", model="judge", base_url="http://127.0.0.1:9/v1")
-    assert azure.RelevanceEvaluator(config)._asked._model == "judge"
+    assert azure.RelevanceEvaluator(config)._prompt_judge._model == "judge"
 
 
 def given_configuration(folder: Path) -> None:
@@ -251,7 +251,7 @@ def odd_tags(folder: Path) -> None:
 
 def asked_body(folder: Path) -> None:
     config = azure.AzureOpenAIModelConfiguration(azure_deployment="d", azure_endpoint="http://127.0.0.1:9", api_key="k")
-    endpoint: Any = azure.RelevanceEvaluator(config)._asked.endpoint
+    endpoint: Any = azure.RelevanceEvaluator(config)._prompt_judge.endpoint
     assert "/deployments/d/" in endpoint._url
     assert "model" not in endpoint._body(ChatRequest([]), {})
 

@@ -67,7 +67,7 @@ class FoundryUpload(AzureUpload[str]):
         return self._complete_run()
 
     def is_there(self) -> bool:
-        return self._service.found(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
+        return self._service.find(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
 
     def _send_results(self) -> None:
         """Upload the artifacts and register them as a result's next version. The result's name is recorded first."""
@@ -91,7 +91,7 @@ class FoundryUpload(AzureUpload[str]):
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
         for candidate in range(version, version + _MOST_VERSIONS):
-            url = self._url(f"{self._result(candidate)}/startPendingUpload")
+            url = self._url(f"{self._result_path(candidate)}/startPendingUpload")
             try:
                 reply = self._service.json(_RESERVE, "POST", url, body)
             except UploadError as error:
@@ -106,7 +106,7 @@ class FoundryUpload(AzureUpload[str]):
         """Register the uploaded files as a version of the result, and record that."""
         metrics: dict[str, JSON] = dict(self._contents.metrics)
         body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
-        url = self._url(self._result(version))
+        url = self._url(self._result_path(version))
         step = UploadStep("register the results")
         reply = self._service.json(step, "PATCH", url, body, kind=_MERGE_PATCH)
         self._known.result_id = reply.text("id")
@@ -151,7 +151,7 @@ class FoundryUpload(AzureUpload[str]):
         reply = self._service.json(_COMPLETE, "PATCH", url, body)
         return reply.page("properties", "AiStudioEvaluationUri")
 
-    def _result(self, version: int) -> str:
+    def _result_path(self, version: int) -> str:
         return f"evaluationResults/{self._known.result_name}/versions/{version}"
 
     def _url(self, path: str) -> str:
@@ -178,16 +178,16 @@ class EvalsUpload(AzureUpload[str]):
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
             self._delete_run()
         if self._known.run_id is None:
-            self._known.experiment_id = self._evaluation()
+            self._known.experiment_id = self._evaluation_id()
             self._known.result_of = self._contents.fingerprint
             self._record.save()
         self._ensure_run()
-        return self._completion()
+        return self._wait_for_completion()
 
     def is_there(self) -> bool:
-        return self._service.found(FIND, self._run_url) is not None
+        return self._service.find(FIND, self._run_url) is not None
 
-    def _evaluation(self) -> str:
+    def _evaluation_id(self) -> str:
         """Return the id of the evaluation with this definition, created if there is none yet."""
         definition = read_definition(self._artifact(DEFINITION).path)
         definition_hash = value_at(definition, "metadata", HASH)
@@ -209,13 +209,13 @@ class EvalsUpload(AzureUpload[str]):
         """Create the run with its rows and note its id in the record, which the caller saves."""
         body: JSON = {
             "name": self._contents.name,
-            "data_source": {"type": "jsonl", "source": self._source(self._artifact(ITEMS))},
+            "data_source": {"type": "jsonl", "source": self._row_source(self._artifact(ITEMS))},
             "metadata": self._metadata(),
         }
         reply = self._service.json(CREATE, "POST", self._runs_url, body)
         self._known.run_id = reply.id("id")
 
-    def _source(self, items: Artifact) -> JSON:
+    def _row_source(self, items: Artifact) -> JSON:
         """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
         if items.size <= MOST_INLINE:
             with items.path.open("rb") as file:
@@ -257,7 +257,7 @@ class EvalsUpload(AzureUpload[str]):
         self._known.run_id = self._known.result_id = None
         self._record.save()
 
-    def _completion(self) -> str | None:
+    def _wait_for_completion(self) -> str | None:
         """Wait until the service has read the run; return the address of the run's page, or None.
 
         Raises:
@@ -271,9 +271,10 @@ class EvalsUpload(AzureUpload[str]):
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
-                raise self._service.failure(_COMPLETE, f"status {status}: {value_at(reply.body, 'error', 'message')}")
+                reason = f"status {status}: {value_at(reply.body, 'error', 'message')}"
+                raise self._service.step_error(_COMPLETE, reason)
             time.sleep(wait_s)
-        raise self._service.failure(_COMPLETE, f"its status is still {status}", unsure=True)
+        raise self._service.step_error(_COMPLETE, f"its status is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
         """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""
@@ -324,14 +325,14 @@ class HubUpload(AzureUpload[HubProject]):
             self._send_files(unsent)
         self._write_properties()
         self._log_metrics()
-        self._finish()
+        self._end_run()
         portal = os.environ.get("AI_STUDIO_BASE_URL") or "https://ai.azure.com"
         return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
 
     def is_there(self) -> bool:
         """Return whether the recorded run still exists in the workspace and is not deleted."""
         self._host = self._tracking_host()
-        found = self._service.found(FIND, self._runs(f"get?{urlencode({'run_id': self._run_id})}"))
+        found = self._service.find(FIND, self._runs_address(f"get?{urlencode({'run_id': self._run_id})}"))
         info = value_at(found, "run", "info")
         return info is not None and value_at(info, "lifecycle_stage") != "deleted"
 
@@ -344,7 +345,7 @@ class HubUpload(AzureUpload[HubProject]):
         if not host:
             reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
             raise UploadError(step, reason, status=reply.status)
-        return self._trusted(step, host)
+        return self._checked_host(step, host)
 
     def _create_run(self) -> None:
         """Create the run with the upload's marker as a tag, and note its ids."""
@@ -356,13 +357,13 @@ class HubUpload(AzureUpload[HubProject]):
             "start_time": self._contents.moment_ms,
             "tags": [{"key": key, "value": value} for key, value in marked.items()],
         }
-        self._note_run(self._service.json(CREATE, "POST", self._runs("create"), body).part("run", "info"))
+        self._note_run(self._service.json(CREATE, "POST", self._runs_address("create"), body).part("run", "info"))
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its ids. Returns whether it was found."""
         marked = f"tags.`{MARKER}` = '{self._known.marker}'"
         body: JSON = {"experiment_ids": [_EXPERIMENT], "filter": marked, "max_results": 1}
-        run = self._service.json(FIND, "POST", self._runs("search"), body).part("runs", 0, "info")
+        run = self._service.json(FIND, "POST", self._runs_address("search"), body).part("runs", 0, "info")
         if run.body is None:
             return False
         self._note_run(run)
@@ -388,19 +389,19 @@ class HubUpload(AzureUpload[HubProject]):
         account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
         container = store.id("properties", "containerName")
         sort = value_at(store.body, "properties", "credentials", "credentialsType")
-        address = f"https://{self._trusted(step, f'{account}.blob.{end}')}/{container}"
+        address = f"https://{self._checked_host(step, f'{account}.blob.{end}')}/{container}"
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
         if isinstance(sort, str) and sort.lower() == "none":  # no keys: the identity itself has access
             opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
-            opened = self._with_secret(name, account, address, prefix)
+            opened = self._open_with_secret(name, account, address, prefix)
         with contextlib.closing(opened) as folder:
             for artifact in artifacts:
                 folder.put(artifact)
                 self._register(artifact, name, prefix)
                 self._note_sent(artifact)
 
-    def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
+    def _open_with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
         """Return the storage's folder, opened with a temporary secret of the workspace: a signature or an account key.
 
         The secret is masked in errors. Raises UploadError if the service gives none.
@@ -414,7 +415,7 @@ class HubUpload(AzureUpload[HubProject]):
         if not isinstance(secret, str) or not secret:
             reason = "the reply has neither a SAS token nor an account key"
             raise UploadError(step, reason, status=reply.status)
-        self._service.hide(secret)
+        self._service.mask(secret)
         if sort == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
@@ -450,16 +451,16 @@ class HubUpload(AzureUpload[HubProject]):
         for name, value in self._contents.metrics.items():
             metric: dict[str, JSON] = {"key": keys[name], "value": value, "timestamp": moment_ms, "step": 0}
             body: JSON = {"run_uuid": self._run_id, **metric, "run_id": self._run_id}
-            self._service.json(UploadStep(f"log the metric {name}"), "POST", self._runs("log-metric"), body)
+            self._service.json(UploadStep(f"log the metric {name}"), "POST", self._runs_address("log-metric"), body)
 
-    def _finish(self) -> None:
+    def _end_run(self) -> None:
         end = time.time_ns() // 1_000_000
         body: JSON = {"run_uuid": self._run_id, "run_id": self._run_id, "status": "FINISHED", "end_time": end}
-        self._service.json(FINISH, "POST", self._runs("update"), body)
+        self._service.json(FINISH, "POST", self._runs_address("update"), body)
 
     # -- addresses
 
-    def _trusted(self, step: UploadStep, host: str) -> str:
+    def _checked_host(self, step: UploadStep, host: str) -> str:
         """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
         own = urlsplit(self._project.resource_manager).netloc
         if not _HOST.fullmatch(host) or (host != own and not host.endswith((f".{own}", *_AZURE))):
@@ -475,5 +476,5 @@ class HubUpload(AzureUpload[HubProject]):
     def _tracking_url(self, service: str, path: str) -> str:
         return f"https://{self._host}/{service}{self._project.scope}/{path}"
 
-    def _runs(self, path: str) -> str:
+    def _runs_address(self, path: str) -> str:
         return self._tracking_url("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")

@@ -100,10 +100,10 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             criterion.note_verdict(row)
     (folder / DEFINITION).write_bytes(dumps(_definition(run, criteria)))
     yield artifact(DEFINITION, folder / DEFINITION, "application/json")
-    of_evaluators = tuple(f"{name}." for name in run.manifest().evaluators)
+    evaluator_prefixes = tuple(f"{name}." for name in run.manifest().evaluators)
     with (folder / ITEMS).open("wb") as file:
         for row in run.rows():
-            file.write(dumps_line(_item(row, criteria, of_evaluators)))
+            file.write(dumps_line(_item(row, criteria, evaluator_prefixes)))
     yield artifact(ITEMS, folder / ITEMS)
 
 
@@ -205,17 +205,17 @@ def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
     return definition | {"metadata": {HASH: content_hash(definition)}}
 
 
-def _item(row: Mapping[str, JSON], criteria: list[_Criterion], of_evaluators: tuple[str, ...]) -> JSON:
+def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluator_prefixes: tuple[str, ...]) -> JSON:
     """Return a row as an item of the evals API: inputs, outputs, verdicts, errors, and the response as text.
 
-    Outputs whose names begin with `of_evaluators` are verdicts already.
+    Outputs whose names begin with `evaluator_prefixes` are verdicts already.
     """
     outputs = _columns(row, "outputs.")
     outputs.pop(LOG_COLUMN.removeprefix("outputs."), None)
     item: dict[str, JSON] = {
         "row_id": row.get("row_id"),
         "inputs": _columns(row, "inputs."),
-        "outputs": {name: value for name, value in outputs.items() if not name.startswith(of_evaluators)},
+        "outputs": {name: value for name, value in outputs.items() if not name.startswith(evaluator_prefixes)},
         "verdicts": {criterion.name: as_verdict(criterion.reader, row) for criterion in criteria},
         "errors": _columns(row, "error."),
         "cause": row.get("cause"),

@@ -128,12 +128,12 @@ class AzureService:
                 raise HttpResponseError(response=response)
             reply = value_of(response.content)
             if reply is None and response.content.strip():  # a proxy's page must not pass for success
-                raise self.failure(step, "the service's reply is not JSON; check the address", unsure=True)
+                raise self.step_error(step, "the service's reply is not JSON; check the address", unsure=True)
             return ServiceReply(step, response.status_code, reply)
 
         return self.attempt(step, send)
 
-    def found(self, step: UploadStep, url: str) -> JSON:
+    def find(self, step: UploadStep, url: str) -> JSON:
         """Return the body of a resource, or None if it does not exist."""
         try:
             return self.json(step, "GET", url).body
@@ -152,30 +152,30 @@ class AzureService:
             return action()
         except HttpResponseError as error:
             if error.response is not None:
-                raise self._refusal(step, error) from None
+                raise self._status_error(step, error) from None
             unread = not isinstance(error, ClientAuthenticationError)
             words = "the service's reply is unreadable: " if unread else ""
-            raise self.failure(step, f"{words}{error.message}", unsure=unread) from None
+            raise self.step_error(step, f"{words}{error.message}", unsure=unread) from None
         except (AzureError, OSError, ValueError) as error:  # addresses and certificates may be wrong
             insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
             advice = " (to trust more certificates, set SSL_CERT_FILE to their file)" if insecure else ""
             reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
             is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
-            raise self.failure(step, reason, unsure=is_sent) from None
+            raise self.step_error(step, reason, unsure=is_sent) from None
 
-    def hide(self, secret: str) -> None:
+    def mask(self, secret: str) -> None:
         """Mask a secret in every error text."""
         self._redactor.add(Secret(secret))
 
-    def hide_signature(self, address: str) -> None:
+    def mask_signature(self, address: str) -> None:
         """Mask a shared access signature and the whole query of its address in every error text."""
         query = address.rpartition("?")[2]
-        self.hide(query)
+        self.mask(query)
         for name, value in parse_qsl(query):
             if name.lower() == "sig":
-                self.hide(value)
+                self.mask(value)
 
-    def _refusal(self, step: UploadStep, error: HttpResponseError) -> UploadError:
+    def _status_error(self, step: UploadStep, error: HttpResponseError) -> UploadError:
         """Return the error for a reply with an error status. Its text has the reason, advice and the request's id.
 
         `unsure` is set if the service may have carried out the request.
@@ -191,9 +191,9 @@ class AzureService:
         told = f" (request id {request_id})" if request_id else ""
         reason = f"{status} {response.reason}: {code}{text}{_ADVICE.get(status, '')}{told}"
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
-        return self.failure(step, reason, status=status, request_id=request_id, unsure=unsure)
+        return self.step_error(step, reason, status=status, request_id=request_id, unsure=unsure)
 
-    def failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
+    def step_error(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
         """Return the error for a failed step, without secrets."""
         return UploadError(step, self._redactor.text(reason), **details)
 
@@ -313,7 +313,7 @@ class BlobFolder:
         self._service = service
         self._prefix = prefix
         if credential is None:
-            service.hide_signature(container)
+            service.mask_signature(container)
         if not _HTTPS.match(container):
             raise UploadError(_OPEN, "the service gave no https address for the files")
         self._container = service.attempt(

@@ -176,9 +176,9 @@ def _reason(error: Exception) -> str:
 
 _LOCK = ".mirror.lock"
 _UNSHIPPED = ".unshipped"
-_GROWING = "journal.jsonl"
+_JOURNAL = "journal.jsonl"
 _MANIFEST = "run.json"
-_PART = re.compile(rf"(?P<file>.+/{re.escape(_GROWING)})\.parts/(?P<number>\d{{8}})", re.ASCII)
+_PART = re.compile(rf"(?P<file>.+/{re.escape(_JOURNAL)})\.parts/(?P<number>\d{{8}})", re.ASCII)
 _MOST_IN_A_PART = 4 << 20
 _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*")
 """Blob names that may become files in the folder: below a run, not hidden, and without `..`."""
@@ -261,12 +261,12 @@ class MirrorFolder:
                     continue
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
-                elif f"/{_GROWING}" not in name and self._changed_stamp(state, file) is None:
+                elif f"/{_JOURNAL}" not in name and self._changed_stamp(state, file) is None:
                     known = state.files.get(file)
                     if known is None or known.version != version:
                         self._fetch(state, file)
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
-            self._forget(state, blobs)
+            self._remove_deleted(state, blobs)
             return [problem for problem in problems if problem]
 
     def push(self) -> list[str]:
@@ -283,7 +283,7 @@ class MirrorFolder:
                 run = name.partition("/")[0]
                 if run in elsewhere:
                     continue
-                ship = self._ship_parts if _grows(name) else self._ship
+                ship = self._ship_parts if _is_journal(name) else self._ship
                 try:
                     shipped += [name] if ship(state, name) else []
                 except ContinuedElsewhereError as error:
@@ -306,7 +306,7 @@ class MirrorFolder:
         def place(name: str) -> tuple[int, str]:
             """Return a key for sorting; files with a lower number are shipped first."""
             run, _, file = name.partition("/")
-            if _grows(name):
+            if _is_journal(name):
                 return 0 if f"{run}/{_MANIFEST}" in state.files else 3, name
             return 2 if file == _MANIFEST else 1, name
 
@@ -350,8 +350,8 @@ class MirrorFolder:
         stamp = self._changed_stamp(state, name)
         if stamp is None:
             return False
-        journal = f"{name.partition('/')[0]}/{_GROWING}"
-        if journal in state.growing and self.store.read(_part(journal, state.growing[journal].number)) is not None:
+        journal = f"{name.partition('/')[0]}/{_JOURNAL}"
+        if journal in state.growing and self.store.read(_part_name(journal, state.growing[journal].number)) is not None:
             raise ContinuedElsewhereError(self.address, journal)
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
@@ -374,8 +374,8 @@ class MirrorFolder:
                 content = content[: content.rfind(b"\n") + 1] or (content + file.readline() if content else b"")
                 if not content.endswith(b"\n"):
                     break
-                if not self.store.create(_part(name, known.number), content):
-                    stored = self.store.read(_part(name, known.number))
+                if not self.store.create(_part_name(name, known.number), content):
+                    stored = self.store.read(_part_name(name, known.number))
                     content = b"" if stored is None else stored.content
                     file.seek(known.size)
                     # The part may be this machine's: the reply to an earlier attempt was lost, then the journal grew.
@@ -398,7 +398,7 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part(name, missing)} is missing; restore this part, or remove the later parts: "
+                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts: "
                 f"--resume then answers the removed rows again"
             )
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
@@ -409,9 +409,9 @@ class MirrorFolder:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_regular(path, "ab") as file:
                 for number in range(known.number, len(numbers)):
-                    stored = self.store.read(_part(name, number))
+                    stored = self.store.read(_part_name(name, number))
                     if stored is None:
-                        return f"{self.address}/{_part(name, number)} has just been removed; run the command again"
+                        return f"{self.address}/{_part_name(name, number)} has just been removed; run the command again"
                     file.write(stored.content)
                     known = ShippedParts(number + 1, known.size + len(stored.content))
                     state.growing[name] = known
@@ -438,7 +438,7 @@ class MirrorFolder:
             path.rename(aside)
         return aside
 
-    def _forget(self, state: MirrorState, blobs: dict[str, str]) -> None:
+    def _remove_deleted(self, state: MirrorState, blobs: dict[str, str]) -> None:
         """Remove files that were removed from the storage and have not changed on this machine.
 
         A run that is no longer in the storage is removed as a whole, unless its journal has grown here.
@@ -471,12 +471,12 @@ class MirrorFolder:
                     write_file(self.folder / MIRROR_STATE, msgspec.json.encode(state))
 
 
-def _part(name: str, number: int) -> str:
+def _part_name(name: str, number: int) -> str:
     return f"{name}.parts/{number:08}"
 
 
-def _grows(name: str) -> bool:
-    return name.endswith(f"/{_GROWING}")
+def _is_journal(name: str) -> bool:
+    return name.endswith(f"/{_JOURNAL}")
 
 
 def _read_state(folder: Path) -> MirrorState | None:

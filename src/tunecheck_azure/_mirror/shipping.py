@@ -82,24 +82,24 @@ class BlobMirror:
         If a run has an owner, this takes seconds. It does not depend on the clocks of other machines.
         """
         try:
-            return {*_beating_owners(self._mirror.store, runs)}
+            return {*_active_owners(self._mirror.store, runs)}
         except RunError:  # the command that needs the storage reports the problem
             return set()
 
 
-def _beating_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
+def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
     """Return the names of the machines that work on these runs, by run.
 
     Waits until each owner blob has changed, which shows that its machine works, or for the time after which it is
     stale.
     """
-    first = {run: owner.version for run in runs if (owner := store.read(_owner(run))) is not None}
+    first = {run: owner.version for run in runs if (owner := store.read(_owner_blob(run))) is not None}
     found: dict[str, str] = {}
     until = time.monotonic() + _STALE_S
     while len(found) < len(first) and time.monotonic() < until:
         time.sleep(_EACH_S / 4)
         for run in first.keys() - found.keys():
-            owner = store.read(_owner(run))
+            owner = store.read(_owner_blob(run))
             if owner is None:
                 del first[run]
             elif owner.version != first[run]:
@@ -132,10 +132,10 @@ class _Shipping(threading.Thread):
         Raises:
             RunError: Another machine works on the run, or the storage cannot be read.
         """
-        if machine := _beating_owners(self._mirror.store, [run]).get(run):
+        if machine := _active_owners(self._mirror.store, [run]).get(run):
             raise RunError(f"{machine} is working on run {run}; wait until the run ends, or stop it on that machine")
         self._owned.add(run)
-        self._beat()
+        self._renew_owners()
 
     def run(self) -> None:
         """Ship files and change owner blobs every two seconds until `end` is called; report only the first failure."""
@@ -143,7 +143,7 @@ class _Shipping(threading.Thread):
         while not self._ended.wait(_EACH_S):
             try:
                 self._push()
-                self._beat()
+                self._renew_owners()
             except (ContinuedElsewhereError, RunError) as error:
                 if not is_reported:
                     self._tell(f"note: {error}" + "; Tunecheck tries again" * isinstance(error, RunError))
@@ -160,7 +160,7 @@ class _Shipping(threading.Thread):
         try:
             self._push()
             for run in self._owned:
-                self._mirror.store.delete(_owner(run))
+                self._mirror.store.delete(_owner_blob(run))
         except ContinuedElsewhereError as error:
             raise RunError(str(error)) from None
         except RunError as error:
@@ -179,10 +179,10 @@ class _Shipping(threading.Thread):
             if file == "journal.jsonl":
                 self._owned.add(run)
 
-    def _beat(self) -> None:
+    def _renew_owners(self) -> None:
         for run in self._owned:
-            self._mirror.store.put(_owner(run), f"{self._name} {time.time_ns()}".encode())
+            self._mirror.store.put(_owner_blob(run), f"{self._name} {time.time_ns()}".encode())
 
 
-def _owner(run: str) -> str:
+def _owner_blob(run: str) -> str:
     return f"{run}/.owner"
