@@ -51,12 +51,12 @@ def check_single_turn(
     """
     mode = mode or mode_of([result])
     try:
-        return _as_leaderboard(row, result, mode, names) if compat else _strictly(row, result, mode)
+        return _leaderboard_verdict(row, result, mode, names) if compat else _strict_verdict(row, result, mode)
     except RecursionError:
         return failed_row("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
-def _as_leaderboard(row: Columns, result: object, mode: CallMode, names: Names) -> RowVerdict:
+def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Names) -> RowVerdict:
     """Return the verdict on a row as the leaderboard gives it, with the leaderboard's error type."""
     check, language = row.get("check"), _language(row)
     decoded: list[object] = []
@@ -67,19 +67,19 @@ def _as_leaderboard(row: Columns, result: object, mode: CallMode, names: Names) 
         problem = f"the result cannot be decoded: {error}"
     calls = as_calls(decoded)
     if check in _ABSTAINING:  # an undecodable result counts as no call
-        return _abstention(decoded if calls else (), result, calls_wanted=check == "relevance")
+        return _abstention_verdict(decoded if calls else (), result, calls_wanted=check == "relevance")
     if problem is not None:
         return failed_row("ast_decoder:decoder_failed", problem)
     if calls is None:
         return failed_row("ast_decoder:decoder_wrong_output_format", f"not a list of calls: {value_text(decoded)}")
     try:
-        rules = LeaderboardRules(language, dotted=_are_dotted(names, mode, calls, _documents(row)))
+        rules = LeaderboardRules(language, dotted=_expects_dots(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
         return failed_row("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
-def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
     """Return whether functions with dots in their names must be called with dots rather than with underscores.
 
     "auto" takes the spelling of the first call to such a function. Without such a call, text mode expects dots.
@@ -97,7 +97,7 @@ def _language(row: Columns) -> str:
     return str(language) if language in ("python", "java") else "javascript"
 
 
-def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
+def _abstention_verdict(called: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
     """Return the verdict on a row that only asks whether the model calls a function or abstains."""
     if bool(called) == calls_wanted:
         return _PASSED
@@ -173,7 +173,7 @@ def _expected_calls(row: Columns) -> list[ExpectedCall]:
     return [ExpectedCall.read(answer) for answer in truth]
 
 
-def _strictly(row: Columns, result: object, mode: CallMode) -> RowVerdict:
+def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
     """Return the verdict on a row without the leaderboard's quirks. A row that no answer can pass is not scored."""
     check, language = row.get("check"), _language(row)
     try:
@@ -184,9 +184,9 @@ def _strictly(row: Columns, result: object, mode: CallMode) -> RowVerdict:
         tools = tools_of([*documents.values()])
         decoded = _decode(result, mode, language, tools)
         if check == "irrelevance":
-            return _irrelevance(decoded, result, tools)
+            return _strict_irrelevance(decoded, result, tools)
         if check == "relevance":
-            return _relevance(decoded, documents, result)
+            return _strict_relevance(decoded, documents, result)
         if decoded.problem is not None:
             return failed_row("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
         for answer in answers:
@@ -211,7 +211,7 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
     return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
 
 
-def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
+def _strict_irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
     """Return the verdict on a row for which no call is right. An unreadable attempt at a call fails, too."""
     # Decoding finds a problem in any text without calls; `read_calls` finds one only if the text announces a call.
     looks_like_call = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
@@ -222,7 +222,7 @@ def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> Ro
     return failed_row("irrelevance_error:decoder_success", text)
 
 
-def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
+def _strict_relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
     """Return the verdict on a row for which a call of any offered function is right."""
     if not decoded.calls:
         return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
@@ -242,14 +242,14 @@ def _strict_failure(
     if language == "python":
         match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
     else:
-        match = match_calls([_values_read(call, answers, language) for call in calls], expected, _STRICT)
+        match = match_calls([_with_source_values(call, answers, language) for call in calls], expected, _STRICT)
     faults = [*call_faults(match, _STRICT), *argument_faults(match)]
     if not faults:
         return None
     return RowVerdict(False, faults[0].code, None, sentence(faults), details=tuple(faults))
 
 
-def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
+def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
     """Return a Java or JavaScript call with its text values parsed as source code.
 
     A text that is itself a possible value stays text.
@@ -265,7 +265,7 @@ def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: 
 
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the expected function can pass."""
-    signature = CallSignature.read(_whole(documents.get(answer.name)))
+    signature = CallSignature.read(_with_parameters(documents.get(answer.name)))
     for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(
@@ -279,7 +279,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
             raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the ground truth sets")
 
 
-def _whole(document: object) -> object:
+def _with_parameters(document: object) -> object:
     """Return a function document with empty `properties` and `required` if it lacks them."""
     if not isinstance(document, dict):
         return document
@@ -366,47 +366,47 @@ class CallCheckEvaluator(Evaluator):
             "functions": tools if functions is None else functions,
             "declared": declared,
             "ground_truth": ground_truth,
-            "check": check or _check_of(ground_truth),
+            "check": check or _default_check(ground_truth),
             "language": language,
         }
         defined = tools_of(row["functions"])
-        answer = _as_result(response, result, error, defined)
+        answer = _in_result_form(response, result, error, defined)
         if self._profile and isinstance(answer, str):
-            answer = _as_entries(read_calls(answer, tools=defined, format=self._profile)) or answer
+            answer = _reading_entries(read_calls(answer, tools=defined, format=self._profile)) or answer
         mode = None if self._mode == "auto" else self._mode
         compat = self._compat == "bfcl" or (self._compat == "auto" and is_bfcl(category, check))
         return check_single_turn(row, answer, compat=compat, mode=mode, names=self._names).scored(_METRIC)
 
 
-def _check_of(ground_truth: object) -> str:
+def _default_check(ground_truth: object) -> str:
     """Return the check for a row without one: no possible answers mean that no call is right."""
     if not isinstance(ground_truth, list) or not ground_truth:
         return "irrelevance"
     return "simple" if len(ground_truth) == 1 else "parallel"
 
 
-def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
+def _in_result_form(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
     """Return an answer in the form of a result file: entries for calls, otherwise the answer unchanged.
 
     `result` takes precedence over `error`, and `error` over `response`.
     """
     answer = (response if error is None else error) if result is None else result
     if isinstance(answer, Reading):  # the leaderboard also counts calls of functions that were not offered
-        return _as_entries(answer) or _as_entries(read_calls(answer.text)) or answer.text
+        return _reading_entries(answer) or _reading_entries(read_calls(answer.text)) or answer.text
     if answer is not response or not isinstance(response, (list, dict)):
         return answer
-    entries = _entries(response if isinstance(response, list) else [response])
+    entries = _tool_call_entries(response if isinstance(response, list) else [response])
     if entries is not None:
         return entries
-    return _as_entries(read_calls(response, tools=tools)) or response
+    return _reading_entries(read_calls(response, tools=tools)) or response
 
 
-def _as_entries(reading: Reading) -> list[JSON]:
+def _reading_entries(reading: Reading) -> list[JSON]:
     """Return the complete calls in the form of a result file, `[{"f": {"a": 1}}, …]`."""
     return [{call.name: call.arguments} for call in reading.complete_calls]
 
 
-def _entries(calls: list[JSON]) -> list[JSON] | None:
+def _tool_call_entries(calls: list[JSON]) -> list[JSON] | None:
     """Return OpenAI tool calls in the form of a result file with unchanged arguments, or None for other values."""
     entries: list[JSON] = []
     for call in calls:

@@ -218,7 +218,7 @@ def find_scores(path: Path) -> BfclScores | None:
         DataError: the scores are those of several models, or a category has two score files.
     """
     paths = [path] if path.is_file() else files_below(path)
-    scored = {file: category for file in paths if (category := _category(file)) is not None}
+    scored = {file: category for file in paths if (category := _category_of_file(file)) is not None}
     if not scored:
         return None
     models = sorted({str(model_folder_of(file)) for file in scored})
@@ -250,7 +250,7 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(path for path in paths if path.is_file())  # reading a pipe or a device would never end
 
 
-def _category(path: Path) -> str | None:
+def _category_of_file(path: Path) -> str | None:
     """Return the category in the name of a verdict or score file, or None for another file."""
     if path.name.endswith(_VERDICTS):
         return path.name.removesuffix(_VERDICTS) or None
@@ -287,7 +287,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts, so this is not a score file of BFCL")
     reasons: dict[str, str | None] = {}
-    for name, value in _by_id(path, lines, category):
+    for name, value in _unique_records(path, lines, category):
         error = value.get("error")
         details = error if isinstance(error, dict) else {"error_message": error}
         kind = value.get("error_type") or details.get("error_type")
@@ -313,10 +313,10 @@ def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
     if not results.is_file():
         raise DataError(f"{path} lists only failed rows, and the result file with all rows is missing: {results}")
     lines = JsonLinesSource(results).records()
-    return {name: value.get("result") for name, value in _by_id(results, lines, category)}
+    return {name: value.get("result") for name, value in _unique_records(results, lines, category)}
 
 
-def _by_id(path: Path, lines: Iterable[tuple[int, Record]], category: str) -> Iterator[tuple[str, Record]]:
+def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: str) -> Iterator[tuple[str, Record]]:
     """Yield the content of each numbered line of a file with its row's id, which is made unique.
 
     Raises:
@@ -383,12 +383,12 @@ class LeaderboardFigures:
         weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
         for version, figures in weighed.items():
             title = f"BFCL {version.upper()}, weighted as on the leaderboard"
-            scores = {name: _figure(pair, sides, categories, weights) for name, weights in figures.items()}
+            scores = {name: _weighted_scores(pair, sides, categories, weights) for name, weights in figures.items()}
             parts = [part_of(version, name, score, title) for name, score in scores.items()]
             yield from with_verdicts(parts, higher_is_better=True)
 
 
-def _figure(
+def _weighted_scores(
     pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]
 ) -> statistics.PairedScores:
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""

@@ -250,12 +250,12 @@ class LeaderboardAttempt(episodes.Attempt):
     def _add_owners(self, source: str) -> str:
         """Return the source code of calls with the object's name before each operation that a bracket follows."""
 
-        def owned(match: re.Match[str]) -> str:
+        def with_owner(match: re.Match[str]) -> str:
             name = match[1]
             owner = self._owners.get(name)
             return name if owner is None else f"{owner}.{name}"
 
-        return _NAME_BEFORE_BRACKET.sub(owned, source)
+        return _NAME_BEFORE_BRACKET.sub(with_owner, source)
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:

@@ -118,7 +118,7 @@ class RunFiles:
         self._folder, self._model = folder, model
         self.files: dict[str, ResultFile] = {}
         self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}
-        self._in_text: set[str] = set()
+        self._text_row_ids: set[str] = set()
         """Ids of rows with only text as result."""
 
     def write(self, rows: Iterable[ResultRow]) -> None:
@@ -139,9 +139,9 @@ class RunFiles:
                     opened[category.name] = stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
                 row_id, result = str(row.get("row_id")), row.get("outputs.result")
                 opened[category.name].write(dumps_line(_line_of(row)))
-                self.verdicts.setdefault(category.name, {})[row_id] = _verdict(row, category)
+                self.verdicts.setdefault(category.name, {})[row_id] = _recorded_verdict(row, category)
                 if isinstance(result, str) or mode_of([result]) == "text":
-                    self._in_text.add(row_id)
+                    self._text_row_ids.add(row_id)
 
     def _add_file(self, category: Category) -> Path:
         """Note a category's result file in `files`, and return its path."""
@@ -167,7 +167,7 @@ class RunFiles:
             judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
             if mode is None:
                 is_text = leaderboard_mode == "text"
-                judged_again |= {row_id for row_id in verdicts if (row_id in self._in_text) != is_text}
+                judged_again |= {row_id for row_id in verdicts if (row_id in self._text_row_ids) != is_text}
             if judged_again:
                 verdicts = {**verdicts, **scorer.score_rows(self.files[category.name], leaderboard_mode, judged_again)}
             missing = len(scorer.entry_ids(category) - verdicts.keys())
@@ -185,7 +185,7 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in BY_STEP:
-        line[name] = _count(output.get(name))
+        line[name] = _zero_if_missing(output.get(name))
     if output.get("inference_log") is not None:
         line["inference_log"] = output["inference_log"]
     if output.get("forced_quit") is True:
@@ -212,10 +212,10 @@ def model_folder(model: str) -> str:
     return folder.strip(". ") or "model"
 
 
-def _count(value: JSON) -> JSON:
+def _zero_if_missing(value: JSON) -> JSON:
     """Return a token count or latency, or nested lists of them, with 0 for each missing value."""
     if isinstance(value, list):
-        return [_count(item) for item in value]
+        return [_zero_if_missing(item) for item in value]
     return 0 if value is None else value
 
 
@@ -231,7 +231,7 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
     return result_line(row_id, {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)})
 
 
-def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
+def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     """Return the run's verdict on a row, or None if the evaluator failed or the row ended in an error."""
     metric = "multi_turn_state" if category.multi_turn else "call_check"
     prefix = f"outputs.{metric}.{metric}"

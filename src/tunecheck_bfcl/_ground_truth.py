@@ -66,7 +66,7 @@ def _ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             yield f"  call  {name}"
             for parameter, values in arguments.items() if isinstance(arguments, dict) else ():
-                yield f"    {parameter}: {_alternatives(values)}"
+                yield f"    {parameter}: {_possible_values(values)}"
     if truth is None:
         yield "  no call" if row["check"] == "irrelevance" else "  any call"
 
@@ -121,7 +121,7 @@ def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
         yield "  (this turn adds the functions that were held out)"
 
 
-def _alternatives(values: JSON) -> str:
+def _possible_values(values: JSON) -> str:
     """Return the possible values of an argument as text. The value `""` means that it may be left out."""
     options: Sequence[JSON] = values if isinstance(values, list) else [values]
     named = [value_text(value) for value in options if value != ""]

@@ -86,7 +86,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _keep_untyped(text: str, quotes: str) -> object:
+def _untyped_value(text: str, quotes: str) -> object:
     """Return the value of a text without a declared type: true or false, a quoted text, a number, or the text itself.
 
     `quotes` are the characters that may enclose a text.
@@ -127,11 +127,11 @@ def _java_map(text: str, _: str | None) -> object:
     """Return the entries of a Java `HashMap` expression, or the text itself if it is not one."""
     stripped = text.strip()
     if block := _MAP_BLOCK.search(stripped):
-        return {key: _java_element(value.strip(), None) for key, value in _puts(block[1])}
+        return {key: _java_element(value.strip(), None) for key, value in _map_entries(block[1])}
     return {} if _EMPTY_MAP.search(stripped) else text
 
 
-def _puts(text: str) -> Iterator[tuple[str, str]]:
+def _map_entries(text: str) -> Iterator[tuple[str, str]]:
     """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line."""
     place = text.find(_PUT)
     while place >= 0:
@@ -157,7 +157,7 @@ def _java_element(text: str, element_type: str | None) -> object:
     """Return the value of an element. Without a declared type, a long (`1L`) or a float (`1f`) is converted, too."""
     if element_type is not None:
         return declared_value(text, "java", element_type)
-    value = _keep_untyped(text, '"')
+    value = _untyped_value(text, '"')
     for read in (_java_long, _java_float):
         if value is text:
             value = read(text, None)
@@ -226,7 +226,7 @@ def _js_member(text: str) -> object:
 
 
 def _js_element(text: str, element_type: str | None) -> object:
-    return _keep_untyped(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
+    return _untyped_value(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
 
 
 TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {

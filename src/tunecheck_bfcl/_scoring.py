@@ -63,7 +63,7 @@ class ResultFile:
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
-            array = _array(content)
+            array = _json_array(content)
         except ValueError as error:
             yield RecordedResult("row-1", problem=f"the file is not JSON: {error}")
             return
@@ -117,7 +117,7 @@ def find_results(path: Path) -> ResultTree:
     categories: dict[Path, Category] = {}
     passed_over: list[Path] = []
     for file in _result_paths(path):
-        category = _category(file)
+        category = _category_of_file(file)
         if category is None:
             passed_over.append(file)
         else:
@@ -161,7 +161,7 @@ def _result_paths(path: Path) -> list[Path]:
     return paths
 
 
-def _category(path: Path) -> Category | None:
+def _category_of_file(path: Path) -> Category | None:
     """Return the category in the name of a result file, or None if Tunecheck does not check that category."""
     match = _NAME.fullmatch(path.name)
     name = match["category"] if match else ""
@@ -181,7 +181,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     return mode_of((), model=files[0].model)
 
 
-def _array(content: bytes) -> list[JSON] | None:
+def _json_array(content: bytes) -> list[JSON] | None:
     """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array.
 
     Raises:

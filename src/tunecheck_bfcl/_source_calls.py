@@ -156,15 +156,15 @@ class _JavaText:
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
             return self._source_text(node)
         if node.type == "array_creation_expression":
-            return f"new {self._part(node, 'type')}[]{self._part(node, 'value')}"
+            return f"new {self._field_text(node, 'type')}[]{self._field_text(node, 'value')}"
         if node.type == "object_creation_expression":
             arguments = node.child_by_field_name("arguments")
             children = arguments.children if arguments else ()
             values = [self._compact(child) for child in children if child.type not in ("(", ",", ")")]
-            return f"new {self._part(node, 'type')}({', '.join(values)})"
+            return f"new {self._field_text(node, 'type')}({', '.join(values)})"
         return "".join(map(self._compact, node.children))
 
-    def _part(self, node: Node, field: str) -> str:
+    def _field_text(self, node: Node, field: str) -> str:
         """Return the compact text of a node's field, or raise UnreadableError if it is missing."""
         part = node.child_by_field_name(field)
         if part is None:
@@ -205,12 +205,12 @@ def source_value(text: str, language: str) -> object:
         is_one = len(parts) == 1 + java and parts[-1].type in ("variable_declarator", "assignment_expression")
         if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
             return text
-        return _read(parts[-1].named_children[-1])
+        return _literal_value(parts[-1].named_children[-1])
     except (UnreadableError, ValueError):
         return text
 
 
-def _read(node: Node) -> object:
+def _literal_value(node: Node) -> object:
     """Return the value of a literal, or the source text of any other expression.
 
     Raises:
@@ -228,13 +228,13 @@ def _read(node: Node) -> object:
         case "array_creation_expression" if value := node.child_by_field_name("value"):
             return _items(value)
         case "object":
-            return dict(map(_member, _inside(node)))
+            return dict(map(_member, _parts(node)))
         case "method_invocation" | "object_creation_expression" | "new_expression" | "call_expression":
-            return _made_collection(node, text)
+            return _constructed(node, text)
     return text
 
 
-def _made_collection(node: Node, text: str) -> object:
+def _constructed(node: Node, text: str) -> object:
     """Return the list or map that a call such as `List.of(1)` or `new HashMap<>()` creates, or another call's text."""
     arguments = node.child_by_field_name("arguments")
     if arguments is None:
@@ -259,8 +259,8 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
     Raises:
         UnreadableError: the block contains anything else.
     """
-    blocks = [block for body in _inside(node) if body.type == "class_body" for block in _inside(body)]
-    for statement in (statement for block in blocks for statement in _inside(block)):
+    blocks = [block for body in _parts(node) if body.type == "class_body" for block in _parts(body)]
+    for statement in (statement for block in blocks for statement in _parts(block)):
         call = statement.named_children[0] if statement.named_children else statement
         name, arguments = call.child_by_field_name("name"), call.child_by_field_name("arguments")
         values = [] if arguments is None else _items(arguments)
@@ -275,14 +275,14 @@ def _member(pair: Node) -> tuple[str, object]:
     if key is None or value is None or key.type == "computed_property_name":
         raise UnreadableError("the object contains more than names and values")
     quoted = _STRING.fullmatch(_text(key))
-    return _unescape(quoted) if quoted else _text(key), _read(value)
+    return _unescape(quoted) if quoted else _text(key), _literal_value(value)
 
 
 def _items(node: Node) -> list[object]:
-    return [_read(child) for child in _inside(node)]
+    return [_literal_value(child) for child in _parts(node)]
 
 
-def _inside(node: Node) -> list[Node]:
+def _parts(node: Node) -> list[Node]:
     return [child for child in node.named_children if "comment" not in child.type]
 
 
@@ -339,7 +339,7 @@ def source_calls(text: str, language: str) -> Reading:
     if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
         return Reading(problem=f"the answer is not a list of calls in {language}")
     calls: list[FunctionCall] = []
-    for node in _inside(next(node for node in nodes if node.type in ("array_initializer", "array"))):
+    for node in _parts(next(node for node in nodes if node.type in ("array_initializer", "array"))):
         arguments = node.child_by_field_name("arguments")
         if arguments is None:
             return Reading(problem="an item of the answer is not a call")
@@ -351,7 +351,7 @@ def source_calls(text: str, language: str) -> Reading:
 def _argument_texts(arguments: Node) -> dict[str, JSON]:
     """Return the arguments as text by name. Positional arguments are named by their position: "0", "1", …"""
     texts: dict[str, JSON] = {}
-    for node in _inside(arguments):
+    for node in _parts(arguments):
         name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
         if node.type != "assignment_expression" or name is None or value is None:
             texts[str(len(texts))] = _text(node)

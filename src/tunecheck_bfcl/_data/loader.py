@@ -101,7 +101,7 @@ class RowBuilder:
         class_names = datasets.as_list(entry.get("involved_classes"), "involved_classes")
         classes = [datasets.as_text(name, "involved_classes") for name in class_names]
         functions = [function for name in classes for function in self._class_functions(name)]
-        held_out = _held_out(entry.get("missed_function"), [document for document, _, _ in functions])
+        held_out = _held_out_documents(entry.get("missed_function"), [document for document, _, _ in functions])
         later_names = {document["name"] for documents in held_out.values() for document in documents}
         offered = [each for each in functions if each[0]["name"] not in later_names]
         return {
@@ -130,7 +130,7 @@ class RowBuilder:
         return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
 
-def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
+def _held_out_documents(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
     """Return the documents of the functions that later turns add, by turn.
 
     A name that is not in the involved classes is ignored. The category that is not scored has such names.

@@ -238,7 +238,7 @@ class Volume:
     def add(self, node: Node, directory: Directory) -> None:
         """Put a node into a directory."""
         directory.contents[node.name] = node
-        self._keep(lambda: directory.contents.pop(node.name))
+        self._check_change(lambda: directory.contents.pop(node.name))
 
     def copy(self, node: Node, directory: Directory, name: str) -> None:
         """Put a copy of a node into a directory: a file's content, or a directory's entries, which are the same nodes.
@@ -274,14 +274,14 @@ class Volume:
     def write(self, file: File, content: JSON) -> None:
         """Replace the content of a file."""
         before, file.content = file.content, content
-        self._keep(lambda: setattr(file, "content", before))
+        self._check_change(lambda: setattr(file, "content", before))
 
     def remove(self, name: str) -> None:
         """Remove an entry of the current directory."""
         del self.current.contents[name]
         self._plain = None
 
-    def _keep(self, undo: Callable[[], object]) -> None:
+    def _check_change(self, undo: Callable[[], object]) -> None:
         """Check the tree after a change. If it is too large or endless, call `undo` and raise SimulatorError."""
         self._plain = None
         try:
@@ -395,7 +395,7 @@ class GorillaFileSystem(Simulator):
             dir_name: Name of the new directory, not a path.
         """
         here = self._volume.current
-        self._volume.add(Directory(self._free(dir_name, "mkdir"), here), here)
+        self._volume.add(Directory(self._check_unused(dir_name, "mkdir"), here), here)
 
     @tool
     def touch(self, file_name: str) -> None:
@@ -404,7 +404,7 @@ class GorillaFileSystem(Simulator):
         Args:
             file_name: Name of the new file with its extension, not a path.
         """
-        self._volume.add(File(self._free(file_name, "touch")), self._volume.current)
+        self._volume.add(File(self._check_unused(file_name, "touch")), self._volume.current)
 
     @tool
     def echo(self, content: str, file_name: str | None = None) -> dict[str, str] | None:
@@ -552,7 +552,7 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to copy into; not a path.
         """
         node = self._volume.entry(source, "cp")
-        directory, name, place = self._target(node, source, destination, "cp")
+        directory, name, place = self._copy_place(node, source, destination, "cp")
         self._volume.copy(node, directory, name)
         return {"result": f"'{source}' copied to '{place}'"}
 
@@ -565,7 +565,7 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to move into; not a path.
         """
         node = self._volume.entry(source, "mv")
-        directory, name, place = self._target(node, source, destination, "mv")
+        directory, name, place = self._copy_place(node, source, destination, "mv")
         self._volume.move(source, node, directory, name)
         return {"result": f"'{source}' moved to '{place}'"}
 
@@ -576,7 +576,7 @@ class GorillaFileSystem(Simulator):
 
     def _file(self, name: str, command: str) -> File:
         """Return a file of the current directory, or raise SimulatorError if there is none of that name."""
-        entry = self._volume.entry(_allow_name(name, command), command)
+        entry = self._volume.entry(_check_characters(name, command), command)
         if isinstance(entry, Directory):
             raise SimulatorError(f"{command}: '{name}' is a directory")
         return entry
@@ -588,13 +588,13 @@ class GorillaFileSystem(Simulator):
             raise SimulatorError(f"{command}: there is no file '{name}' here")
         return _text(entry)
 
-    def _free(self, name: str, command: str) -> str:
+    def _check_unused(self, name: str, command: str) -> str:
         """Return the name unchanged, or raise SimulatorError if it is taken or not allowed."""
-        if _allow_name(name, command) in self._volume.current.contents:
+        if _check_characters(name, command) in self._volume.current.contents:
             raise SimulatorError(f"{command}: there is already something named '{name}'")
         return name
 
-    def _target(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
+    def _copy_place(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
         """Return the directory and name for a copied or moved node, and the place's path for the result text.
 
         Raises:
@@ -634,7 +634,7 @@ def _check_length(name: object) -> str:
     return name
 
 
-def _allow_name(name: object, command: str) -> str:
+def _check_characters(name: object, command: str) -> str:
     """Return the name, or raise SimulatorError if it has a forbidden character. `command` begins the message."""
     if not _FORBIDDEN.isdisjoint(_check_length(name)):
         raise SimulatorError(f"{command}: '{name}' holds a character that no name may have: \" % * / : < > ? \\ |")

@@ -43,7 +43,7 @@ class TicketAPI(ConfiguredService):
             description: What it is about.
             priority: How urgent it is, from 1 to 5, the most urgent.
         """
-        user = self._user("open a ticket")
+        user = self._logged_in_user("open a ticket")
         if priority < 1 or priority > 5:
             raise SimulatorError("the priority must lie between 1 and 5")
         ticket = {
@@ -119,7 +119,7 @@ class TicketAPI(ConfiguredService):
         Args:
             status: List only those with this status, in any case of letters; without it, all.
         """
-        user = self._user("see your tickets")
+        user = self._logged_in_user("see your tickets")
         own = [ticket for ticket in self.data["ticket_queue"] if ticket["created_by"] == user]
         if status:
             own = [ticket for ticket in own if ticket["status"].lower() == status.lower()]
@@ -151,7 +151,7 @@ class TicketAPI(ConfiguredService):
         self.data["current_user"] = None
         return {"success": True}
 
-    def _user(self, purpose: str) -> str:
+    def _logged_in_user(self, purpose: str) -> str:
         """Return the logged-in user, or raise SimulatorError, which names the purpose of the login."""
         if not self.data["current_user"]:
             raise SimulatorError(f"log in to the ticket system to {purpose}")

@@ -107,10 +107,10 @@ class TradingBot(ConfiguredService):
             end_date: The last day, as 2024-09-30; its own hours are no longer part.
         """
         self._require_login("see deposits and withdrawals")
-        first = _moment(start_date or "0001-01-01", _DATE)
-        last = _moment(end_date or "9999-12-31", _DATE)
+        first = _parse_time(start_date or "0001-01-01", _DATE)
+        last = _parse_time(end_date or "9999-12-31", _DATE)
         history = self.data["transaction_history"]
-        listed = [entry for entry in history if first <= _moment(entry["timestamp"], _TIME) <= last]
+        listed = [entry for entry in history if first <= _parse_time(entry["timestamp"], _TIME) <= last]
         if self._padding is not None:
             listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
         return {"transaction_history": copy_json(listed)}
@@ -295,7 +295,7 @@ class TradingBot(ConfiguredService):
             raise SimulatorError(f"log in to the trading system to {purpose}")
 
 
-def _moment(text: str, form: str) -> datetime:
+def _parse_time(text: str, form: str) -> datetime:
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
 
 

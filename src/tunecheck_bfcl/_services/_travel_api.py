@@ -72,7 +72,7 @@ class TravelAPI(ConfiguredService):
         except SimulatorError as error:
             return {"booking_status": False, "error": str(error)}
         card["balance"] -= cost
-        booking_id, transaction_id = self._number(7), self._number(8)
+        booking_id, transaction_id = self._random_number(7), self._random_number(8)
         self.data["booking_record"][booking_id] = {
             "card_id": card_id,
             "travel_date": travel_date,
@@ -154,7 +154,7 @@ class TravelAPI(ConfiguredService):
         except SimulatorError as error:
             return {"insurance_status": False, "error": str(error)}
         card["balance"] -= insurance_cost
-        return {"insurance_id": self._number(9), "insurance_status": True}
+        return {"insurance_id": self._random_number(9), "insurance_status": True}
 
     @tool
     def contact_customer_support(self, booking_id: str, message: str) -> dict[str, str]:
@@ -188,7 +188,7 @@ class TravelAPI(ConfiguredService):
             user_last_name: The traveller's last name.
         """
         token = figures()["travel"]["token"]
-        self.data["access_token"] = self._number(6)
+        self.data["access_token"] = self._random_number(6)
         self.data["token_type"] = token["type"]
         self.data["token_expires_in"] = token["expires_in"]
         self.data["token_scope"] = grant_type
@@ -218,7 +218,7 @@ class TravelAPI(ConfiguredService):
             date_of_birth: The traveller's birthday, as 1990-09-30.
             passport_number: The number of the traveller's passport.
         """
-        failure = self._unfit(first_name, last_name, date_of_birth, passport_number)
+        failure = self._verification_failure(first_name, last_name, date_of_birth, passport_number)
         if failure:
             return {"verification_status": False, "verification_failure": failure}
         return {"verification_status": True}
@@ -258,7 +258,7 @@ class TravelAPI(ConfiguredService):
         self._require_token(access_token)
         if card_number in self.data["credit_card_list"]:
             raise SimulatorError("this card is registered already")
-        card_id = self._number(12)
+        card_id = self._random_number(12)
         self.data["credit_card_list"][card_id] = {
             "card_number": card_number,
             "expiration_date": expiration_date,
@@ -316,7 +316,7 @@ class TravelAPI(ConfiguredService):
         if self._padding is None:
             return {"travel_cost_list": [cost]}
         # With long context, BFCL lists the fares of all routes.
-        factor = _factor(travel_date, travel_class)
+        factor = _fare_factor(travel_date, travel_class)
         return {"travel_cost_list": [base * factor for _, _, base in figures()["travel"]["fares"]]}
 
     @tool
@@ -360,7 +360,7 @@ class TravelAPI(ConfiguredService):
             raise SimulatorError("there is no booking with this id")
         return cast("dict[str, Any]", self.data["booking_record"][booking_id])
 
-    def _number(self, digits: int) -> str:
+    def _random_number(self, digits: int) -> str:
         """Return a random number with this many digits, for ids and tokens."""
         return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
 
@@ -377,13 +377,13 @@ class TravelAPI(ConfiguredService):
             raise SimulatorError("this card is not registered")
         return cast("dict[str, Any]", self.data["credit_card_list"][card_id])
 
-    def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
+    def _verification_failure(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
         """Return the text why a traveller fails verification (name, date of birth, age, passport), or an empty text."""
         failures: dict[str, str] = figures()["travel"]["verification_failures"]
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
             known = {"known_first": self.data["user_first_name"], "known_last": self.data["user_last_name"]}
             return failures["another"].format(first=first_name, last=last_name, **known)
-        born = _day(date_of_birth)
+        born = _parse_day(date_of_birth)
         if born is None:
             return failures["no_date"]
         today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
@@ -401,12 +401,12 @@ def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_cla
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
         if code not in figures()["travel"]["airports"]:
             raise SimulatorError(f"there is no airport {code} to use for {place}")
-    if _day(travel_date) is None:
+    if _parse_day(travel_date) is None:
         raise SimulatorError("the travel date must be written as YYYY-MM-DD")
     return _fare(travel_from, travel_to, travel_date, travel_class)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     """Return the day of a text such as 2024-09-30, or None for other texts."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
@@ -418,11 +418,11 @@ def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str)
     """Return the fare in US dollars for a class and a day, or raise SimulatorError if there is no such flight."""
     for start, end, base in figures()["travel"]["fares"]:
         if (start, end) == (travel_from, travel_to):
-            return cast("float", base * _factor(travel_date, travel_class))
+            return cast("float", base * _fare_factor(travel_date, travel_class))
     raise SimulatorError("there is no flight between these airports")
 
 
-def _factor(travel_date: str, travel_class: str) -> float:
+def _fare_factor(travel_date: str, travel_class: str) -> float:
     """Return the factor by which a class and a day change a fare. Days with an even sum of digits cost more.
 
     Raises:
