@@ -281,6 +281,7 @@ def _is_input(dataset: str) -> bool:
 
 
 def _relative_path(folder: Path, path: Path) -> str:
+    """Return a path relative to a folder, with forward slashes."""
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 

@@ -77,6 +77,7 @@ def _run(execution: evaluation.Execution, uploader: UploaderLike | None) -> Eval
 
 
 def _write(path: Path, result: EvaluationResult) -> None:
+    """Write the result as one JSON file in Azure AI Evaluation's form."""
     rows, metrics = cast("list[dict[str, JSON]]", result["rows"]), cast("dict[str, JSON]", result["metrics"])
     pipeline.write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
 
@@ -305,14 +306,17 @@ class _AsyncAdapted(_Adapted):
 
 
 def _adapt(function: Callable[..., object], *, only_required: bool = False) -> _Adapted:
+    """Return a wrapper of a function: asynchronous for a coroutine function, otherwise synchronous."""
     return (_AsyncAdapted if pipeline.is_async(function) else _Adapted)(function, only_required=only_required)
 
 
 async def _await_columns(value: Awaitable[object]) -> Mapping[str, object]:
+    """Await a value, and return it as columns."""
     return _columns(await value)
 
 
 def _columns(value: object) -> Mapping[str, object]:
+    """Return a function's result as columns: those of a dataclass or mapping, or any other value as `output`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return value if isinstance(value, Mapping) else {"output": value}

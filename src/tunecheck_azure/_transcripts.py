@@ -176,6 +176,7 @@ def file_search_results(response: list[object]) -> tuple[str, list[object]]:
 
 
 def _as_list(value: object) -> list[object]:
+    """Return a list unchanged, and an empty list for any other value."""
     return value if isinstance(value, list) else []
 
 

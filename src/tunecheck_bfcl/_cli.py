@@ -97,6 +97,7 @@ def _ids(option: str | None) -> list[str]:
 
 
 def _names(options: cli.NamesOptions) -> Names:
+    """Return the spelling of function names that --names chooses, by default "auto"."""
     return cast("Names", options.names or "auto")
 
 

@@ -114,10 +114,12 @@ def _tree(text: str) -> ast.expr:
 
 
 def _operations(tree: ast.expr) -> int:
+    """Return the number of binary operations in a syntax tree."""
     return sum(isinstance(node, ast.BinOp) for node in ast.walk(tree))
 
 
 def _call(node: ast.Call) -> dict[str, object]:
+    """Return a call as `{"f": {"a": 1}}`. Positional arguments are dropped."""
     arguments = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
     return {_name(node.func): arguments}
 

@@ -75,14 +75,17 @@ _js_bigint = _number(r"-?\d+n$", int, suffix=True)
 
 
 def _boolean(text: str, _: str | None) -> object:
+    """Return true or false as a boolean, and any other text unchanged."""
     return {"true": True, "false": False}.get(text, text)
 
 
 def _keep_text(text: str, _: str | None) -> object:
+    """Return the text unchanged."""
     return text
 
 
 def _split(text: str) -> list[str]:
+    """Return the parts of a text between commas, without white space around them."""
     return [part.strip() for part in text.split(",")]
 
 
@@ -149,6 +152,7 @@ def _map_entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _line_end(text: str, place: int) -> int:
+    """Return the position of the next line break, or the length of the text."""
     end = text.find("\n", place)
     return end if end >= 0 else len(text)
 
@@ -165,6 +169,7 @@ def _java_element(text: str, element_type: str | None) -> object:
 
 
 def _js_text(text: str, _: str | None) -> object:
+    """Return a JavaScript text without its quotes, or an unquoted text unchanged."""
     quoted = text[:1] in ("'", '"') and text[0] == text[-1]
     return text[1:-1] if quoted else text
 
@@ -185,6 +190,7 @@ def _js_array(text: str, element_type: str | None) -> object:
 
 
 def _js_lists(text: str) -> list[object]:
+    """Return the lists in the text of a nested JavaScript array, with the elements of each list."""
     return [[_js_element(part, None) for part in _split(inner)] for inner in _JS_ARRAY.findall(text)]
 
 
@@ -220,12 +226,14 @@ def _js_object(text: str, _: str | None) -> object:
 
 
 def _js_member(text: str) -> object:
+    """Return the value of an object's member: a list for a text in brackets, otherwise a value without a type."""
     if text.startswith("[") and text.endswith("]"):
         return _js_array(text, None)
     return _js_element(text.strip("\"'").strip(), None)
 
 
 def _js_element(text: str, element_type: str | None) -> object:
+    """Return the value of an element with its declared type, or without one."""
     return _untyped_value(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
 
 
@@ -493,6 +501,7 @@ def _elements_fit(value: object, answer: object, element_kind: type) -> bool:
 
 
 def _comparable(value: object) -> object:
+    """Return a text normalised, and any other value unchanged."""
     return normalise_text(value) if isinstance(value, str) else value
 
 

@@ -238,6 +238,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
 
 
 def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
+    """Return the records of a JSON Lines file by their ids."""
     return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
 
 
@@ -308,6 +309,7 @@ def _cell(score: CategoryScore | None) -> str:
 
 
 def _share(share: float | None) -> str:
+    """Return a share as a percentage, or "–" for None."""
     return "–" if share is None else f"{share:.2%}"
 
 
@@ -373,6 +375,7 @@ def useful_workers(path: Path) -> int:
 
 
 def _size(files: Iterable[ResultFile]) -> int:
+    """Return the size of result files in bytes."""
     return sum(file.path.stat().st_size for file in files)
 
 

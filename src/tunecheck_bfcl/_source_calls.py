@@ -146,9 +146,11 @@ class _JavaText:
         return {name: _arguments(arguments.children if arguments else (), self._source_text, self._value, bare)}
 
     def _source_text(self, node: Node) -> str:
+        """Return the text between the byte offsets of a node, counted in characters."""
         return self._source[node.start_byte : node.end_byte]  # quirk: byte offsets count characters
 
     def _value(self, node: Node) -> str:
+        """Return a literal without its quotes, and any other value as compact text."""
         return self._source_text(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
@@ -279,14 +281,17 @@ def _member(pair: Node) -> tuple[str, object]:
 
 
 def _items(node: Node) -> list[object]:
+    """Return the values of a node's parts."""
     return [_literal_value(child) for child in _parts(node)]
 
 
 def _parts(node: Node) -> list[Node]:
+    """Return the named children of a node without comments."""
     return [child for child in node.named_children if "comment" not in child.type]
 
 
 def _text(node: Node) -> str:
+    """Return the source text of a node."""
     return (node.text or b"").decode()
 
 
@@ -318,6 +323,7 @@ def _number(match: re.Match[str]) -> int | float:
 
 
 def _constant(match: re.Match[str]) -> bool | None:
+    """Return the value of a matched word: true and false as booleans, otherwise None."""
     return {"true": True, "false": False}.get(match[0])
 
 

@@ -149,6 +149,7 @@ def _source(entry: EvaluatorEntry) -> JSON:
 
 
 def _inputs(row: ResultRow) -> dict[str, JSON]:
+    """Return the row's inputs by column name, without the prefix."""
     inputs = ((name, value) for name, value in row.items() if name.startswith("inputs."))
     return {name.removeprefix("inputs."): _within_64_bits(value) for name, value in inputs}
 
@@ -163,11 +164,13 @@ def _within_64_bits(value: JSON) -> JSON:
 
 
 def _latency_ms(row: ResultRow) -> float:
+    """Return the row's latency in milliseconds, or 0 if it has none that is plausible."""
     latency = row.get("outputs.latency_ms")
     return float(latency) if isinstance(latency, (int, float)) and 0 <= latency < 1e9 else 0.0
 
 
 def _timestamp(moment_ms: int) -> str:
+    """Return a time in milliseconds as text, such as `2025-01-31T12:00:00.000Z`."""
     moment = datetime.datetime.fromtimestamp(moment_ms / 1_000, datetime.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -421,6 +424,7 @@ class _MlflowUpload(uploads.RunUpload):
         self._log_entries(uploads.UploadStep("log the metrics"), "metrics", logged)
 
     def _log_entries(self, step: uploads.UploadStep, kind: str, entries: Sequence[object]) -> None:
+        """Log parameters, metrics or tags in batches; `kind` is the name of their argument."""
         for batch in _batches(entries, _MOST_ENTRIES):
             self._call(step, self._client.log_batch, self._run_id, **{kind: batch})
 
@@ -510,10 +514,12 @@ class _MlflowUpload(uploads.RunUpload):
 
 
 def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield parts of the entries with at most `most` entries each."""
     return (entries[start : start + most] for start in range(0, len(entries), most))
 
 
 def _check_installed() -> None:
+    """Raise MissingExtraError unless MLflow is installed."""
     if not can_import("mlflow"):
         raise MissingExtraError("uploading to MLflow", "mlflow")
 

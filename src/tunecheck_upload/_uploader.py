@@ -151,6 +151,7 @@ class Artifact:
 
 
 def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
+    """Return a file as an artifact, with its size and SHA-256."""
     return Artifact(name, path, kind, path.stat().st_size, plugins.sha256_of(path))
 
 
@@ -402,6 +403,7 @@ class RunUpload(abc.ABC):
 
     @property
     def _run_id(self) -> str:
+        """The id of the created run at the destination."""
         return str(self._known.run_id)
 
     def _ensure_run(self) -> None:
@@ -433,6 +435,7 @@ class RunUpload(abc.ABC):
         return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
 
     def _note_sent(self, artifact: Artifact) -> None:
+        """Record that the destination has the file."""
         self._known.artifacts[artifact.name] = artifact.sha256
         self._record.save()
 

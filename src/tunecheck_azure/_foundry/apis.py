@@ -152,9 +152,11 @@ class FoundryUpload(AzureUpload[str]):
         return reply.page("properties", "AiStudioEvaluationUri")
 
     def _result_path(self, version: int) -> str:
+        """Return the path of a version of the run's result, below the project's endpoint."""
         return f"evaluationResults/{self._known.result_name}/versions/{version}"
 
     def _url(self, path: str) -> str:
+        """Return the address of a path below the project's endpoint, with the API's version."""
         return f"{self._project}/{path}?api-version={RESULTS_VERSION}"
 
 
@@ -290,18 +292,22 @@ class EvalsUpload(AzureUpload[str]):
             after = {"after": last}
 
     def _artifact(self, name: str) -> Artifact:
+        """Return the file of the upload with this name."""
         return next(artifact for artifact in self._contents.artifacts if artifact.name == name)
 
     @property
     def _evals_url(self) -> str:
+        """The address of the project's evaluations."""
         return f"{self._project}/openai/v1/evals"
 
     @property
     def _runs_url(self) -> str:
+        """The address of the runs of the recorded evaluation."""
         return f"{self._evals_url}/{quote(str(self._known.experiment_id), safe='')}/runs"
 
     @property
     def _run_url(self) -> str:
+        """The address of the recorded run."""
         return f"{self._runs_url}/{quote(self._run_id, safe='')}"
 
 
@@ -454,6 +460,7 @@ class HubUpload(AzureUpload[HubProject]):
             self._service.json(UploadStep(f"log the metric {name}"), "POST", self._runs_address("log-metric"), body)
 
     def _end_run(self) -> None:
+        """Set the status of the run to finished, with the present time as its end."""
         end = time.time_ns() // 1_000_000
         body: JSON = {"run_uuid": self._run_id, "run_id": self._run_id, "status": "FINISHED", "end_time": end}
         self._service.json(FINISH, "POST", self._runs_address("update"), body)
@@ -474,7 +481,9 @@ class HubUpload(AzureUpload[HubProject]):
         return f"{self._project.resource_manager}{self._project.scope}{below}?{options}"
 
     def _tracking_url(self, service: str, path: str) -> str:
+        """Return the address of a path of one of the workspace's tracking services."""
         return f"https://{self._host}/{service}{self._project.scope}/{path}"
 
     def _runs_address(self, path: str) -> str:
+        """Return an address of MLflow's API for runs."""
         return self._tracking_url("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")

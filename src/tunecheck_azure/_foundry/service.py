@@ -259,6 +259,7 @@ class _BoundedAdapter(HTTPAdapter):
 
 
 def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the chunks of a reply, or raise ProtocolError if the reply exceeds the limits of size or time."""
     left, end = _MOST_BYTES, time.monotonic() + _MOST_REPLY_S
     for chunk in chunks:
         left -= len(chunk)

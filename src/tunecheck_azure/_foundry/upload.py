@@ -71,6 +71,7 @@ class FoundryUploader(Uploader):
         self._user_agent = " ".join(filter(None, [f"tunecheck/{__version__}", user_agent]))
 
     def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
+        """Yield the files for the evals API, or otherwise for the portal."""
         return (evaluation_artifacts if self._evals else portal_artifacts)(run, folder)
 
     def _metric_count(self, contents: Contents) -> int:

@@ -472,10 +472,12 @@ class MirrorFolder:
 
 
 def _part_name(name: str, number: int) -> str:
+    """Return the name of the blob with a numbered part of a journal."""
     return f"{name}.parts/{number:08}"
 
 
 def _is_journal(name: str) -> bool:
+    """Return whether a file is the journal of a run, which is shipped in parts."""
     return name.endswith(f"/{_JOURNAL}")
 
 

@@ -108,6 +108,7 @@ def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
 
 
 def _is_listed(name: str) -> bool:
+    """Return whether a list of runs needs this file."""
     return name.partition("/")[2] in _LISTED
 
 
@@ -180,9 +181,11 @@ class _Shipping(threading.Thread):
                 self._owned.add(run)
 
     def _renew_owners(self) -> None:
+        """Write the owner blob of each of this machine's runs with new content."""
         for run in self._owned:
             self._mirror.store.put(_owner_blob(run), f"{self._name} {time.time_ns()}".encode())
 
 
 def _owner_blob(run: str) -> str:
+    """Return the name of the blob that names the machine that works on a run."""
     return f"{run}/.owner"

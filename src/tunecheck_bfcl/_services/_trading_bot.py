@@ -296,6 +296,7 @@ class TradingBot(ConfiguredService):
 
 
 def _parse_time(text: str, form: str) -> datetime:
+    """Return the time in a text, or raise ValueError if the text has another form."""
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
 
 
