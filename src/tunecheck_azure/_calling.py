@@ -46,8 +46,9 @@ Inputs = dict[str, object]
 class AzureEvaluator(Evaluator):
     """Base of the evaluators of `tunecheck_azure`. Each takes one of several sets of inputs, or a `conversation`.
 
-    `input_sets` lists these sets; inputs in `optional` may be missing. By default, `evaluate()` fills each input from the
-    column with the input's name. `required` inputs are checked in this order, and the error names the missing input.
+    `input_sets` lists the names of each set; inputs in `optional` may be missing. By default, `evaluate()` fills each
+    input from the column with the input's name. `required` inputs are checked in this order, and the error names the
+    missing input.
     """
 
     input_sets: ClassVar[tuple[tuple[str, ...], ...]] = ()

@@ -191,7 +191,7 @@ class _Script:
             self.check_parameters(None)
 
     def _mapping(self, evaluators: Collection[str], config: Mapping[str, EvaluatorConfig]) -> pipeline.MappingLayers:
-        """Return the mapping of each evaluator: its own mapping, or else the default. Own mappings are kept in `_own_mappings`.
+        """Return the mapping of each evaluator: its own mapping, or else the default. Set `_own_mappings`.
 
         In the default, leaves of nested objects can be used by their names.
         """
