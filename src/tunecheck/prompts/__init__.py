@@ -4,7 +4,7 @@ _loading        the entry: `load_prompt`, `shipped_prompt`
 _prompt         the result: `Prompt`, with its images
 _front_matter   the YAML above the template, the files that it names, the settings of a judge
 _prompty1, _prompty2    the two dialects: their keys, and how a rendering is split into messages
-_template, _fragments   the sandboxed template; text of the template is distinguished from text of values
+_template       the sandboxed template; text of the template is distinguished from text of values
 """
 
 from tunecheck._lazy import attach_stub

@@ -18,11 +18,10 @@ from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor, trace
-from tunecheck.prompts._fragments import Inserted, with_roles
 from tunecheck.prompts._front_matter import Front, PromptFolder
 
 if TYPE_CHECKING:
-    from tunecheck.prompts._template import Template
+    from tunecheck.prompts._template import Inserted, Template
 
 MAX_IMAGE_BYTES = 20 << 20
 """The largest image that OpenAI accepts."""
@@ -250,10 +249,8 @@ class Prompt:
 
     def _insertable(self, known: PromptInput, value: JSON) -> JSON:
         """Convert an input's value for the template, so that its messages and images are inserted as such."""
-        if known.insert is None:
-            return with_roles(value)
         try:
-            return known.insert(value)
+            return value if known.insert is None else known.insert(value)
         except TypeError as error:
             raise PromptRenderError(f"{self.source}: the input {known.name} {error}") from None
 

@@ -19,9 +19,8 @@ from tunecheck.calls._model import UnreadableError
 from tunecheck.calls._python_text import literal_at
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts import _prompt as prompt
-from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._template import Template
+from tunecheck.prompts._template import Skeleton, Template
 
 _ROLES = ("system", "user", "assistant", "function")
 

@@ -19,9 +19,8 @@ from tunecheck._json import JSON, ValuePath
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts import _prompt as prompt
-from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
 from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._template import LanguageName, Template
+from tunecheck.prompts._template import ROLES, Inserted, LanguageName, Skeleton, Template
 
 # -- properties: descriptions of inputs, outputs and tool parameters
 
