@@ -11,8 +11,7 @@ from checks.simulator_draws import DRAWS
 from checks.simulator_services import ambiguous_refusals, awkward_arguments
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._base import Simulator
+from tunecheck.simulators._backend import Backend, Simulator
 from tunecheck_bfcl._services._file_system import GorillaFileSystem
 from tunecheck_bfcl._services._math_api import MathAPI
 from tunecheck_bfcl._services._message_api import MessageAPI

@@ -78,7 +78,7 @@ PLUGIN = Plugin(
         )
     },
     endpoints={
-        "azure_ml": Extension(f"{_ENDPOINTS}._azure_ml:AzureMLEndpoint", "An Azure ML online endpoint."),
+        "azure_ml": Extension(f"{_ENDPOINTS}._chat:AzureMLEndpoint", "An Azure ML online endpoint."),
         "azure_openai": Extension(f"{_ENDPOINTS}._chat:AzureOpenAIEndpoint", "A deployment of Azure OpenAI."),
         "openai": Extension(f"{_ENDPOINTS}._chat:OpenAIEndpoint", "Any API with OpenAI's chat completions."),
         "python": Extension(f"{_ENDPOINTS}._python:PythonEndpoint", "A Python function."),

@@ -12,7 +12,6 @@ from ._answers import (
 )
 from ._api_facts import ApiFacts as ApiFacts
 from ._auth import can_import as can_import
-from ._azure_ml import AzureMLEndpoint as AzureMLEndpoint
 from ._base import (
     ChatRequest as ChatRequest,
     Completion as Completion,
@@ -32,6 +31,7 @@ from ._base import (
     time_text as time_text,
 )
 from ._chat import (
+    AzureMLEndpoint as AzureMLEndpoint,
     AzureOpenAIEndpoint as AzureOpenAIEndpoint,
     ChatEndpoint as ChatEndpoint,
     OpenAIEndpoint as OpenAIEndpoint,

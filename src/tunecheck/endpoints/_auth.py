@@ -7,7 +7,6 @@ endpoint calls `make_auth` once; its client then asks the Auth for headers befor
 import asyncio
 import importlib.util
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
@@ -38,25 +37,20 @@ class TokenCredential(Protocol):
         """Return an AccessToken or an awaitable of an AccessToken."""
 
 
-class Auth(ABC):
-    """The source of the authentication headers of each attempt."""
+class Auth:
+    """The source of the authentication headers of each attempt. The base class sends none."""
 
-    @abstractmethod
     async def headers(self) -> Mapping[str, str]:
         """Return the headers to send.
 
         Raises:
             RefusedError: no credential is available.
         """
+        return {}
 
     def discard_refused(self, sent: Mapping[str, str]) -> bool:
         """Discard the headers that the service answered with 401; return whether new headers are worth a retry."""
         return False
-
-
-class NoAuth(Auth):
-    async def headers(self) -> Mapping[str, str]:
-        return {}
 
 
 class KeyAuth(Auth):
@@ -183,7 +177,7 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
         if getattr(config, field) is not None and auth_type not in types:
             raise place.at(field).error(f"unknown key for auth type {auth_type}: leave it out")
     if auth_type == "none":
-        return NoAuth()
+        return Auth()
     if auth_type == "entra":
         scope = config.scope or defaults.scope
         if scope is None:

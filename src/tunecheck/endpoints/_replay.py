@@ -30,7 +30,6 @@ MAX_LINE_BYTES = 64 << 20
 """The maximum length of a record."""
 
 _BOM = b"\xef\xbb\xbf"
-_LARGEST_ID = 10**300
 
 
 class NoAnswerError(ReplyError):
@@ -281,8 +280,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     """
     keys = []
     row_id, messages = record.get("id"), record.get("messages")
-    number = whole_number(row_id)
-    if isinstance(row_id, str) or (number is not None and abs(number) < _LARGEST_ID):
+    if isinstance(row_id, str) or whole_number(row_id) is not None:
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
         raise DataError(f"{where}: the id must be text or a whole number")

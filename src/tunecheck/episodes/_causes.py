@@ -16,7 +16,7 @@ from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode, copy_state, leaves
 from tunecheck.episodes._playing import GroundTruth, Player, Services, play
 from tunecheck.pipeline._row_causes import name_fault
-from tunecheck.simulators._base import ArgumentError, Operation
+from tunecheck.simulators._backend import ArgumentError, Operation
 
 _LENIENT = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
 

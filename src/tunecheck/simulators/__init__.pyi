@@ -3,19 +3,17 @@
 from ._backend import (
     Backend as Backend,
     Backends as Backends,
-    OperationResult as OperationResult,
-    failure as failure,
-    find_simulator as find_simulator,
-    holds_calls as holds_calls,
-    result_text as result_text,
-)
-from ._base import (
     Operation as Operation,
+    OperationResult as OperationResult,
     Simulator as Simulator,
     SimulatorError as SimulatorError,
     copy_json as copy_json,
+    failure as failure,
+    find_simulator as find_simulator,
+    holds_calls as holds_calls,
     log_value as log_value,
     operations_of as operations_of,
+    result_text as result_text,
     tool as tool,
     tool_definition as tool_definition,
 )
