@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tunecheck import plugins
+from tunecheck import plugins, views
 from tunecheck._faults import Fault, cause_named, title_of_cause
 from tunecheck._messages import clean, plural
 from tunecheck.comparison import _wording as wording
@@ -18,35 +18,11 @@ from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.results import OWN_SOURCES, Kind
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate, SmallestDifference
-from tunecheck.views import (
-    SIMULATED,
-    Cell,
-    Chart,
-    Check,
-    Interval,
-    Part as ViewPart,
-    Sentence,
-    Style,
-    Table,
-    Text,
-    View,
-    Words,
-)
+from tunecheck.views import SIMULATED, Cell, Sentence, Style, Table, Text, Words
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._comparison import (
-        CauseChange,
-        Comparison,
-        Decision,
-        History,
-        MetricComparison,
-        Part,
-        RowChange,
-        RowHistory,
-        RowsOverRuns,
-        RunComparison,
-        Selection,
-    )
+    from tunecheck.comparison import _comparison as results
+    from tunecheck.comparison._comparison import Comparison, Decision, MetricComparison, RowHistory, RunComparison
 
 _MOST_NAMES, _MOST_CAUSES, _MOST_FAULTS, _LONGEST_REASON = 5, 12, 5, 120
 _BRIEF_OBJECTIONS, _BRIEF_CAUSES, _BRIEF_ROWS, _BRIEF_NOTES, _BRIEF_FAULTS, _BRIEF_REASON = 4, 3, 3, 2, 2, 60
@@ -65,7 +41,7 @@ def _name(text: str, style: Style = "") -> Words:
 # -- comparisons
 
 
-def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = False) -> View:
+def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = False) -> views.View:
     """Return the page of a comparison: a short one, or with `details`, all metrics, slices and causes.
 
     `rows` is the most rows shown from each list.
@@ -75,20 +51,20 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
     if details:
-        return View(title, [*_detailed_parts(comparison, rows)], notes, checks)
+        return views.View(title, [*_detailed_parts(comparison, rows)], notes, checks)
     if len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
-    return View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
+    return views.View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
 
 
-def _decision_check(decision: Decision, *, chosen: bool) -> Check:
+def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
     """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
     text = "\n".join(line for line, _ in wording.decision_lines(decision, chosen=chosen))
     problem = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
-    return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, problem)  # type: ignore[arg-type]
+    return views.Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, problem)  # type: ignore[arg-type]
 
 
-def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield a page of about 30 lines: all runs, the decision, the causes that grew, and the first regressed rows."""
     decided = comparison.decided
     yield _runs_table(comparison)
@@ -111,7 +87,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     yield Text([Words(line, "dim") for line in lines])
 
 
-def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
     decided, best = comparison.decided, comparison.best
     yield _runs_table(comparison)
@@ -130,7 +106,7 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     yield from _row_lists(decided.metrics[decided.part_metric], rows)
 
 
-def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart]:
+def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[views.Part]:
     """Yield the chart of the `decided` run's metrics; for several runs, first their table and the pair's names."""
     if comparison.best is not None:
         yield _iterations_table(comparison)
@@ -138,12 +114,12 @@ def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[ViewPart
         names = wording.short_names([run.id for run in comparison.runs])
         base, new = (_name(names[run.id], "strong") for run in (comparison.base, decided.new))
         yield Text([(new, " against ", base, ":")])
-    yield Chart([_interval(metric.name, metric.difference) for metric in decided.tested])
+    yield views.Chart([_interval(metric.name, metric.difference) for metric in decided.tested])
 
 
-def _interval(label: str, estimate: Estimate) -> Interval:
+def _interval(label: str, estimate: Estimate) -> views.Interval:
     """Return an estimate and its interval as a bar of a chart."""
-    return Interval(label, estimate.value, estimate.low, estimate.high)
+    return views.Interval(label, estimate.value, estimate.low, estimate.high)
 
 
 def _runs_table(comparison: Comparison) -> Table:
@@ -225,7 +201,7 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
         yield texts[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
 
 
-def _figure_texts(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
+def _figure_texts(kind: Kind, compared: MetricComparison | results.Part) -> Sequence[str]:
     """Return four texts: the number of pairs, the base's figure, the new run's figure, and their difference."""
     base, new = wording.value_text(kind, compared.base.value), wording.value_text(kind, compared.new.value)
     return f"{compared.difference.n:,}", base, new, wording.shown_difference(kind, compared.difference, unit=False)
@@ -240,7 +216,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     remark = ", not corrected for the judge's errors" if metric.judge == "corrected" else ""
     columns = {part.column for part in against.parts if part.named or part.verdict is not None}
     slices = [part for part in against.parts if part.column in columns]
-    tables: dict[str, list[Part]] = {}
+    tables: dict[str, list[results.Part]] = {}
     for part in (*slices, *against.figures):
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
     for title, parts in tables.items():
@@ -250,7 +226,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
         yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
 
 
-def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
+def _part_cells(part: results.Part, metric: MetricComparison) -> list[Cell]:
     """Return the cells of one slice in the table of slices."""
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
@@ -268,7 +244,7 @@ def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
 
 
 def _causes_table(
-    against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange], *, brief: bool = False
+    against: RunComparison, comparison: Comparison, causes: Sequence[results.CauseChange], *, brief: bool = False
 ) -> Table:
     """Return a table of the paired rows by cause of failure: in each run, and unless `brief`, in one run only."""
     rows: list[list[Cell]] = []
@@ -298,7 +274,7 @@ def _iterations_table(comparison: Comparison) -> Table:
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 
 
-def _iteration_cell(comparison: Comparison, history: History, number: int) -> Words:
+def _iteration_cell(comparison: Comparison, history: results.History, number: int) -> Words:
     """Return a metric's figure in a run (counted from 0), marked if it is better or worse than in the first run."""
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
@@ -309,7 +285,7 @@ def _iteration_cell(comparison: Comparison, history: History, number: int) -> Wo
 # -- the rows behind a comparison
 
 
-def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
+def _row_lists(metric: MetricComparison, most: int) -> Iterator[views.Part]:
     """Yield a line with the counts of changed rows, then a table for each list with its first `most` rows."""
     names = [name for name in _LISTS if name != "flaky" or metric.totals.get("flaky")]
     counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name in names)
@@ -327,7 +303,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     The title has the number of rows and the `most_faults` most frequent reasons. A row's change is cut to `longest`
     characters.
     """
-    changes: Sequence[RowChange] = getattr(metric, name)
+    changes: Sequence[results.RowChange] = getattr(metric, name)
     counts: Counter[str] = Counter()
     for change in changes:
         base = _reason_titles(change.base_causes, change.base_faults, change.base_reason, by_cause=metric.primary)
@@ -359,7 +335,7 @@ def _reason_titles(causes: Sequence[str], faults: Sequence[Fault], reason: str |
     return titles or list(dict.fromkeys(title_of_cause(code, title) for code, title in groups.items()))
 
 
-def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
+def _rows_over_runs_table(found: results.RowsOverRuns, most: int) -> Table:
     """Return a table of rows by outcome: the first `most` rows of each, with a mark for each run; counts in the title.
 
     The marks are ✓ for passed, ✗ for failed, and ~ if trials disagree.
@@ -434,17 +410,17 @@ def _first_names(names: Sequence[str]) -> str:
 # -- selections
 
 
-def selection_view(selection: Selection, rows: int = 3, *, details: bool = False) -> View:
+def selection_view(selection: results.Selection, rows: int = 3, *, details: bool = False) -> views.View:
     """Return the page of a selection: the decision, the ranking and the other candidates.
 
     With `details`, the first `rows` rows of each outcome over all runs follow.
     """
     notes = [clean(note) for note in selection.notes]
     title, _ = next(wording.decision_lines(selection.decision))
-    return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)
+    return views.View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)
 
 
-def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPart]:
+def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator[views.Part]:
     """Yield the page of a selection; `rows` limits the rows shown per outcome, None shows none."""
     lines: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     lines += _decision_texts(selection.decision)
@@ -453,10 +429,10 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
         lines.append(Words(clean(wording.regression_text(selection, last), 2_000), "bad"))
     yield Text(lines)
     if len(selection.ranking) > 2:
-        yield Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
+        yield views.Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
     else:
         low, estimate, high = selection.decision.difference
-        yield Chart([Interval(selection.metric, estimate, low, high)])
+        yield views.Chart([views.Interval(selection.metric, estimate, low, high)])
     yield _ranking_table(selection)
     others = [decision for decision in selection.decisions if decision is not selection.decision]
     if others:
@@ -472,7 +448,7 @@ def _decision_in_one_line(decision: Decision) -> str:
     return f"{answer}; {effective[0].effect}: {effective[0].text}" if effective else answer
 
 
-def _ranking_table(selection: Selection) -> Table:
+def _ranking_table(selection: results.Selection) -> Table:
     """Return a table of all runs, the best first; from three runs on, with each run's distance from the best other."""
     several = len(selection.ranking) > 2
     rows: list[list[Cell]] = []

@@ -46,8 +46,8 @@ _MOST_BYTES = 50_000_000
 class TurnComparison:
     """The model's calls in a turn (`actual`) and the ground truth's (`expected`), executed on separate simulators.
 
-    All calls have their arguments by name. `early` has the model's calls that changed the state in turns without
-    expected calls, with the turn numbers from 1. `looks` are the ground truth's calls that only look something up.
+    All calls have their arguments by name. `early_changes` has the model's calls that changed the state in turns without
+    expected calls, with the turn numbers from 1. `lookups` are the ground truth's calls that only look something up.
     `results` are all results that the model got, up to the end of the turn.
 
     Args:
@@ -76,13 +76,13 @@ class TurnComparison:
         self._truth, self._turns, self._services, self._user_messages = truth, turns, services, user_messages
         self._right = services.play(truth)
         self.expected: list[Called] = []
-        self.looks: list[Called] = []
+        self.lookups: list[Called] = []
         self._record_expected(truth.turns[: self.turn])
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
-        self.early: list[tuple[int, Called]] = []
+        self.early_changes: list[tuple[int, Called]] = []
         for number, turn in enumerate(earlier, 1):
-            self.early += [(number, self._by_name(called)) for called in turn.calls if called.changes]
+            self.early_changes += [(number, self._by_name(called)) for called in turn.calls if called.changes]
         self.actual = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
@@ -104,7 +104,7 @@ class TurnComparison:
             expected = self._by_name(player.call(call))
             self.expected.append(expected)
             if not expected.acted and not expected.result.error and _is_lookup(expected, player.state):
-                self.looks.append(expected)
+                self.lookups.append(expected)
 
     @cached_property
     def operations(self) -> Mapping[str, Operation]:
@@ -136,18 +136,13 @@ class TurnComparison:
         """
         position = next(number for number, call in enumerate(self.actual) if call is actual)
         later_count = len(self.actual) - position  # results of this call and the later ones, which end the list
-        return self._mentions + _searchable(self.results[: len(self.results) - later_count])
+        return self._known_before_calls + _searchable(self.results[: len(self.results) - later_count])
 
     @cached_property
-    def _mentions(self) -> str:
+    def _known_before_calls(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
         user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
         return _searchable([user_messages, dumps(self._right.tool_definitions()).decode(), ""])
-
-    @cached_property
-    def expected_results(self) -> str:
-        """The results of the ground truth's calls in this turn, as one lower-case text to search in."""
-        return _searchable([expected.result.text for expected in self.expected])
 
     def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""
@@ -161,7 +156,7 @@ class TurnComparison:
     @cached_property
     def missed(self) -> list[Called]:
         """The ground truth's successful calls whose results the model did not get."""
-        return [missing for missing in self.expected if not missing.result.error and not self.got_result_of(missing)]
+        return [call for call in self.expected if not (call.result.error or self.got_result_of(call))]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
         """Yield the model's calls of functions in `missed`, each with the first call of its function in `missed`."""
@@ -274,23 +269,20 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
 
     An argument counts only if the ground truth's value could be known.
     """
+    expected_results = _searchable([expected.result.text for expected in compared.expected])
     for actual, expected in compared.attempts():
         if _is_expected(actual, compared):
             continue
         known = compared.known(actual)
         for name, value in actual.call.arguments.items():
             right = expected.call.arguments.get(name)
-            if right == value or not _has_invented_part(value, known):
+            is_invented = any(_could_be_given(leaf) and not _has_source(leaf, known) for leaf in leaves(value))
+            if right == value or not is_invented:
                 continue
-            if all(_mentions(known + compared.expected_results, leaf) for leaf in leaves(right)):
+            if all(_has_source(leaf, known + expected_results) for leaf in leaves(right)):
                 message = f"{actual.call.name}: {name} is {shown_value(value)}, which no message or result contains"
                 fault = Fault(code="unfounded_value", call=actual.call.name, path=name, turn=compared.turn)
                 yield replace(fault, expected=right, actual=value, message=message)
-
-
-def _has_invented_part(value: object, known: str) -> bool:
-    """Return True if the value, or a value inside it, must come from the conversation but is not in the known text."""
-    return any(_could_be_given(leaf) and not _mentions(known, leaf) for leaf in leaves(value))
 
 
 def _could_be_given(value: object) -> bool:
@@ -305,7 +297,7 @@ def _could_be_given(value: object) -> bool:
     return sum(letter.isdigit() for letter in str(value)) >= _FEWEST_DIGITS
 
 
-def _mentions(known: str, value: object) -> bool:
+def _has_source(value: object, known: str) -> bool:
     """Return True if the known text contains all words and numbers of a value; null and booleans need no source."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -317,7 +309,7 @@ def _mentions(known: str, value: object) -> bool:
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each call that the model made without a lookup that the ground truth makes before it."""
     for position, lookup in enumerate(compared.expected):
-        if lookup not in compared.looks:
+        if lookup not in compared.lookups:
             continue
         if lookup.result.text in compared.results or compared.calls_of(lookup.call.name):
             continue  # the model looked it up
@@ -380,7 +372,7 @@ def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
 
 def _early_change(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
-    for turn, actual in compared.early[:1]:
+    for turn, actual in compared.early_changes[:1]:
         message = f"called {_call_text(actual.call)} in a turn that asks for no call"
         yield _extra_fault("extra_call", turn, actual, message)
 

@@ -307,6 +307,7 @@ class RecordedModel:
         result = record.get("result")
         self._record = record
         self._turns = result if isinstance(result, list) else []
+        self.turn_count = len(self._turns)
 
     async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
         """Return a recorded step as an answer, or None if the turn has no more steps. Turns and steps count from 0."""
@@ -331,10 +332,6 @@ class RecordedModel:
     def only_text(self) -> bool:
         """True if the recorded result has no step with structured calls."""
         return all(isinstance(step, str) for turn in self._turns if isinstance(turn, list) for step in turn)
-
-    @property
-    def turn_count(self) -> int:
-        return len(self._turns)
 
 
 Model: TypeAlias = EndpointModel | RecordedModel
