@@ -308,7 +308,7 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain."""
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
-    valid = [key for key in tested if measuring.decided_metric(key, base, new, pair.settings.confidence) is not None]
+    valid = [key for key in tested if measuring.early_decision(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
         figures = "intervals and p-values are valid for tested metrics, but not for slices and causes"
         yield f"{new.info.id} stopped early: {figures}"

@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison._comparison import Counts, MetricComparison, MetricVerdict, OneSided
-from tunecheck.comparison._wording import ALONE, size_text
+from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
@@ -150,7 +150,7 @@ def measure(
     """Return a metric's figures and its test, without a verdict, which needs the tests of all metrics."""
     both = sides.both
     paired = compare_pairs(sides, both, settings, tested=chosen.tested)
-    decided = decided_metric(chosen.key, base, new, settings.confidence)
+    decided = early_decision(chosen.key, base, new, settings.confidence)
     if decided is not None:
         paired = _with_early_decision(paired, decided)
     binary = paired if isinstance(paired, PairedBinary) else None
@@ -218,7 +218,7 @@ def compare_pairs(
     )
 
 
-def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
+def early_decision(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
     """Return the early decision on a metric if the new run stopped early against this base, else None."""
     stopped = new.info.stopped
     if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
@@ -334,7 +334,7 @@ def decide(
         return verdict, ""
     edge = ""
     if difference.excludes_zero:
-        edge = ALONE if metric.p_value < _alpha(difference) else AT_THE_EDGE
+        edge = SIGNIFICANT_ALONE if metric.p_value < _alpha(difference) else AT_THE_EDGE
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
     if _units(difference) < FEWEST:
         return "too little data", units

@@ -64,9 +64,9 @@ def decide_pair(
         because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
     else:
         because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
-        because += filter(None, [margin_text(metric), evidence.assumed])
+        because += filter(None, [margin_text(metric), evidence.assumption_text])
     if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
-        size = size_text(metric.kind, evidence.relevant)
+        size = size_text(metric.kind, evidence.relevant_size)
         because.append(f"the whole interval lies within ±{size}, which is too small to matter")
     difference = metric.difference
     return Decision(
@@ -116,7 +116,7 @@ class _Evidence:
         verdict = measuring.shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
         if verdict is not None:
             return "ship" if verdict == "better" else "keep"
-        relevant = self.relevant
+        relevant = self.relevant_size
         if relevant is None or difference.low is None or difference.high is None:
             return "undecided"
         return "keep" if -relevant < difference.low and difference.high < relevant else "undecided"
@@ -128,7 +128,7 @@ class _Evidence:
         return metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
 
     @property
-    def relevant(self) -> float | None:
+    def relevant_size(self) -> float | None:
         """The size below which a difference is irrelevant; None if the metric has no range."""
         bounds = self._sides.bounds
         return None if bounds is None else _IRRELEVANT * (bounds[1] - bounds[0])
@@ -179,7 +179,7 @@ class _Evidence:
             yield Objection("judge_errors_differ", text)
 
     @property
-    def assumed(self) -> str:
+    def assumption_text(self) -> str:
         """A sentence on the assumption of a corrected figure about its judge; empty if labels refute the assumption."""
         text, is_refuted = self._judge_assumption
         return "" if is_refuted else text
@@ -352,7 +352,7 @@ class _Evidence:
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
 
-    def _filled(self, base: measuring.Mask, new: measuring.Mask, *, favours_new: bool) -> measuring.PairedValues:
+    def _with_extremes(self, base: measuring.Mask, new: measuring.Mask, *, favours_new: bool) -> measuring.PairedValues:
         """Return the metric's numbers with extreme values on each run's masked pairs.
 
         With `favours_new`, the base gets the worst value and the new run the best; otherwise the other way round.
@@ -374,7 +374,7 @@ class _Evidence:
         metric = self.metric
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
-            sides = self._filled(base, new, favours_new=favours_new)
+            sides = self._with_extremes(base, new, favours_new=favours_new)
             filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
@@ -383,7 +383,7 @@ class _Evidence:
 
     def _range_text(self, base: measuring.Mask, new: measuring.Mask) -> str:
         """Return in words the lowest and the highest possible figure of the new run, given verdicts on masked pairs."""
-        extremes = [self._filled(base, new, favours_new=favours_new) for favours_new in (False, True)]
+        extremes = [self._with_extremes(base, new, favours_new=favours_new) for favours_new in (False, True)]
         ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
         low, high = (value_text(self.metric.kind, end) for end in ends)
         return f"with all verdicts, {self.new_name} would be between {low} and {high}"
@@ -478,7 +478,7 @@ class _Evidence:
 
     def _rows_to_show_irrelevance(self) -> int | None:
         """Return about how many rows would show that the difference is too small to matter; None if no number would."""
-        difference, relevant = self.metric.difference, self.relevant
+        difference, relevant = self.metric.difference, self.relevant_size
         if self.pair.settings.margin is not None or relevant is None or abs(difference.value or 0.0) >= relevant:
             return None
         # The whole interval must lie within ± the relevant size.

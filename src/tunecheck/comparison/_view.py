@@ -221,7 +221,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
-        below = Words(f"{', '.join(alone)}: {wording.ALONE}", "dim") if alone else ""
+        below = Words(f"{', '.join(alone)}: {wording.SIGNIFICANT_ALONE}", "dim") if alone else ""
         heads = [*_table_heads(comparison, title), "min. detectable"]
         yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
 
@@ -270,7 +270,7 @@ def _iterations_table(comparison: Comparison) -> Table:
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
     for number in range(len(comparison.runs)):
         rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
-    rows.append(["", *(Words(wording.line_of(metric.values), "dim") for metric in metrics)])
+    rows.append(["", *(Words(wording.sparkline(metric.values), "dim") for metric in metrics)])
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 
 

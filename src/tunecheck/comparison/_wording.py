@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 
-ALONE = "significant as a single test, but not after the correction for several tests"
+SIGNIFICANT_ALONE = "significant as a single test, but not after the correction for several tests"
 """The remark on a difference that is not significant after the correction for several tests."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 
-OF_JUDGE = MappingProxyType(
+_JUDGE_REMARKS = MappingProxyType(
     {
         None: "",
         "different": "",
@@ -105,7 +105,7 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
 
 def judge_text(metric: results.MetricComparison) -> str:
     """Say how the judge's errors were treated; empty if no model judges or the judges differ."""
-    remark = OF_JUDGE[metric.judge]
+    remark = _JUDGE_REMARKS[metric.judge]
     if metric.raw is None:
         return remark
     base, new = (value_text(metric.kind, rate.value) for rate in (metric.raw.base, metric.raw.new))
@@ -242,7 +242,7 @@ def serving_titles(causes: Sequence[str]) -> list[str]:
     return [cause.title for cause in map(cause_named, causes) if cause.side == "serving"]
 
 
-def line_of(values: Sequence[Estimate]) -> str:
+def sparkline(values: Sequence[Estimate]) -> str:
     """Draw a sparkline with one bar per run, scaled to the widest interval so that noise looks small."""
     bounds = [bound for run in values for bound in (run.value, run.low, run.high) if bound is not None]
     if not bounds:

@@ -46,9 +46,9 @@ _MOST_BYTES = 50_000_000
 class TurnComparison:
     """The model's calls in a turn (`actual`) and the ground truth's (`expected`), executed on separate simulators.
 
-    All calls have their arguments by name. `early_changes` has the model's calls that changed the state in turns without
-    expected calls, with the turn numbers from 1. `lookups` are the ground truth's calls that only look something up.
-    `results` are all results that the model got, up to the end of the turn.
+    All calls have their arguments by name. `early_changes` has the model's calls that changed the state in turns
+    without expected calls, with the turn numbers from 1. `lookups` are the ground truth's calls that only look
+    something up. `results` are all results that the model got, up to the end of the turn.
 
     Args:
         truth: the row's ground truth.
@@ -74,7 +74,7 @@ class TurnComparison:
         self.turn = len(turns)
         self.lacks_results = lacks_results
         self._truth, self._turns, self._services, self._user_messages = truth, turns, services, user_messages
-        self._right = services.play(truth)
+        self._truth_backend = services.play(truth)
         self.expected: list[Called] = []
         self.lookups: list[Called] = []
         self._record_expected(truth.turns[: self.turn])
@@ -96,8 +96,8 @@ class TurnComparison:
             ValueError: the states are too large to compare after each call.
         """
         *before, last = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
-        play(self._right, before, compared=())
-        player = Player(self._right)
+        play(self._truth_backend, before, compared=())
+        player = Player(self._truth_backend)
         if player.size * sum(map(len, self._turns)) > _MOST_BYTES:
             raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
         for call in last:
@@ -109,7 +109,7 @@ class TurnComparison:
     @cached_property
     def operations(self) -> Mapping[str, Operation]:
         """All operations of the simulators by name."""
-        simulators = self._right.simulators.values()
+        simulators = self._truth_backend.simulators.values()
         return {name: operation for simulator in simulators for name, operation in simulator.operations().items()}
 
     def _by_name(self, called: Called) -> Called:
@@ -129,7 +129,7 @@ class TurnComparison:
         except ArgumentError:
             return False
 
-    def known(self, actual: Called) -> str:
+    def known_before(self, actual: Called) -> str:
         """Return the information that the model had before this call, as one lower-case text to search in.
 
         The text contains the user's messages, the functions' definitions and the results of earlier calls.
@@ -142,7 +142,7 @@ class TurnComparison:
     def _known_before_calls(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
         user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
-        return _searchable([user_messages, dumps(self._right.tool_definitions()).decode(), ""])
+        return _searchable([user_messages, dumps(self._truth_backend.tool_definitions()).decode(), ""])
 
     def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""
@@ -170,7 +170,7 @@ class TurnComparison:
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
         episode = play(self._services.play(self._truth), turns, compared=[self.turn - 1])
-        return bool(episode.turns[-1].states == copy_state(self._right.states()))
+        return bool(episode.turns[-1].states == copy_state(self._truth_backend.states()))
 
 
 def _is_lookup(called: Called, states: object) -> bool:
@@ -273,7 +273,7 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
     for actual, expected in compared.attempts():
         if _is_expected(actual, compared):
             continue
-        known = compared.known(actual)
+        known = compared.known_before(actual)
         for name, value in actual.call.arguments.items():
             right = expected.call.arguments.get(name)
             is_invented = any(_could_be_given(leaf) and not _has_source(leaf, known) for leaf in leaves(value))

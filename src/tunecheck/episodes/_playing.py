@@ -140,25 +140,25 @@ class Player:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.start = self.state = copy_state(backend.states())
-        self._held = self._all_held()
+        self._pickled = self._pickle_data()
 
     def call(self, call: FunctionCall) -> Called:
         """Make a call; return its result and the differences of the simulators' states before and after it."""
         result = self.backend.call(call)
-        states, held = self.backend.states(), self._held  # first: a simulator may store the states it returns
-        self._held = self._all_held()
-        if held is not None and held == self._held:
+        states = self.backend.states()  # before pickling: a simulator may store the states that it returns
+        pickled_before, self._pickled = self._pickled, self._pickle_data()
+        if pickled_before is not None and pickled_before == self._pickled:
             return Called(call, result)
         before, self.state = self.state, copy_state(states)
         found = list(islice(changes(before, self.state), MAX_CHANGES))
-        return Called(call, result, found, acted=bool(found) or held is not None)
+        return Called(call, result, found, acted=bool(found) or pickled_before is not None)
 
     @property
     def size(self) -> int:
         """Return the size in bytes of the simulators' data, 0 if unknown."""
-        return len(self._held or b"")
+        return len(self._pickled or b"")
 
-    def _all_held(self) -> bytes | None:
+    def _pickle_data(self) -> bytes | None:
         """Return all data of the simulators, hidden data included, as bytes; None if a simulator cannot be pickled."""
         try:
             return pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])

@@ -367,12 +367,12 @@ def _text(value: object) -> str:
     return "missing" if value is ABSENT else value_text(value, _SHOWN)
 
 
-def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerdict | None:
+def missing_result(expected: Sequence[OperationResult], obtained: Results) -> RowVerdict | None:
     """Return a failure if the model lacks results of the ground truth's calls; else None.
 
-    `had` counts the results that the model got.
+    `obtained` counts the results that the model got.
     """
-    missing = Counter(map(_key, expected)) - had
+    missing = Counter(map(_key, expected)) - obtained
     if not missing:
         return None
     first = next(result.text for result in expected if _key(result) in missing)

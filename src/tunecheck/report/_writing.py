@@ -196,7 +196,7 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     judges = {} if run.folder is None else corrections(run.folder)
     evaluators: list[JSON] = []
     for evaluator in run.evaluators:
-        lines: list[JSON] = [*_lines(run.table, evaluator, groups, judges.get(evaluator.name))]
+        lines: list[JSON] = [*_summary_lines(run.table, evaluator, groups, judges.get(evaluator.name))]
         evaluators.append({"name": evaluator.name, "lines": lines, "more": _own_totals(evaluator, run)})
     shown: list[JSON] = [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups]
     return {"groups": shown, "evaluators": evaluators}
@@ -211,7 +211,7 @@ def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
         yield from sorted(found, key=lambda group: -len(group.rows))[:_MOST_GROUPS]
 
 
-def _lines(
+def _summary_lines(
     table: RunTable, evaluator: Evaluated, groups: Sequence[_RowGroup], judge: Correction | None
 ) -> Iterator[dict[str, JSON]]:
     """Yield the pass rate if rows pass or fail, the mean of each graded metric, and counts of rows without a verdict.
@@ -368,7 +368,7 @@ class _Report:
             "stopped": stopped_text(run.manifest.stopped),
             "simulated_rows": table.simulated,
             "notes": [*run.notes],
-            "first": None if folder is None else _first(folder, self._failures),
+            "first": None if folder is None else _first_screen(folder, self._failures),
             "summary": summary(run, table),
             "charts": charts(run, table),
             "panels": self._reader.panels(),
@@ -378,7 +378,7 @@ class _Report:
         }
 
 
-def _first(folder: Run, failures: Failures) -> dict[str, JSON]:
+def _first_screen(folder: Run, failures: Failures) -> dict[str, JSON]:
     """Return the run's first screen: its sentences and its table."""
     screen = first_screen(folder, [], failures)
     rows: list[JSON] = [[text_of(cell) for cell in row] for row in screen.table.rows]

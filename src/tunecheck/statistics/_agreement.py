@@ -82,13 +82,13 @@ class Agreement:
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
         """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
-        of_agreement = of_disagreement = Fraction(0)
+        agreement_terms = disagreement_terms = Fraction(0)
         for (first, second), count in self.counts.items():
             if first == second:
-                of_agreement += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
+                agreement_terms += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
             else:
-                of_disagreement += count * Fraction(self.second[first] + self.first[second], total) ** 2
-        spread = (of_agreement + rest**2 * of_disagreement) / total - (kappa - expected * rest) ** 2
+                disagreement_terms += count * Fraction(self.second[first] + self.first[second], total) ** 2
+        spread = (agreement_terms + rest**2 * disagreement_terms) / total - (kappa - expected * rest) ** 2
         return spread / (total * (1 - expected) ** 2)
 
     def _one_class(self) -> str | None:
@@ -145,11 +145,12 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     scale = widest**2
     weights = 1 - (first - second) ** 2 / scale
     # The mean weight of each score against all scores of the other rater.
-    of_first = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
-    of_second = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
-    expected = float(of_first.mean())
+    first_weights = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
+    second_weights = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
+    expected = float(first_weights.mean())
     value = float((weights.mean() - expected) / (1 - expected))
-    spread = ((weights - (of_first + of_second) * (1 - value)) ** 2).mean() - (value - expected * (1 - value)) ** 2
+    rest = 1 - value
+    spread = ((weights - (first_weights + second_weights) * rest) ** 2).mean() - (value - expected * rest) ** 2
     error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
     if not error:
         return Kappa(value, None, None, error, "no interval: the estimated error is 0")

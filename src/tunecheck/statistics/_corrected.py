@@ -307,19 +307,20 @@ def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts
     gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
     judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
     score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
-    # The elements of the information matrix of the share, the sensitivity (s) and the false passes (f).
-    of_verdicts = (passed + failed) / (judge_rate * (1 - judge_rate))
-    of_share = of_verdicts * gain**2 + own_labels / (share * (1 - share))
+    # The elements of the information matrix of the share, the sensitivity and the false passes.
+    per_verdict = (passed + failed) / (judge_rate * (1 - judge_rate))
+    share_information = per_verdict * gain**2 + own_labels / (share * (1 - share))
     # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
     passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (human_passes, human_fails)
-    of_s = of_verdicts * share**2 + passes / _variance(sensitivity)
-    of_f = of_verdicts * (1 - share) ** 2 + fails / _variance(false_passes)
-    share_and_s, share_and_f = of_verdicts * gain * share, of_verdicts * gain * (1 - share)
-    s_and_f = of_verdicts * share * (1 - share)
+    sensitivity_term = per_verdict * share**2 + passes / _variance(sensitivity)
+    false_pass_term = per_verdict * (1 - share) ** 2 + fails / _variance(false_passes)
+    with_sensitivity, with_false_passes = per_verdict * gain * share, per_verdict * gain * (1 - share)
+    both_rates = per_verdict * share * (1 - share)
     # The information on the share is smaller because both rates are unknown, too: the Schur complement of their block.
-    lost_to_rates = share_and_s**2 * of_f - 2 * share_and_s * share_and_f * s_and_f + share_and_f**2 * of_s
-    information = of_share - lost_to_rates / (of_s * of_f - s_and_f**2)
-    informative = information > _TINY * of_share
+    lost_to_rates = with_sensitivity**2 * false_pass_term - 2 * with_sensitivity * with_false_passes * both_rates
+    lost_to_rates = lost_to_rates + with_false_passes**2 * sensitivity_term
+    information = share_information - lost_to_rates / (sensitivity_term * false_pass_term - both_rates**2)
+    informative = information > _TINY * share_information
     return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
 
 

@@ -54,14 +54,14 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
     Raises:
         ValueError: the margin is negative or not finite.
     """
-    own = round((1 - difference.confidence) / 2, 12)
+    alpha = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
         raise ValueError(f"margin must be 0 or more, not {margin!r}")
     bound = difference.low if higher_is_better else difference.high
     if bound is None:
-        return NonInferiority(None, None, margin, own, difference.remark or "the difference has no interval")
+        return NonInferiority(None, None, margin, alpha, difference.remark or "the difference has no interval")
     worse = -bound if higher_is_better else bound
-    return NonInferiority(worse < margin, bound, margin, own)
+    return NonInferiority(worse < margin, bound, margin, alpha)
 
 
 # -- power

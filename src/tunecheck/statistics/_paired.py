@@ -124,14 +124,14 @@ def paired_scores(
     groups = estimates.as_clusters(clusters, len(change))
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     columns, ranges = [before, after, change], [bounds, bounds, spans]
-    of_base, of_new, difference = estimates.means(columns, ranges, groups, confidence, seed, resamples)
+    base_mean, new_mean, difference = estimates.means(columns, ranges, groups, confidence, seed, resamples)
     if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
-    alone = groups is not None and groups.count < 2
+    is_one_cluster = groups is not None and groups.count < 2
     flipped = None
-    if difference.value is not None and not alone:
+    if difference.value is not None and not is_one_cluster:
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
-    return filled(change, groups, (of_base, of_new, difference), flipped, "" if groups is None else " of clusters")
+    return filled(change, groups, (base_mean, new_mean, difference), flipped, "" if groups is None else " of clusters")
 
 
 def filled(
@@ -139,24 +139,24 @@ def filled(
     groups: estimates.RowGroups | None,
     figures: tuple[Estimate, Estimate, Estimate],
     flipped: "Flips | None",
-    of_what: str,
+    units: str,
 ) -> PairedScores:
     """Return the result, built from its figures and the sign-flip test.
 
-    `figures` are those of the base, of the new run and of the difference. `of_what` completes the test's name.
+    `figures` are those of the base, of the new run and of the difference. `units` completes the test's name.
     """
-    of_base, of_new, difference = figures
+    base_mean, new_mean, difference = figures
     return PairedScores(
         n=len(change),
         clusters=None if groups is None else groups.count,
-        base=of_base,
-        new=of_new,
+        base=base_mean,
+        new=new_mean,
         difference=difference,
         changed=int(numpy.count_nonzero(change)),
         higher=int(numpy.count_nonzero(change > 0)),
         p_value=None if flipped is None else flipped.mid,
         p_exact=None if flipped is None else flipped.exact,
-        test="none" if flipped is None else f"sign-flip permutation{of_what}, mid-p ({flipped.how})",
+        test="none" if flipped is None else f"sign-flip permutation{units}, mid-p ({flipped.how})",
     )
 
 
