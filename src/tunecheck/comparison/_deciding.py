@@ -235,20 +235,13 @@ class _MetricTest:
         `unit` has the base's item of each row, and the row as the new run evaluated it. The means are over the rows
         with a score in both runs.
         """
-        base_scores, new_scores, base_has_score = [], [], False
-        for item, state in unit:
-            base_score = self._base_score(item)
-            if base_score is None:
-                continue
-            base_has_score = True
-            new_score = self._new_score(state)
-            if new_score is not None:
-                base_scores.append(base_score)
-                new_scores.append(new_score)
-        if base_scores:
-            rows = len(base_scores)
-            self._settle(self._test.see(math.fsum(base_scores) / rows, math.fsum(new_scores) / rows))
-        elif base_has_score:
+        base_scores = [(self._base_score(item), state) for item, state in unit]
+        with_base = [(base, self._new_score(state)) for base, state in base_scores if base is not None]
+        pairs = [(base, new) for base, new in with_base if new is not None]
+        if pairs:
+            base, new = (math.fsum(scores) / len(pairs) for scores in zip(*pairs, strict=True))
+            self._settle(self._test.see(base, new))
+        elif with_base:
             self._test.skip()  # `begin` counted a pair for this unit
 
     def _base_score(self, item: int | None) -> float | None:

@@ -23,7 +23,7 @@ from tunecheck._json import JSON, content_hash
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint, SentBack
+from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes import _scenario as scenarios
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
@@ -123,13 +123,13 @@ class ConversationTarget(EndpointTargetBase):
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":
             raise ConfigurationError("format works only with mode text: pass mode text, too")
-        self._step_limit = step_limit
+        self.step_limit = step_limit
         self.compat = compat
         self._data = data
         self._benchmark = None if compat is None else find_benchmark(compat)(data)
         self._owners: dict[str, BenchmarkDialect] = {}
-        self._include_input_log = include_input_log
-        self._include_state_log = include_state_log
+        self.include_input_log = include_input_log
+        self.include_state_log = include_state_log
         self._make_user = user
         self._wording = wording
         self._parameters = dict(parameters or {})
@@ -168,8 +168,10 @@ class ConversationTarget(EndpointTargetBase):
         user = self._make_user(row) if self._make_user is not None else scenarios.ScriptedUser(scenario.turns)
         wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
-        step_limit = self._step_limit if self._benchmark is None else self._step_limit + 1
-        return (await self._attempt(scenario, model, user, dialect, step_limit).run(context)).output_columns()
+        step_limit = self.step_limit if self._benchmark is None else self.step_limit + 1
+        backend = self._services.play(scenario)
+        attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, step_limit)
+        return (await attempt.run(context)).output_columns()
 
     async def _answer_question(self, row: Row, context: CallContext) -> dict[str, JSON]:
         """Send the question of a row without turns; return the output columns. Calls in the answer are not made."""
@@ -183,7 +185,7 @@ class ConversationTarget(EndpointTargetBase):
         request_row = scenarios.question_row(row, tools) if self.endpoint.simulated else row
         request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
-        log = [_input_entry(request.messages, request.tools)] if self._include_input_log else None
+        log = [_input_entry(request.messages, request.tools)] if self.include_input_log else None
         return _single_columns(completion, dialect.step(completion), log)
 
     def _tools_of_question(self, row: Row, request: ChatRequest) -> scenarios.Tools:
@@ -206,33 +208,10 @@ class ConversationTarget(EndpointTargetBase):
         except DataError:
             wording = OwnWording()  # used only for the log, because no request is sent
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
-        attempt = self._attempt(scenario, model, user, dialect, None)
-        attempt.recorded = recorded = Episode.read(record)
+        backend, recorded = self._services.play(scenario), Episode.read(record)
+        attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, None, recorded)
         columns = (await attempt.run(context)).output_columns()
         return recorded.recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
-
-    def _attempt(
-        self,
-        scenario: scenarios.Scenario,
-        model: scenarios.Model,
-        user: scenarios.User,
-        dialect: Dialect,
-        step_limit: int | None,
-    ) -> ConversationAttempt:
-        """Return a new attempt at a conversation, on simulators of its own; None as `step_limit` sets no limit."""
-        return ConversationAttempt(
-            scenario=scenario,
-            model=model,
-            user=user,
-            backend=self._services.play(scenario),
-            dialect=dialect,
-            keep_inputs=self._include_input_log,
-            keep_states=self._include_state_log,
-            step_limit=step_limit,
-            limit_shown=self._step_limit,
-            compat=self._benchmark is not None,
-            reasoning=self.endpoint.sent_back,
-        )
 
     def _dialect(self, row: Row, offer: scenarios.Offer, wording: Wording, *, in_text: bool) -> Dialect:
         """Return the dialect of one conversation: functions and calls `in_text`, or as OpenAI tools.
@@ -316,10 +295,10 @@ class ConversationTarget(EndpointTargetBase):
         return {
             "mode": self.mode,
             **({"format": self._profile.name} if self._profile else {}),
-            "step_limit": self._step_limit,
+            "step_limit": self.step_limit,
             "compat": self.compat,
-            "include_input_log": self._include_input_log,
-            "include_state_log": self._include_state_log,
+            "include_input_log": self.include_input_log,
+            "include_state_log": self.include_state_log,
         }
 
 
@@ -327,28 +306,22 @@ MOST_TURNS = 200
 """Maximum number of turns in a conversation, because a simulated user might never end it."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class ConversationAttempt:
-    """One attempt at a conversation.
+    """One attempt at a conversation, with the settings of its target and on simulators of its own (`backend`).
 
-    `step_limit` is the maximum number of requests in one turn, None if unlimited; `limit_shown` is the limit in the
-    log. `compat` logs a final answer as undecodable, like BFCL. `recorded` is the recorded conversation of a replay.
-    `reasoning` says how long the model gets its own reasoning back. `keep_inputs` and `keep_states` add requests and
-    simulator states to the episode.
+    `step_limit` is the maximum number of requests in one turn, None if unlimited. `recorded` is the recorded
+    conversation of a replay. A benchmark's rules (`compat`) log a final answer as undecodable.
     """
 
+    target: ConversationTarget
     scenario: scenarios.Scenario
     model: scenarios.Model
     user: scenarios.User
-    backend: Backend
     dialect: Dialect
+    backend: Backend
     step_limit: int | None
-    limit_shown: int
-    compat: bool
-    keep_inputs: bool = False
-    keep_states: bool = True
     recorded: Episode = field(default_factory=Episode)
-    reasoning: SentBack = "turn"
     episode: Episode = field(default_factory=Episode, init=False)
     _messages: list[scenarios.Message] = field(default_factory=list, init=False)
     """All messages so far, as the model gets them with the next request."""
@@ -378,7 +351,7 @@ class ConversationAttempt:
 
     def _record_states(self) -> None:
         """Add the simulators' current states to the episode, if states are kept."""
-        if self.keep_states:
+        if self.target.include_state_log:
             self.episode.add(StateSeen(self.backend.state_texts()))
 
     def _begin_turn(self, turn: int, messages: Sequence[scenarios.Message]) -> None:
@@ -407,7 +380,7 @@ class ConversationAttempt:
         answers = self.episode.turns[-1].answers
         while await self._step(turn, len(answers)):
             if self.step_limit is not None and len(answers) >= self.step_limit:
-                self.episode.add(TurnEnded("step_limit", str(self.limit_shown)))
+                self.episode.add(TurnEnded("step_limit", str(self.target.step_limit)))
                 return
 
     async def _step(self, turn: int, step: int) -> bool:
@@ -416,12 +389,12 @@ class ConversationAttempt:
         Both become events of the episode. A full context window ends the conversation; it raises instead with `compat`,
         or if the model never answered.
         """
-        request = _input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
+        request = _input_entry(self._messages, self.dialect.tools) if self.target.include_input_log else None
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
         except EndpointError as error:
             has_answers = any(isinstance(event, Answered) for event in self.episode.events)
-            if self.compat or not has_answers or error_cause(str(error)) != "overflow":
+            if self.target.compat is not None or not has_answers or error_cause(str(error)) != "overflow":
                 raise
             self.episode.add(Answered(made=[], request=request))
             self.episode.add(TurnEnded("overflow", str(error)))
@@ -442,15 +415,16 @@ class ConversationAttempt:
 
     def _add_answer(self, message: scenarios.Message, completion: Completion) -> None:
         """Add an answer to the model's messages, with its reasoning for as long as the endpoint wants it back."""
-        if self.reasoning == "turn":
+        sent_back = self.target.endpoint.sent_back
+        if sent_back == "turn":
             self._without_reasoning[len(self._messages)] = message
-        self._messages.append(message if self.reasoning == "never" else self.dialect.within_turn(message, completion))
+        self._messages.append(message if sent_back == "never" else self.dialect.within_turn(message, completion))
 
     def _ending(self, completion: Completion, content: JSON, reading: Reading) -> str:
         """Return how an answer without readable calls ends its turn: `empty`, `answer` or `unreadable`."""
         if reading.problem is None:
             return "empty"
-        if self.compat or completion.tool_calls or not is_answer(content):
+        if self.target.compat is not None or completion.tool_calls or not is_answer(content):
             return "unreadable"
         return "answer"
 
