@@ -24,7 +24,7 @@ from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison import _comparison as results, _measuring as measuring
 from tunecheck.comparison._changes import cause_changes, figures_of, parts_of, with_changed_rows
 from tunecheck.comparison._judged import corrected_rate, labels_of
-from tunecheck.comparison._objections import decide_pair
+from tunecheck.comparison._objections import Evidence
 from tunecheck.comparison._pairs import PAIR_BY, RunPair, Runs
 from tunecheck.comparison._wording import short_names, size_text
 from tunecheck.results import RunLike, RunTable, read_runs
@@ -261,11 +261,12 @@ def _run_comparison(
     """
     primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
+    evidence = Evidence(pair, primary, parts, causes, *(names[info.id] for info in infos))
     return results.RunComparison(
         new=pair.new.info,
         pairs=_pairs(pair),
         metrics=metrics,
-        decision=decide_pair(pair, primary, parts, causes, names),
+        decision=evidence.decision(),
         notes=tuple(dict.fromkeys(notes)),
         causes=causes,
         tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},

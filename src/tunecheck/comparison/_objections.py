@@ -44,48 +44,12 @@ _NOT_KNOWN = frozenset({"missing_verdicts", "errors", "serving_changed"})
 _BY_MARGIN: Mapping[str, Choice] = {"shown": "ship", "refuted": "keep", "open": "undecided"}
 
 
-def decide_pair(
-    pair: RunPair,
-    metric: MetricComparison,
-    parts: Sequence[Part],
-    causes: Sequence[CauseChange],
-    names: Mapping[str, str],
-) -> Decision:
-    """Decide whether the new run of a pair replaces the base, by its primary metric with its verdict.
-
-    `parts` are the metric's slices and `causes` the changes of causes. `names` are the runs' names in sentences.
-    """
-    evidence = _Evidence(pair, metric, parts, causes, names[pair.base.info.id], names[pair.new.info.id])
-    found = {objection.text: objection for objection in evidence.objections()}  # a named metric may be a slice
-    objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
-    strongest = objections[0].effect if objections else "none"
-    choice: Choice = evidence.choice if strongest == "none" else strongest
-    if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
-        because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
-    else:
-        because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
-        because += filter(None, [margin_text(metric), evidence.assumption_text])
-    if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
-        size = size_text(metric.kind, evidence.relevant_size)
-        because.append(f"the whole interval lies within ±{size}, which is too small to matter")
-    difference = metric.difference
-    return Decision(
-        decision=choice,
-        candidate=pair.new.info.id,
-        base=pair.base.info.id,
-        metric=metric.name,
-        difference=(difference.low, difference.value, difference.high),
-        because=tuple(because),
-        objections=tuple(objections),
-        next=evidence.next_step(choice, objections),
-    )
-
-
 @dataclass(frozen=True)
-class _Evidence:
+class Evidence:
     """A pair of runs, with the choice by the primary `metric` and the objections to the new run.
 
-    Masks are over the pairs of rows. `base_name` and `new_name` are the runs' names in sentences.
+    `parts` are the metric's slices and `causes` the changes of causes. `base_name` and
+    `new_name` are the runs' names in sentences. Masks are over the pairs of rows.
     """
 
     pair: RunPair
@@ -94,6 +58,33 @@ class _Evidence:
     causes: Sequence[CauseChange]
     base_name: str
     new_name: str
+
+    def decision(self) -> Decision:
+        """Decide whether the new run replaces the base, by the primary metric with its verdict."""
+        pair, metric = self.pair, self.metric
+        found = {objection.text: objection for objection in self.objections()}  # a named metric may be a slice
+        objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
+        strongest = objections[0].effect if objections else "none"
+        choice: Choice = self.choice if strongest == "none" else strongest
+        if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
+            because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
+        else:
+            because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
+            because += filter(None, [margin_text(metric), self.assumption_text])
+        if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
+            size = size_text(metric.kind, self.relevant_size)
+            because.append(f"the whole interval lies within ±{size}, which is too small to matter")
+        difference = metric.difference
+        return Decision(
+            decision=choice,
+            candidate=pair.new.info.id,
+            base=pair.base.info.id,
+            metric=metric.name,
+            difference=(difference.low, difference.value, difference.high),
+            because=tuple(because),
+            objections=tuple(objections),
+            next=self.next_step(choice, objections),
+        )
 
     @cached_property
     def _sides(self) -> measuring.PairedValues:
