@@ -106,12 +106,10 @@ class FrameSource(Source):
         from tunecheck.datasets._tables import to_json
 
         names = self._frame.columns.tolist()
-        number = 0
         for start in range(0, len(self._frame), _FRAME_ROWS):
             block = self._frame.iloc[start : start + _FRAME_ROWS]
-            columns = [[to_json(value) for value in block.iloc[:, place].tolist()] for place in range(len(names))]
-            for values in zip(*columns, strict=True):
-                number += 1
+            columns = [map(to_json, block.iloc[:, place].tolist()) for place in range(len(names))]
+            for number, values in enumerate(zip(*columns, strict=True), start + 1):
                 record: Record = dict(zip(names, values, strict=True))
                 _add_to_digest(digest, record)
                 yield number, record

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tunecheck.formats._profiles import Profile, TextShape, Thought, ToolPrompt
+from tunecheck.formats._profiles import Profile, TextShape, Thought
 from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
@@ -39,81 +39,62 @@ class ServerParsers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guess: bool = False
 
 
-class _Family(msgspec.Struct, forbid_unknown_fields=True):
-    """A family in families.toml. `only_by_name`: the family is never recognised by its marks."""
-
-    prompt: ToolPrompt
-    shapes: tuple[dict[str, Any], ...] = ({"kind": "json"},)
-    marks: tuple[str, ...] = ()
-    closes: tuple[str, ...] = ()
-    thoughts: tuple[str, ...] = ()
-    inner: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    inside: bool = False
-    sure: bool = True
-    several: bool = True
-    closed: bool = False
-    only_by_name: bool = False
-    servers: tuple[ServerParsers, ...] = ()
-
-
-class _FamilyTable(msgspec.Struct, forbid_unknown_fields=True):
-    thoughts: dict[str, Thought]
-    families: dict[str, _Family]
-
-
 @functools.cache
-def _table() -> _FamilyTable:
-    text = files(__package__).joinpath("families.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _FamilyTable)
+def _table() -> dict[str, dict[str, Any]]:
+    """Return the content of families.toml: `thoughts` and `families`, each by name.
+
+    A family has the fields of a `Profile`, with its thoughts by name and its shapes as a list. It also has the parsers
+    of its `servers`, and `only_by_name` if it is never recognised by its marks.
+    """
+    return tomllib.loads(files(__package__).joinpath("families.toml").read_text("utf-8"))
 
 
 def all_thoughts() -> tuple[Thought, ...]:
     """Return the marks of reasoning of all families."""
-    return tuple(_table().thoughts.values())
+    return msgspec.convert([*_table()["thoughts"].values()], tuple[Thought, ...])
 
 
 def families_with_marks() -> tuple[Profile, ...]:
     """Return the families that are recognised by their marks, in the order in which they are tried."""
-    return tuple(family(name) for name, each in _table().families.items() if not each.only_by_name)
+    return tuple(family(name) for name, fields in _table()["families"].items() if "only_by_name" not in fields)
 
 
 @functools.cache
 def family(name: str) -> Profile:
     """Return the profile of the family of that name."""
-    table = _table()
-    described = table.families[name]
-    shapes = tuple(map(_shape, described.shapes))
-    fields = msgspec.structs.asdict(described)
-    del fields["shapes"], fields["only_by_name"], fields["servers"]
-    fields["thoughts"] = tuple(table.thoughts[each] for each in described.thoughts)
-    return Profile(name, shapes[0] if len(shapes) == 1 else AnyOf(shapes), **fields)
+    fields = _table()["families"][name]
+    shapes = fields.get("shapes", [{"kind": "json"}])
+    thoughts = [_table()["thoughts"][thought] for thought in fields.get("thoughts", ())]
+    profile = {**fields, "name": name, "shape": shapes, "thoughts": thoughts}
+    return msgspec.convert(profile, Profile, dec_hook=_convert_part)
+
+
+def _convert_part(kind: type, value: Any) -> object:  # noqa: ANN401 - from a TOML file
+    """Return a part of a profile that msgspec does not know: the shape of a list of tables, or a pattern of a text."""
+    if kind is not TextShape:
+        return re.compile(value)
+    shapes = [msgspec.convert(fields, _KINDS[fields["kind"]], dec_hook=_convert_part) for fields in value]
+    return shapes[0] if len(shapes) == 1 else AnyOf(tuple(shapes))
 
 
 def server_parsers(name: str, text: str) -> ServerParsers | None:
     """Return the servers' parsers for a text in this family's format, or None if none is known."""
-    found = _table().families.get(name)
-    return next((each for each in found.servers if re.search(each.when, text)), None) if found else None
+    return next((parsers for parsers in _parsers_of(name) if re.search(parsers.when, text)), None)
 
 
 def known_server_parsers() -> list[ServerParsers]:
     """Return the parsers of all families."""
-    return [each for family in _table().families.values() for each in family.servers]
+    return [parsers for name in _table()["families"] for parsers in _parsers_of(name)]
 
 
-def _shape(described: dict[str, Any]) -> TextShape:
-    fields = {key: value for key, value in described.items() if key != "kind"}
-    return msgspec.convert(fields, _KINDS[described["kind"]], dec_hook=_pattern)
-
-
-def _pattern(kind: type, value: object) -> re.Pattern[str]:
-    assert isinstance(value, str)
-    return re.compile(value)
+def _parsers_of(name: str) -> tuple[ServerParsers, ...]:
+    """Return the servers' parsers for this family; empty if none is known, or if there is no such family."""
+    return msgspec.convert(_table()["families"].get(name, {}).get("servers", ()), tuple[ServerParsers, ...])
 
 
 def __getattr__(name: str) -> Profile:
     """Return a family's profile. The plug-in registry uses names with underscores for dots."""
-    found = next((each for each in _table().families if each.replace(".", "_") == name), None)
-    if found is None:
-        raise AttributeError(name)
-    return family(found)
+    for known in _table()["families"]:
+        if known.replace(".", "_") == name:
+            return family(known)
+    raise AttributeError(name)

@@ -7,7 +7,7 @@ finds a mark in a text and asks its profile to read the calls after it.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,7 @@ _FENCE_END = re.compile(r"(?:\s*+```)?")
 _UNFINISHED_TAG = re.compile(r"<[^/>][^>]*+\Z")
 
 
+@runtime_checkable
 class TextShape(Protocol):
     """The format of one call or one list of calls in text."""
 

@@ -36,30 +36,6 @@ class TextPair(NamedTuple):
     fault: Fault | None = None
 
 
-def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
-    """Return the two texts that a text metric compares; None if a call is expected and calls are not rendered.
-
-    Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
-    `render_calls`, a call on either side counts as its canonical text.
-
-    Raises:
-        ValueError: there is no ground truth.
-        TypeError: a value is neither text nor a call nor a message.
-    """
-    if ground_truth is None:
-        raise ValueError("ground_truth is missing")
-    reading = cached_reading(ground_truth)
-    if reading.complete_calls:
-        if not render_calls:
-            return None
-        reference = canonical_text(reading.calls)
-    elif isinstance(ground_truth, str):
-        reference = ground_truth
-    else:
-        reference = _message_text("ground_truth", ground_truth, reading)
-    return TextPair(reference, *_response_text(response, render_calls=render_calls))
-
-
 def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
     """Return the response's text to score, and the fault of a response that is not a plain answer (else None).
 
@@ -376,11 +352,27 @@ class TextEvaluator(Evaluator, ABC):
         return self._judge(pair) if isinstance(pair, TextPair) else pair
 
     def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
-        """Return the texts to compare, or the verdict "not applicable" if the ground truth is a call."""
-        pair = read_pair(response, ground_truth, render_calls=self._render_calls)
-        if pair is None:
+        """Return the texts to compare, or the verdict "not applicable" if a call is expected and not rendered.
+
+        Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
+        `render_calls`, a call on either side counts as its canonical text.
+
+        Raises:
+            ValueError: there is no ground truth.
+            TypeError: a value is neither text nor a call nor a message.
+        """
+        if ground_truth is None:
+            raise ValueError("ground_truth is missing")
+        reading = cached_reading(ground_truth)
+        if reading.complete_calls and not self._render_calls:
             return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
-        return pair
+        if reading.complete_calls:
+            reference = canonical_text(reading.calls)
+        elif isinstance(ground_truth, str):
+            reference = ground_truth
+        else:
+            reference = _message_text("ground_truth", ground_truth, reading)
+        return TextPair(reference, *_response_text(response, render_calls=self._render_calls))
 
     @abstractmethod
     def _judge(self, pair: TextPair) -> Verdict:
