@@ -313,7 +313,7 @@ def test_a_held_out_function_that_no_class_has_is_passed_over(tmp_path: Path) ->
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     data = make_tree(tmp_path)
     (data / "possible_answer/BFCL_v4_live_simple.json").unlink()
-    with pytest.raises(DataError, match=r"possible_answer.BFCL_v4_live_simple\.json: cannot be opened"):
+    with pytest.raises(DataError, match=r"possible_answer.BFCL_v4_live_simple\.json: cannot be read"):
         _rows("live_simple", tmp_path)
 
 

@@ -125,7 +125,7 @@ def test_a_file_that_got_a_new_date_only_has_not_changed(tmp_path: Path) -> None
 def test_a_file_that_vanished_is_one_clear_error(tmp_path: Path) -> None:
     dataset = written(tmp_path, b'{"a": 1}\n')
     (tmp_path / "data.jsonl").unlink()
-    assert refused(dataset).startswith(": cannot be opened")
+    assert refused(dataset).startswith(": cannot be read")
 
 
 def test_a_limit_gives_the_first_rows_of_a_file_that_is_checked_as_a_whole(tmp_path: Path) -> None:

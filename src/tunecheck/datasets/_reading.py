@@ -93,7 +93,7 @@ class Dataset:
         self._source = source
         self._limit: int | None = None
         self._number_ids = number_ids
-        self._found: Scan | None = None
+        self._last_scan: Scan | None = None
         self._state: object = None
 
     def __repr__(self) -> str:
@@ -125,10 +125,10 @@ class Dataset:
             raise ConfigurationError(f"the limit must be at least 1 row and at most {sys.maxsize:,}, not {limit}")
         if limit is None and (self._number_ids or not number_ids):
             return self
-        limits = [each for each in (self._limit, limit) if each is not None]
+        limits = [rows for rows in (self._limit, limit) if rows is not None]
         other = copy.copy(self)
         other._limit, other._number_ids = min(limits, default=None), number_ids or self._number_ids
-        other._found = other._state = None  # the copy must be scanned again
+        other._last_scan = other._state = None  # the copy must be scanned again
         return other
 
     def scan(self) -> Scan:
@@ -139,13 +139,13 @@ class Dataset:
         Raises:
             DataError: the data cannot be read or has no rows; the text names file and line.
         """
-        if self._found is None:
+        if self._last_scan is None:
             self._state = self._source.state()
             if self._source.rereadable:
-                self._found = self._scan()
+                self._last_scan = self._scan()
             else:
-                self._found = self._scan_stream(cast("StreamSource", self._source))
-        return replace(self._found, columns=self._found.columns | self.defaults.columns.keys())
+                self._last_scan = self._scan_stream(cast("StreamSource", self._source))
+        return replace(self._last_scan, columns=self._last_scan.columns | self.defaults.columns.keys())
 
     def rows(self) -> Iterator[Row]:
         """Return an iterator over the rows in order.
@@ -156,18 +156,22 @@ class Dataset:
         """
         scan = self.scan()
         self._check_unchanged()
-        # In other cases, the scan has found that all ids differ.
-        seen: set[int] | None = set() if self._number_ids or not self._source.rereadable else None
+        ids_may_repeat = self._number_ids or not self._source.rereadable  # else the scan has found that all differ
+        seen: set[int] | None = set() if ids_may_repeat else None
         records = islice(self._source.records(), self._limit)
-        return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))
+        return self._yield_watched(self._identify(records, by_id=scan.ids_unique, seen=seen))
 
     def places(self) -> Iterator[str]:
         """Yield the place of each row for messages, such as `val.jsonl:7`; in files without lines, `name, row 7`."""
         start = f"{self.path}:" if self._source.unit == "line" else f"{self._source.label}, row "
         return (f"{start}{number}" for number, _ in self._source.records())
 
-    def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows; raise RunError if reading fails or ends and the source has changed since the scan."""
+    def _yield_watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the rows. Raise RunError if the source has changed since the scan, checked when reading ends or fails.
+
+        Raises:
+            DataError: reading fails, and the source is unchanged.
+        """
         try:
             yield from rows
         except DataError:
@@ -184,10 +188,10 @@ class Dataset:
         for index, (number, values) in enumerate(records):
             own_id = usable_id(values.get(self._id_column)) if by_id else None
             row_id = own_id or f"row-{number}"
-            if by_id and seen is not None and not _add(seen, row_id):
+            if by_id and seen is not None and not _is_new(seen, row_id):
                 if self._number_ids:
                     row_id = f"{row_id}@{number}"
-                if not self._number_ids or not _add(seen, row_id):
+                if not self._number_ids or not _is_new(seen, row_id):
                     self._refuse_id(row_id, number)
             row_values = {**self.defaults.columns, **values}
             yield Row(index, row_id, row_values, fingerprint(row_values))
@@ -201,7 +205,7 @@ class Dataset:
         if state == self._state:
             return
         try:
-            same = self._found is not None and self._scan().sha256 == self._found.sha256
+            same = self._last_scan is not None and self._scan().sha256 == self._last_scan.sha256
         except DataError:
             same = False
         if not same:
@@ -212,13 +216,11 @@ class Dataset:
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
-        """Raise DataError for an id that occurs again in this record; the message names the first one, if it can be
-        found.
-        """
+        """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
         first = 0
         if self._source.rereadable:
-            records = self._source.records()
-            first = next((at for at, values in records if usable_id(values.get(self._id_column)) == name), 0)
+            ids = ((index, usable_id(values.get(self._id_column))) for index, values in self._source.records())
+            first = next((index for index, own_id in ids if own_id == name), 0)
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
         self._source.refuse(
             f"the id {name[:100]!r} occurs twice{place}: make ids unique, leave all ids out, or number "
@@ -230,8 +232,8 @@ class Dataset:
     def _id_column(self) -> str:
         return self.defaults.id or "id"
 
-    def _check_declared_id(self, values: Record, number: int) -> None:
-        """Raise an error if the defaults name the column of ids, because the row has no id in it."""
+    def _require_declared_id(self, values: Record, number: int) -> None:
+        """Refuse a row without an id (DataError) if the defaults name the column of ids; otherwise do nothing."""
         column = self.defaults.id
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
@@ -254,15 +256,13 @@ class Dataset:
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
-                what = (
-                    f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one column"
-                )
-                self._source.refuse(what, number)
+                problem = f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one"
+                self._source.refuse(f"{problem} column", number)
             name = usable_id(values.get(self._id_column)) if ids is not None else None
             if name is None:
-                self._check_declared_id(values, number)
+                self._require_declared_id(values, number)
                 ids = None
-            elif ids is not None and not _add(ids, name):
+            elif ids is not None and not _is_new(ids, name):
                 twice = twice or (name, number)
         if not total:
             self._source.refuse("has no rows")
@@ -272,8 +272,9 @@ class Dataset:
         return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
 
     def _scan_stream(self, source: StreamSource) -> Scan:
-        """Read only the first rows of an iterable: its columns, and whether these rows have ids; counts and hash are
-        unknown.
+        """Read only the first rows of an iterable, for its columns and whether these rows have ids.
+
+        Counts and hash stay unknown.
 
         Raises:
             DataError: there are no rows.
@@ -309,9 +310,7 @@ def open_dataset(
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
-    """Return a stand-in for a data set that is in another process: its name, columns and defaults, and one row of
-    nulls.
-    """
+    """Return a stand-in for a data set in another process: its name, columns and defaults, with one row of nulls."""
     dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=replace(defaults, id=None))
     dataset.name, dataset.path = name, path
     return dataset
@@ -332,19 +331,20 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
         if reference and not os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
             if reference["argument"].startswith("//"):
                 raise DataError(f"{given[:200]} is a URL; download the file and pass its path")
-            return _load(given, reference["name"], reference["argument"], folders, workspace)
-        return _file(given, folders)
+            return _call_loader(reference["name"], reference["argument"], folders, workspace)
+        return _open_file(given, folders)
     return Dataset(_in_memory(data))
 
 
-def _file(given: str, folders: Sequence[Path]) -> Dataset:
-    """Open a data file with the defaults in its YAML file; a training file without a column mapping is read by its
-    form.
+def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
+    """Open a data file with the defaults in its YAML file.
+
+    If these have no column mapping and the file is a training file, its conversations become rows.
     """
     path = locate(given, folders)
     source, declared = file_source(path), read_sidecar(path)
     form = None if declared.column_mapping else training_form(source)
-    return Dataset(source, defaults=declared) if form is None else _training(source, form, declared)
+    return Dataset(source, defaults=declared) if form is None else _open_training_file(source, form, declared)
 
 
 def training_form(source: Source) -> Form | None:
@@ -360,7 +360,7 @@ def training_form(source: Source) -> Form | None:
     return form_of(first[0])
 
 
-def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
+def _open_training_file(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
     """Return a training file as a data set of its form; what its YAML file declares overrides the form's defaults."""
     from tunecheck.datasets._training import TrainingSource
 
@@ -368,7 +368,7 @@ def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Data
     return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 
 
-def _load(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
+def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
     """Open the data that a plug-in's loader returns for this argument: a path, a data set, or rows in memory.
 
     Raises:
@@ -383,12 +383,12 @@ def _load(reference: str, name: str, argument: str, folders: Sequence[Path], wor
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise DataError(f"{reference}: the loader failed with {type(error).__name__}: {clean(error)}") from error
+        raise DataError(f"{name}:{argument}: the loader failed with {type(error).__name__}: {clean(error)}") from error
     if isinstance(data, (str, PathLike)):
-        return _file(os.fspath(data), folders)
+        return _open_file(os.fspath(data), folders)
     if isinstance(data, Dataset):
         return data
-    return Dataset(_in_memory(data, reference))
+    return Dataset(_in_memory(data, f"{name}:{argument}"))
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
@@ -408,13 +408,13 @@ def _in_memory(data: object, name: str | None = None) -> Source:
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
         source = StreamSource(data)
     else:
-        _refuse(data)
+        _refuse_type(data)
     if name is not None:
         source.name = source.label = name
     return source
 
 
-def _refuse(data: object) -> NoReturn:
+def _refuse_type(data: object) -> NoReturn:
     """Raise DataError for data of an unsupported type, with advice for frequent mistakes."""
     hint = "expected a path, a list of dicts, a DataFrame, or an iterable of dicts"
     if isinstance(data, Mapping):
@@ -456,12 +456,10 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     Raises:
         DataError: the file does not exist or is not a regular file.
     """
-    paths = [Path(given)]
-    if not Path(given).is_absolute():
-        paths += [folder / given for folder in search]
+    paths = [Path(given), *(folder / given for folder in search)]  # all are the same path if it is absolute
     for path in paths:
         if os.path.exists(path):  # noqa: PTH110 - Path.exists refuses names that are too long or contain NUL
-            return _regular(path)
+            return _require_regular(path)
     folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
@@ -469,7 +467,7 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
 
 
-def _regular(path: Path) -> Path:
+def _require_regular(path: Path) -> Path:
     """Return the path if it is a regular file; else raise DataError, which suggests a data file in a folder."""
     if path.is_dir():
         names = sorted(_data_files(path))
@@ -506,16 +504,15 @@ def fingerprint(values: Mapping[str, object]) -> str:
         return ""
 
 
-def _add(seen: set[int], text: str) -> bool:
-    """Note a text as seen; return False if it was already noted.
+def _is_new(seen: set[int], text: str) -> bool:
+    """Add a text to those that were seen, and return True if it was not among them.
 
-    Only hashes are kept, so that a million ids take 66 MB.
-
-    Among a million texts, the chance that two different texts share a hash is 1 in 40 million.
+    Only hashes are kept, so that a million ids take 66 MB. Among a million texts, the chance that two different texts
+    share a hash is 1 in 40 million.
     """
-    known = len(seen)
+    count_before = len(seen)
     seen.add(hash(text))
-    return len(seen) > known
+    return len(seen) > count_before
 
 
 TRIAL, SOURCE_ID = "trial", "source_id"
@@ -527,14 +524,13 @@ def is_trial(row_id: str, source_id: str) -> bool:
     return row_id == source_id or row_id.startswith(f"{source_id}#")
 
 
-_OF_A_TRIAL = re.compile(r".*#\d+", re.DOTALL)
+_TRIAL_ID = re.compile(r".*#\d+", re.DOTALL)
 
 
 class RepeatedDataset(Dataset):
     """`times` trials of each row, one after another.
 
     The first trial keeps the row's id, the others get `<id>#2`, `<id>#3` and so on.
-
     """
 
     def __init__(self, inner: Dataset, times: int) -> None:
@@ -563,9 +559,9 @@ class RepeatedDataset(Dataset):
             ConfigurationError: a row's id looks like that of a trial.
         """
         for row in self._inner.rows():
-            if _OF_A_TRIAL.fullmatch(row.id):
+            if _TRIAL_ID.fullmatch(row.id):
                 raise ConfigurationError(f"repeat: rename row {row.id!r}: only ids of trials end in # and a number")
             for trial in range(1, self.times + 1):
-                name = row.id if trial == 1 else f"{row.id}#{trial}"
+                trial_id = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}
-                yield Row((row.index * self.times) + trial - 1, name, values, row.fingerprint)
+                yield Row(row.index * self.times + trial - 1, trial_id, values, row.fingerprint)

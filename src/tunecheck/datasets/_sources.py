@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NoReturn, TypeAlias
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec.structs import asdict
 
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, raise_as
 from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
@@ -110,13 +110,6 @@ class FileSource(Source):
             return None
         return status.st_size, status.st_mtime_ns
 
-    def open(self) -> IO[bytes]:
-        """Open the file for reading bytes; raise DataError if that fails."""
-        try:
-            return self.place.open("rb", buffering=0)
-        except OSError as error:
-            self.refuse(f"cannot be opened: {error.strerror or error}")
-
     def refuse_nul(self, number: int) -> NoReturn:
         """Raise DataError for a line with NUL bytes."""
         self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
@@ -127,14 +120,8 @@ class FileSource(Source):
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
-        with self.open() as file:
-            while True:
-                try:
-                    chunk = file.read(CHUNK)
-                except OSError as error:
-                    self.refuse(f"cannot be read: {error.strerror or error}")
-                if not chunk:
-                    return
+        with raise_as(DataError, self.label), self.place.open("rb", buffering=0) as file:
+            while chunk := file.read(CHUNK):
                 if digest is not None:
                     digest.update(chunk)
                 yield chunk
@@ -164,7 +151,7 @@ class FileSource(Source):
             DataError: a line is too long for a row.
         """
         unfinished: list[bytes] = []  # the pieces of the line that the next chunk continues
-        size, number = 0, 1  # of the unfinished line
+        size, number = 0, 1  # the size and the number of this line
         for chunk in self.chunks(digest):
             first, *others = chunk.split(b"\n")
             unfinished.append(first)
@@ -191,7 +178,7 @@ _BLANK = b" \t\r\n"
 
 
 def json_source(path: Path) -> FileSource:
-    """Return the reader of a `.json` file: as JSON Lines if it begins with an object, else as one array."""
+    """Return the reader of a `.json` file: of JSON Lines if the file begins with an object, else of one array."""
     array = JsonArraySource(path)
     beginning = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
     return JsonLinesSource(path) if beginning.startswith(b"{") else array
@@ -285,7 +272,7 @@ def _syntax_error(error: json.JSONDecodeError) -> str:
 
 
 def _predicate(error: ValueError) -> str:
-    """Return a decoding error as the end of a sentence with the file or line as its subject, such as `is nested …`."""
+    """Return a decoding error as words that can follow the name of the file or line: `is nested too deeply`."""
     text = str(error)
     if "digits" in text:
         return "a whole number has more than 4,300 digits"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 from tunecheck._json import JSON, dumps, loads, object_or_empty
@@ -89,16 +90,19 @@ class Turns:
         return self._rows
 
     def say(self, message: Record) -> None:
-        """Add a message of the user, the system or a developer; raise ConversationError if a call still waits for its
-        result.
+        """Add a message of the user, the system or a developer.
+
+        Raises:
+            ConversationError: a call still waits for its result.
         """
-        self._no_call_waits()
+        self._require_no_waiting_call()
         self._asked |= message.get("role") == "user"
         self._add(message)
 
     def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
-        """Add a function's result to the waiting call with this id; without an id, to the first waiting call (with this
-        name).
+        """Add a function's result: it belongs to the waiting call with this id.
+
+        Without an id, it belongs to the first waiting call, or to the first one of this function if a name is given.
 
         Raises:
             ConversationError: no such call waits for a result.
@@ -123,7 +127,7 @@ class Turns:
         Raises:
             ConversationError: the turn is empty, or a call still waits for its result.
         """
-        self._no_call_waits()
+        self._require_no_waiting_call()
         if not calls and text:
             reading = read_calls(text, tools=self._definitions or None)
             calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
@@ -157,8 +161,9 @@ class Turns:
         self._messages.append(message)
 
     def _call(self, call: FunctionCall) -> JSON:
-        """Return a call as an OpenAI tool call that waits for its result; it gets a new id if it has none or the id is
-        taken.
+        """Return a call as an OpenAI tool call, and note that it waits for its result.
+
+        The call gets a new id if it has none, or if another waiting call has the same id.
         """
         name = call.id
         while name is None or name in self._waiting:
@@ -168,7 +173,7 @@ class Turns:
         function: JSON = {"name": call.name, "arguments": dumps(call.arguments).decode()}
         return {"id": name, "type": "function", "function": function}
 
-    def _no_call_waits(self) -> None:
+    def _require_no_waiting_call(self) -> None:
         """Raise ConversationError if a call has no result yet, because only results may follow it."""
         if self._waiting:
             name = next(iter(self._waiting.values()))
@@ -184,6 +189,7 @@ def _expected_answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _are_parts(content: JSON) -> bool:
+    """Return whether the content is a list of a message's parts."""
     return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
 
 
@@ -265,8 +271,8 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}
     turns = Turns(f"openai-{number}", as_tools(given, "'tools'"), columns)
     before, after = _messages(record, asked)
-    for at, message in enumerate([*before, *after]):
-        _add_message(turns, message, trained=at >= len(before))
+    for position, message in enumerate([*before, *after]):
+        _add_message(turns, message, trained=position >= len(before))
     return turns.rows()
 
 
@@ -288,8 +294,8 @@ def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
         return _object_list(record, "prompt", "user"), after
     rejected = _object_list(record, "rejected", "assistant")
     pairs = zip(after, rejected, strict=False)
-    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(after), len(rejected)))
-    return after[:same], after[same:]
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return after[:common], after[common:]
 
 
 def _object_list(record: Record, key: str, role: str) -> list[JSON]:
@@ -397,7 +403,7 @@ OPENAI = Form("openai", "a chat training file", is_chat, chat_rows)
 
 def forms() -> dict[str, Form]:
     """Return the forms of training files by name, from all installed plug-ins, the core's first."""
-    found = (find("converters", each.name) for each in discover("converters"))
+    found = (find("converters", plugin.name) for plugin in discover("converters"))
     return {form.name: form for form in found if isinstance(form, Form)}
 
 
