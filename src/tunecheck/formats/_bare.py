@@ -68,7 +68,8 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     text_start = 0  # end of the last call
     failures = 0
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
-        if candidate.start() >= limit and not collector.calls:
+        is_after_limit = candidate.start() >= limit
+        if is_after_limit and not collector.calls:
             break
         attempt = collector.empty_copy()
         attempt.call_start = collector.call_start = candidate.start()
@@ -182,11 +183,13 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
 def _find_tool(word: str, attempt: CallCollector) -> tuple[str, int] | None:
     """Return the name of the tool in a word, and where the call begins in the word; None if no tool matches.
 
-    Remains of removed tokens around the tool's name are ignored: the end of a sentence, an id, a word of the protocol.
+    Before and after the tool's name, the word may contain what is left of removed tokens: the end of a sentence, an id,
+    a word of the protocol.
     """
     if attempt.knows(word) and not word.startswith(NAMESPACE):
         return word, 0
-    for start in (0, *(dot.end() for dot in re.finditer(r"\.", word))):
+    starts = (0, *(dot.end() for dot in re.finditer(r"\.", word)))
+    for start in starts:
         for name_start in (past(_PREFIX, word, start), start):
             rest = word[name_start:]
             for name in (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary")):
@@ -226,7 +229,8 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     cut_off = lines.startswith("[") and lines.endswith(",")
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
-    if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(lines, first.end())):
+    begins_like_call = not first.start() and not first["wrapped"] and CallScanner.keyword.match(lines, first.end())
+    if before and not begins_like_call:
         return False  # an example of code
     attempt = collector.empty_copy()
     scanner = CallScanner(lines, first.start(), attempt)
@@ -249,9 +253,12 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
 
 
 def _split_fence(body: str) -> tuple[str, str]:
-    """Return the text before a code fence and the text in it; without a fence, no text and the whole body."""
-    at_end = body.count("```") == 2 and body.endswith("```")
-    fence = _FENCE.search(body) if at_end else _FENCE.match(body)
+    """Return the text before a code fence, and the text inside it; without a fence, an empty text and the body.
+
+    The fence must begin or end the body.
+    """
+    ends_with_only_fence = body.count("```") == 2 and body.endswith("```")
+    fence = _FENCE.search(body) if ends_with_only_fence else _FENCE.match(body)
     if not fence:
         return "", body
     return body[: fence.start()], body[fence.end() :].removesuffix("```")

@@ -111,7 +111,7 @@ class CallCollector:
         return self.definition(name) is not None if self.tools else self.strict
 
     def names_tool(self, text: str) -> bool:
-        """Return whether the text contains the name of a tool."""
+        """Return whether the text contains the name of a tool; False without tools."""
         return any(name in text for name in self.tools or ())
 
     def schema(self, name: str) -> Schema | None:
@@ -138,8 +138,8 @@ class CallCollector:
         """
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
         fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
-        best = max(fits.values(), default=0)
-        fitting = [name for name, fit in fits.items() if fit == best >= 0 or len(fits) == 1]
+        best_fit = max(fits.values(), default=0)
+        fitting = [name for name, fit in fits.items() if fit == best_fit >= 0 or len(fits) == 1]
         if len(fitting) != 1:
             problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"
             if fitting:

@@ -477,7 +477,7 @@ NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
 _ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
 """Keys that models use for the name and the arguments, besides the usual ones."""
 
-HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
+_HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
 """Keys that models use for whole calls."""
 
 
@@ -489,8 +489,8 @@ def take_named(value: object, collector: CallCollector) -> None:
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
-    for each in value if isinstance(value, list) else [value]:
-        item = decode(each) if isinstance(each, str) else each
+    for item in value if isinstance(value, list) else [value]:
+        item = decode(item) if isinstance(item, str) else item
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
         inner = item.get("function")
@@ -578,13 +578,13 @@ def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls
 def _under_key(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
     """Return the calls in `{"functions": [{"name": "f", …}]}`: one key with a call or a list, all others with texts.
 
-    The key must match `HOLDER` if it has a single call, or if there are other keys. Else return an empty list.
+    The key must match `_HOLDER` if it has a single call, or if there are other keys. Else return an empty list.
     """
-    keys = [key for key, inner in value.items() if not isinstance(inner, str)]
-    if len(keys) != 1:
+    members = [(key, inner) for key, inner in value.items() if not isinstance(inner, str)]
+    if len(members) != 1:
         return []
-    (key,) = keys
-    inner, is_holder = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
+    ((key, inner),) = members
+    is_holder = isinstance(key, str) and bool(_HOLDER.fullmatch(key))
     if isinstance(inner, dict) and is_holder:
         return _read_named(inner, collector)
     if not isinstance(inner, list) or not all(isinstance(item, dict) for item in inner):

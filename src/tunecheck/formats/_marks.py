@@ -38,11 +38,10 @@ class Marks:
 
     def find_call_mark(self, text: str) -> int | None:
         """Return the position of the first mark that announces a call, or None."""
-        probe = CallCollector()
-        for mark in _mark_pattern((*self.profiles,)).finditer(text):
-            if self.match_profile(text, mark.start(), mark[0], probe):
-                return mark.start()
-        return None
+        without_tools = CallCollector()
+        marks = _mark_pattern((*self.profiles,)).finditer(text)
+        starts = (mark.start() for mark in marks if self.match_profile(text, mark.start(), mark[0], without_tools))
+        return next(starts, None)
 
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
         """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
@@ -51,13 +50,9 @@ class Marks:
         """
         if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
             return None
-        sure = None
-        for profile in self.profiles[mark]:
-            if profile.announces(text, start, mark, collector):
-                return profile
-            if profile.sure and sure is None:
-                sure = profile
-        return sure
+        profiles = self.profiles[mark]
+        with_calls = (profile for profile in profiles if profile.announces(text, start, mark, collector))
+        return next(with_calls, None) or next((profile for profile in profiles if profile.sure), None)
 
 
 @functools.cache
@@ -163,7 +158,7 @@ def take_thoughts(
     calls = spans(body) if ending else []
     while ending:
         start, end = ending.span()
-        call_end = next((last for first, last in calls if first < start < last), None)
+        call_end = next((last for first, last in calls if first < start < last), None)  # of the call around the mark
         if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
             return _take_leading(body[end:].lstrip(), collector, marks)

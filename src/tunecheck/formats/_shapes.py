@@ -63,7 +63,7 @@ class CallScanner(PythonScanner):
     after it.
     """
 
-    __slots__ = ("_collector", "_escaped", "_texts", "_tool")
+    __slots__ = ("_collector", "_escaped", "_takes_words", "_tool")
 
     keyword: ClassVar[re.Pattern[str]] = re.compile(rf"[\"']?({NAME})[\"']?\s*+(?:=(?!=)|:)")
 
@@ -72,15 +72,15 @@ class CallScanner(PythonScanner):
         self._collector = collector
         self._escaped = escaped
         self._tool = ""
-        self._texts = False
+        self._takes_words = False
 
     def call(self) -> FunctionCall:
         """Read one call, `f(a=1)`, and skip `print(…)` around it."""
-        begins = _CALL.match(self.text, self.position)
-        if begins:
-            self.position, self._tool = begins.start("called"), begins["called"]
+        beginning = _CALL.match(self.text, self.position)
+        if beginning:
+            self.position, self._tool = beginning.start("called"), beginning["called"]
         call = super().call()
-        if begins and begins["wrapped"]:
+        if beginning and beginning["wrapped"]:
             self._expect(")")
         return call
 
@@ -96,6 +96,7 @@ class CallScanner(PythonScanner):
         return value
 
     def _named_argument(self, keyword: re.Match[str], arguments: dict[str, JSON]) -> None:
+        """Read the value after a name and `=`: a literal, or a text without quotes."""
         try:
             super()._named_argument(keyword, arguments)
         except UnreadableError:
@@ -103,20 +104,25 @@ class CallScanner(PythonScanner):
             self._add_argument(arguments, keyword[1], self._unquoted_text(keyword[1]))
 
     def _unquoted_text(self, name: str) -> JSON:
-        """Read an argument without quotes: words, or a list of words, if the definition says that it is text."""
+        """Read an argument's words without quotes if its definition says that it is a text, or a list of texts.
+
+        Raises:
+            UnreadableError: the argument is neither.
+        """
         schema = self._collector.schema(self._tool)
         parameter = schema.property(name) if schema else None
         words = _WORDS.match(self.text, self.position)
         if words and _takes_text(parameter):
             self.position = words.end()
             return words[1]
-        self._texts = _takes_text(parameter.item(0) if parameter else None)
+        self._takes_words = _takes_text(parameter.item(0) if parameter else None)
         try:
             return self.value()
         finally:
-            self._texts = False
+            self._takes_words = False
 
     def _quoted_text(self, prefix: str, quote: str, start: int) -> str:
+        """Read a text as Python does, or up to the first quote after which the value can end."""
         if self._escaped:
             return super()._quoted_text(prefix, quote, start)
         end = _TEXT_END[quote[0]].search(self.text, start)
@@ -126,10 +132,12 @@ class CallScanner(PythonScanner):
         return self.text[start : end.start()]
 
     def _unescape(self, escape: re.Match[str]) -> str:
+        """Return the character for an escape, also for `\\_`."""
         return "_" if escape[0] == "\\_" else super()._unescape(escape)  # an escape of Markdown, invalid in Python
 
     def _word(self) -> JSON:
-        words = _WORDS.match(self.text, self.position) if self._texts else None
+        """Read words as a text inside a list of texts; elsewhere, read a constant."""
+        words = _WORDS.match(self.text, self.position) if self._takes_words else None
         if not words:
             return super()._word()
         self.position = words.end()
@@ -137,6 +145,7 @@ class CallScanner(PythonScanner):
 
 
 def _takes_text(schema: Schema | None) -> bool:
+    """Return whether there is a schema that accepts a text."""
     return schema is not None and "string" in schema.types()
 
 
@@ -256,14 +265,16 @@ class PythonCalls:
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Read one list or one call."""
-        is_code = self.alone and not self.begins(text, position, collector)
-        calls, position = ([], position) if is_code else calls_at(text, position, collector)
+        calls: list[FunctionCall] = []
+        if not self.alone or self.begins(text, position, collector):
+            calls, position = calls_at(text, position, collector)
         following = skip_space(text, position)
-        if is_code or (self.alone and following < len(text) and not text.startswith("<|", following)):
+        ends_here = following == len(text) or text.startswith("<|", following)
+        if self.alone and not (calls and ends_here):
             raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, following)}")
         for call in calls:
-            known = not self.alone or collector.knows(call.name)
-            collector.add(collector.format, call.name if known else call.name.removesuffix(".call"), call.arguments)
+            is_exact = not self.alone or collector.knows(call.name)  # Llama's built-in tools: `brave_search.call(…)`
+            collector.add(collector.format, call.name if is_exact else call.name.removesuffix(".call"), call.arguments)
         return position
 
 

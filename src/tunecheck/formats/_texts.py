@@ -135,6 +135,7 @@ class TextReader:
             with suppress(UnreadableError):
                 self._take_body(body[thought_end:].lstrip(), answer, marks)
             if not answer.calls and collector.names_tool(body[collector.call_start : thought_end]):
+                # One more on each side, so that marks at both ends count as inside.
                 collector.spans.append((collector.call_start - 1, len(body) + 1))
         return collector.spans
 
@@ -361,7 +362,8 @@ def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector)
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
     """Collect calls without a mark at the start of the body or of code fences. Return False if there is none."""
-    if profile.marks and profile.sure and not profile.inside:
+    always_writes_marks = profile.marks and profile.sure and not profile.inside
+    if always_writes_marks:
         return False
     position = 0  # where a call may begin
     text_start, text_end = 0, 0  # the text between the last call and this position, without the opening of a fence
