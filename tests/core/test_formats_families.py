@@ -17,8 +17,7 @@ from tunecheck.calls import FunctionCall
 from tunecheck.evaluators import input_text
 from tunecheck.formats import JsonCalls, NamedCalls, Profile, choose_profile, server_parsers
 from tunecheck.formats._collector import may_hold_marks
-from tunecheck.formats._families import ANSWERS
-from tunecheck.formats._marks import known_marks
+from tunecheck.formats._families import ANSWERS, known_marks
 from tunecheck.pipeline import row_kind_reader
 from tunecheck_bfcl import CallCheckEvaluator
 

@@ -396,9 +396,8 @@ def _refuse_constant(word: str) -> NoReturn:
     raise UnreadableError(f"not JSON: {word} is not a JSON number")
 
 
-_raw_decode = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse_constant
-).raw_decode
+_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse_constant)
+_raw_decode = _decoder.raw_decode
 
 
 # -- calls written in wire formats, so that reading returns the same calls, and as text for people

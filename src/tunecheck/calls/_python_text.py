@@ -150,6 +150,7 @@ class PythonScanner:
         return self.text.startswith(token, self.position)
 
     def _skip(self) -> None:
+        """Move past white space and comments."""
         space = self.space.match(self.text, self.position)
         if space:
             self.position = space.end()
@@ -162,6 +163,7 @@ class PythonScanner:
         return True
 
     def _expect(self, token: str) -> None:
+        """Move past this token; raise an error if another token comes next."""
         if not self._accept(token):
             self._fail(f"expected {token!r}")
 

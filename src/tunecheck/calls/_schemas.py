@@ -58,7 +58,8 @@ class FunctionDefinition:
         required = self.parameters.get("required")
         needed = set(required if isinstance(required, list) else ())
         known = names & set(self.parameter_names)
-        return 2 * len(known) - len(names) - len(needed - names) / (1 + len(needed))
+        unknown = names - known
+        return len(known) - len(unknown) - len(needed - names) / (1 + len(needed))
 
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
         """Validate a call's arguments against the schema of the parameters; without a schema, everything is valid.
@@ -247,7 +248,10 @@ class Schema:
         return self._subschema("prefixItems", index) or self._subschema("items", index) or self._subschema("items")
 
     def says_number(self) -> bool:
-        """Return whether the schema accepts a number. JSON Schema then treats `5` and `5.0` as equal."""
+        """Return whether the schema or one of its branches has a number type.
+
+        JSON Schema then treats `5` and `5.0` as equal.
+        """
         for node in self._variants():
             kind = node.get("type")
             names = kind if isinstance(kind, list) else [kind]
@@ -272,7 +276,7 @@ class Schema:
     def default(self, name: str) -> tuple[JSON] | None:
         """Return the default of an optional property as a tuple of one, because the default may be null.
 
-        None means that the property is required or has no default.
+        Return None if the property is required or has no default.
         """
         for node in self._variants():
             required = node.get("required")

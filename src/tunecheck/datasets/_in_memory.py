@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -95,11 +94,10 @@ class FrameSource(Source):
     def __init__(self, frame: pandas.DataFrame) -> None:
         """Take the frame; raise DataError if a column's name is no text or occurs twice."""
         self._frame = frame
-        for column, count in Counter(frame.columns.tolist()).items():
+        for column in frame.columns.tolist():
             if not isinstance(column, str):
                 self.refuse(f"the column name {column!r} is not text; rename it, as with df.columns.map(str)")
-            if count > 1:
-                self.refuse(f"has the column {column!r} {count} times; rename one")
+        self.refuse_repeated_columns(frame.columns.tolist())
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
         """Yield each row as a dict of JSON values with its number from 1; add its content to the digest."""

@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
@@ -86,6 +87,12 @@ class Source(ABC):
         if column is not None:
             where += f", column {column}"
         raise DataError(f"{where}: {clean(problem, MAX_ERROR)}")
+
+    def refuse_repeated_columns(self, names: Iterable[str], number: int | None = None) -> None:
+        """Raise DataError if a name occurs more than once; `number` is the record with the names."""
+        for name, count in Counter(names).items():
+            if count > 1:
+                self.refuse(f"has the column {name!r} {count} times; rename one", number)
 
     def state(self) -> object:
         """Return a value that changes with the source; None if this kind of source has none. The source is not read."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -87,9 +87,7 @@ class CsvSource(FileSource):
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
             mark = ";" if ";" in header[0] else "tab"
             self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
-        for name, count in Counter(header).items():
-            if count > 1:
-                self.refuse(f"the header has the column {name!r} {count} times; rename one", number)
+        self.refuse_repeated_columns(header, number)
 
     def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
         """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
@@ -150,9 +148,7 @@ class ParquetSource(FileSource):
 
     def _check_columns(self, schema: pyarrow.Schema) -> None:
         """Raise DataError if two columns have the same name, or a column has bytes at any depth."""
-        for name, count in Counter(schema.names).items():
-            if count > 1:
-                self.refuse(f"has the column {name!r} more than once; rename one")
+        self.refuse_repeated_columns(schema.names)
         for field in schema:
             if _holds_bytes(field.type):
                 problem = f"the column {field.name!r} holds bytes"

@@ -103,7 +103,7 @@ class CallComparison:
 
 
 def compare_calls(
-    response: object, ground_truth: object, tool_definitions: object, *, policy: MatchPolicy, format: str | Profile
+    response: object, ground_truth: object, tool_definitions: object, policy: MatchPolicy, format: str | Profile
 ) -> CallComparison:
     """Read the calls of a row's response (in this format) and ground truth (in any format), and match them.
 
@@ -124,7 +124,8 @@ def _read_response(value: object, tools: ToolDefinitions | None = None, format: 
     """
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
-    if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
+    is_data = not reading.calls and not reading.problem
+    if not tools and is_data and isinstance(value, dict) and _is_single_call(value):
         return read_calls([value])  # `{"f": {…}}` is BFCL's form without the list; elsewhere it is any JSON answer
     return reading
 
@@ -154,19 +155,22 @@ def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
     Return an empty tuple if the value has another form.
     """
     items = value if isinstance(value, list) else [value]
-    calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
+    calls = [
+        FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single_call(item)
+    ]
     return tuple(calls) if len(calls) == len(items) else ()
 
 
-def _is_single(value: dict[str, JSON]) -> bool:
+def _is_single_call(value: dict[str, JSON]) -> bool:
     """Return whether an object is like `{"f": {…}}`: one key with an object."""
     return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
 
 
 def _value_or_none(value: object) -> object:
     """Return the value, or None for an empty list or object and for the NaN of an empty pandas cell."""
-    empty = isinstance(value, (list, tuple, dict)) and not value
-    return None if empty or (isinstance(value, float) and value != value) else value
+    is_empty = isinstance(value, (list, tuple, dict)) and not value
+    is_nan = isinstance(value, float) and value != value
+    return None if is_empty or is_nan else value
 
 
 # -- the evaluators
@@ -220,9 +224,7 @@ class CallEvaluator(Evaluator):
             ValueError: the ground truth or the tool definitions cannot be read.
         """
         values = (response, ground_truth, tool_definitions)
-        return cached_per_row(
-            self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format)
-        )
+        return cached_per_row(self._task, values, lambda: compare_calls(*values, self._policy, self._format))
 
     def _make_verdict(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
         """Return the verdict on the primary metric, with a score of 1.0 or 0.0."""
@@ -279,9 +281,9 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 
 
 def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
-    """Add up each number in the metric's properties over all rows.
+    """Return the sum over all rows for each number in the metric's properties, by the number's name.
 
-    A number in an object is named `name.key`; a value that is not a number counts as 0.
+    A number in an inner object is named `name.key`. A value that is not a number counts as 0.
     """
     total: Counter[str] = Counter()
     for row in rows:

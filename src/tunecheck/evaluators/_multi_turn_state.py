@@ -1,4 +1,4 @@
-"""Evaluates if a conversation's calls left the simulators in the expected states: `MultiTurnStateEvaluator`."""
+"""Evaluates whether a conversation's calls left the simulators in the expected states: `MultiTurnStateEvaluator`."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -4,10 +4,10 @@ A family is a `Profile`: its marks, and the shape of its calls. `families.toml` 
 workspace's folder `formats`, or an entry point `tunecheck.formats`, adds another.
 
     _reading               the entry: `read_calls` for any value, the cache of a row
-    _texts                 a text as a whole; _marks and _bare find calls with and without marks in it
+    _texts                 a text as a whole; _bare finds calls without marks in it
     _json_shapes           calls and messages of APIs as JSON values
     _shapes, _tagged       the shapes of calls in text
-    _profiles, _families   the profile of a family with its prompts, the known families
+    _profiles, _families   the profile of a family with its prompts, the known families and the calls after their marks
     _collector             the calls and texts found so far
 """
 

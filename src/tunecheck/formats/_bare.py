@@ -9,8 +9,8 @@ import re
 from tunecheck._json import JSON
 from tunecheck.calls._model import NAME, UnreadableError, decode_at, skip_space
 from tunecheck.formats._collector import NAMESPACE, CallCollector
+from tunecheck.formats._families import Marks, take_marked
 from tunecheck.formats._json_shapes import ReadText, is_definition, take_value
-from tunecheck.formats._marks import Marks, take_marked
 from tunecheck.formats._profiles import past
 from tunecheck.formats._shapes import BEFORE, CALL, LABEL, CallScanner, value_at
 

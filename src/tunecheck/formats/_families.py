@@ -1,13 +1,21 @@
-"""The known model families, as `families.toml` describes them: marks of thoughts and calls, and shapes of calls."""
+"""The known model families, and the calls and reasoning after their marks in a text.
+
+`families.toml` describes the families: marks of thoughts and calls, and shapes of calls. Marks count only outside calls
+and reasoning. The text after a mark is read as one value, and its strings may contain any mark. The first mark of a
+text selects the family; later marks of other families are text. A readable call must follow.
+"""
 
 import functools
 import re
 import tomllib
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from tunecheck.calls._model import CutOffError, UnreadableError
+from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._profiles import Profile, TextShape, Thought
 from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
@@ -98,3 +106,182 @@ def __getattr__(name: str) -> Profile:
         if known.replace(".", "_") == name:
             return family(known)
     raise AttributeError(name)
+
+
+# -- marks
+
+
+class Marks:
+    """The marks of profiles and of reasoning, in the tables that the searches need."""
+
+    def __init__(self, profiles: Iterable[Profile], thoughts: tuple[Thought, ...]) -> None:
+        """Make the tables. A mark may announce the calls of several profiles."""
+        self.profiles: dict[str, tuple[Profile, ...]] = {}
+        for profile in profiles:
+            for mark in profile.marks:
+                self.profiles[mark] = (*self.profiles.get(mark, ()), profile)
+        # by opening mark: reasoning anywhere in an answer, and all reasoning at its beginning
+        self.openings = {thought.opens: thought for thought in thoughts if not thought.leading}
+        self.leading = {thought.opens: thought for thought in thoughts}
+        self.beginnings = tuple(self.leading)
+        # by closing mark: reasoning that the prompt may have opened
+        self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
+        self._reasoning_marks = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
+
+    def has_reasoning(self, text: str) -> bool:
+        """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
+        return self._reasoning_marks.search(text) is not None
+
+    def find_call_mark(self, text: str) -> int | None:
+        """Return the position of the first mark that announces a call, or None."""
+        without_tools = CallCollector()
+        marks = _mark_pattern((*self.profiles,)).finditer(text)
+        starts = (mark.start() for mark in marks if self.match_profile(text, mark.start(), mark[0], without_tools))
+        return next(starts, None)
+
+    def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
+        """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
+
+        A mark in backticks is only mentioned, so the result is None.
+        """
+        if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
+            return None
+        profiles = self.profiles[mark]
+        with_calls = (profile for profile in profiles if profile.announces(text, start, mark, collector))
+        return next(with_calls, None) or next((profile for profile in profiles if profile.sure), None)
+
+
+@functools.cache
+def known_marks() -> Marks:
+    """Return the marks of all known families."""
+    return Marks(families_with_marks(), all_thoughts())
+
+
+@functools.lru_cache(maxsize=256)
+def _mark_pattern(marks: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place."""
+    return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
+
+
+# -- calls after marks
+
+_MOST_FAILURES = 20  # each may scan the rest of the text
+
+
+def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
+    """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
+
+    Raises:
+        UnreadableError: a mark is not followed by a call.
+    """
+    call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
+    position = 0  # where the search continues
+    text_start = 0  # end of the last call or reasoning
+    family: Profile | None = None
+    failures: list[UnreadableError] = []
+    while found := call_marks.search(text, position):
+        start, mark = found.start(), found[0]
+        opening = thought_marks.search(text, position, start)
+        if opening:
+            collector.add_text(text[text_start : opening.start()])
+            text_start = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
+            continue
+        if family and mark in family.within:
+            profile = family if family.announces(text, start, mark, collector) else None
+        else:
+            profile = marks.match_profile(text, start, mark, collector)
+        if profile is None:
+            position = start + len(mark)
+            continue
+        collector.add_text(text[text_start:start])
+        text_start = position = _take_calls(profile, text, start, mark, collector, failures)
+        if _stops_search(failures):
+            break
+        if not family:
+            family = profile
+            related_marks = (related for candidate in marks.profiles[mark] for related in candidate.marks)
+            call_marks = _mark_pattern((*related_marks, *family.within))
+    if failures:
+        raise failures[0]
+    if family:
+        collector.add_text(text[text_start:])
+    return family is not None
+
+
+def _take_calls(
+    profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
+) -> int:
+    """Collect the calls after a mark, and add the errors of unreadable calls to `failures`.
+
+    Return the position from which to search for further marks.
+    """
+    while True:
+        collector.call_start = start
+        try:
+            position = profile.take(text, start, mark, collector)
+        except UnreadableError as error:
+            failures.append(error)
+            following = profile.after_unreadable(text, mark, collector)
+            if following is None or _stops_search(failures):
+                return collector.call_start + 1
+            start, mark = following, ""
+        else:
+            collector.spans.append((start, position))
+            return position
+
+
+def _stops_search(failures: list[UnreadableError]) -> bool:
+    """Return whether to stop the search: the last unreadable call is cut off, or too many calls are unreadable."""
+    return bool(failures) and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES)
+
+
+# -- reasoning
+
+_MOST_LEADING = 20  # pieces of reasoning at the beginning; each costs a copy of the rest
+
+
+def take_thoughts(
+    body: str, collector: CallCollector, marks: Marks, spans: Callable[[str], list[tuple[int, int]]]
+) -> str:
+    """Collect the reasoning at the beginning of a text, and return the rest of the text.
+
+    A closing mark without an opening mark ends reasoning that the prompt has opened, unless the mark is inside a call.
+    `spans` returns the positions of the calls in a text.
+    """
+    body = _take_leading(body, collector, marks)
+    endings = _mark_pattern((*marks.endings,))
+    ending = endings.search(body)
+    calls = spans(body) if ending else []
+    while ending:
+        start, end = ending.span()
+        call_end = next((last for first, last in calls if first < start < last), None)  # of the call around the mark
+        if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
+            collector.add_thought(body[:start], body[:end])
+            return _take_leading(body[end:].lstrip(), collector, marks)
+        ending = endings.search(body, call_end or end)
+    return body
+
+
+def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
+    """Collect the reasoning with which a text begins, and return the rest of the text.
+
+    Reasoning that may only stand at the beginning must have a closing mark.
+    """
+    for _ in range(_MOST_LEADING):
+        if not body.startswith(marks.beginnings):  # nearly all texts
+            break
+        thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
+        if thought.leading and not any(close in body for close in thought.closes):
+            break
+        body = body[_take_thought(body, 0, thought, collector) :].lstrip()
+    return body
+
+
+def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
+    """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
+    inside = start + len(thought.opens)
+    closings = [(text.find(close, inside), close) for close in thought.closes]
+    end, close = min((closing for closing in closings if closing[0] >= 0), default=(len(text), ""))
+    collector.add_thought(text[inside:end], text[start : end + len(close)])
+    collector.open_thought = "" if close else text[inside:]
+    return end + len(close)

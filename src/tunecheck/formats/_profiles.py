@@ -1,7 +1,7 @@
 """The profile of a model family: the marks of its calls and reasoning, the shape of its calls, and its prompt.
 
-`_families` makes the profiles of the known families from `families.toml`; a user's own module makes others. `_marks`
-finds a mark in a text and asks its profile to read the calls after it.
+`_families` makes the profiles of the known families from `families.toml`; a user's own module makes others. It also
+finds a mark in a text, and asks its profile to read the calls after it.
 """
 
 import re

@@ -27,9 +27,8 @@ from tunecheck.calls._python_text import literal_at
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, without_end_marks
-from tunecheck.formats._families import ANSWERS
+from tunecheck.formats._families import ANSWERS, Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._json_shapes import NAMES, take_value
-from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile, past
 from tunecheck.formats._shapes import BEFORE, LABEL, CallScanner
 

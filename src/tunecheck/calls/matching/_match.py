@@ -109,9 +109,8 @@ def match_calls(
     pairing.find()
 
     def compared(positions: Positions) -> tuple[Pair, ...]:
-        return tuple(
-            _compare_calls(comparison, expected[row], actual[column], definitions) for row, column in positions
-        )
+        pairs = ((expected[row], actual[column]) for row, column in positions)
+        return tuple(_compare_calls(comparison, *pair, definitions) for pair in pairs)
 
     missing, extra = unpaired(expected, actual, [*pairing.pairs, *pairing.moved, *pairing.misnamed])
     return replace(
@@ -363,9 +362,8 @@ class _CallPairing:
         pairs: Positions = []
         if self.policy.transitive:
             # Pairing equal calls first is optimal: equality is transitive, and a wrong value never costs more than two.
-            equal = pair_equal(
-                [self.expected[row].arguments for row in rows], [self.actual[column].arguments for column in columns]
-            )
+            expected = [self.expected[row].arguments for row in rows]
+            equal = pair_equal(expected, [self.actual[column].arguments for column in columns])
             pairs = [(rows[i], columns[j]) for i, j in equal]
             rows, columns = unpaired(rows, columns, equal)
         if len(rows) * len(columns) > _MOST_PAIRS:

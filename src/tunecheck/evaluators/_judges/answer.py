@@ -52,6 +52,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
     required: tuple[str, ...]
 
     def as_metric(self) -> Metric:
+        """Return the description of the metric."""
         return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
@@ -79,8 +80,8 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
     Raises:
         ConfigurationError: a given setting does not exist or has an invalid value.
     """
-    said = chain(prompt.extra.items(), msgspec.structs.asdict(given).items(), more.items())
-    settings = {key: value for key, value in said if value is not None}
+    by_priority = chain(prompt.extra.items(), msgspec.structs.asdict(given).items(), more.items())
+    settings = {key: value for key, value in by_priority if value is not None}
     return read_as(settings, JudgeSettings, "judge settings")
 
 
@@ -96,8 +97,8 @@ def resolve_output(
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
     """
     metric = wanted.metric or stem
-    must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
-    outputs = {**prompt.outputs, **must}
+    replaced = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
+    outputs = {**prompt.outputs, **replaced}
     score = wanted.score or _score_key(prompt, metric)
     reason = wanted.reason or next((name for name in REASON_NAMES if name in outputs), None)
     if reason is None and not outputs:
@@ -107,8 +108,8 @@ def resolve_output(
             raise ConfigurationError(f"{place_of(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
-    binary = schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0})
-    kind: Kind = wanted.kind or ("binary" if binary else "score")
+    is_binary = schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0})
+    kind: Kind = wanted.kind or ("binary" if is_binary else "score")
     bounds = wanted.range or _range(schema, labels, kind)
     threshold = wanted.threshold
     if threshold is None and bounds is not None:
@@ -126,11 +127,12 @@ def resolve_output(
         labels=labels,
         # In the order in which the model should write them: a score before its reason would be a guess.
         outputs=dict(sorted(outputs.items(), key=lambda item: (item[0] != reason, item[0] == score))),
-        required=(score, *must),
+        required=(score, *replaced),
     )
 
 
 def place_of(prompt: Prompt) -> str:
+    """Return the prompt's file, or else its name, for errors."""
     return prompt.source or prompt.name
 
 
@@ -388,7 +390,8 @@ class AnswerForm:
         labels = {label.casefold(): label for label in self._output.labels}
         label = labels.get(word)
         truth = written if isinstance(written, bool) else YES_NO.get(word)
-        if label is None and truth is not None and all(name in YES_NO for name in labels):
+        all_mean_yes_or_no = all(name in YES_NO for name in labels)
+        if label is None and truth is not None and all_mean_yes_or_no:
             label = next((labels[name] for name in labels if YES_NO[name] == truth), None)
         if label is None:
             shown = repr(written[:40]) if isinstance(written, str) else kind_of(written)
@@ -412,7 +415,7 @@ def _bare_word(text: str) -> str:
 
 
 def _stated_number(text: str, *, most: float | None = None) -> JSON:
-    """Return the number in a text such as `4`, `4 (good)`, or `4/5` if `most` is 5; return any other text unchanged."""
+    """Return the number in a text such as `4`, `4 (good)`, or `4/5` if `most` is 5; else the text itself."""
     number = _bare_word(text)
     share, with_words = _SHARE.fullmatch(number), _WITH_WORDS.fullmatch(number)
     if share is not None:

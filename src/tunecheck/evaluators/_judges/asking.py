@@ -125,11 +125,11 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
 
     if "kind" in config:
         return load_endpoint(config)
-    azure = config.get("type") == AZURE or ("type" not in config and _AZURE_KEYS & config.keys())
-    if azure:
+    has_azure_keys = "type" not in config and _AZURE_KEYS & config.keys()
+    if config.get("type") == AZURE or has_azure_keys:
         read = read_as({**config}, _AzureConfiguration, "model_config")
         name = read.azure_deployment.strip()
-        key, plain, secrets = _identification(read.api_key, read.extra_headers or {})
+        key, plain, secrets = _divide_secrets(read.api_key, read.extra_headers or {})
         definition = definition_of(
             AZURE,
             read.azure_endpoint.strip(),
@@ -144,16 +144,16 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     given = read_as({**config}, _OpenAIConfiguration, "model_config")
     name = given.model.strip()
     organization = {"OpenAI-Organization": given.organization} if given.organization else {}
-    key, plain, secrets = _identification(given.api_key, organization | (given.extra_headers or {}))
+    key, plain, secrets = _divide_secrets(given.api_key, organization | (given.extra_headers or {}))
     definition = definition_of(OPENAI, given.base_url or OPENAI_URL, name, key=key, headers=plain)
     return OpenAIEndpoint(read_definition(definition, name=name), secrets=secrets)
 
 
-def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
-    """Divide key and headers of a model configuration into what may be shown and what is secret.
+def _divide_secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
+    """Separate the secrets of a model configuration from its key and headers that may be shown.
 
-    Returns the key for the definition (None if it is secret or absent), the headers for the definition, and the
-    secrets, which are only sent. References to environment variables are no secrets.
+    Return the key for the definition (None if it is secret or absent), the headers for the definition, and the secrets,
+    which are only sent. References to environment variables are no secrets.
     """
     from tunecheck.endpoints._http_endpoint import GivenSecrets
 
@@ -170,6 +170,7 @@ def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
 
 
 def _secret(text: str) -> Secret:
+    """Return the text as a secret; raise ConfigurationError if it cannot be a header's value."""
     if not text.isascii() or not text.isprintable():
         raise ConfigurationError("model_config: api_key or a secret header has characters that a header cannot contain")
     return Secret(text)
@@ -234,13 +235,14 @@ class JudgeClient:
         return await calls.complete(self._endpoint, request, sample=sample)
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
-        """Return the answer in a reply and "", or None and why the reply cannot be read."""
+        """Return the answer in a reply and "", or None and the reason for which the reply cannot be read."""
         try:
             return self._form.read("\n".join(_reply_texts(completion))), ""
         except JudgementError as error:
-            is_cut_off, problem = completion.finish_reason in CUT_OFF, str(error)
-            repeating = ", repeating itself" * repeats_itself((completion.text or "").rstrip())
-            return None, f"it was cut off at the limit of tokens{repeating} ({problem})" if is_cut_off else problem
+            if completion.finish_reason not in CUT_OFF:
+                return None, str(error)
+            repeating = ", repeating itself" if repeats_itself((completion.text or "").rstrip()) else ""
+            return None, f"it was cut off at the limit of tokens{repeating} ({error})"
 
     def _repair(self, text: str, problem: str) -> list[Message]:
         """Return the messages that show the judge its unreadable reply and ask for the judgement again."""
@@ -301,7 +303,8 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     """
     scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
     if 2 * len(scored) < len(judgements) or not scored:
-        return Combined(None, next(each for each in judgements if each.answer.score is None), None, None)
+        not_judged = next(judgement for judgement in judgements if judgement.answer.score is None)
+        return Combined(None, not_judged, None, None)
     if len(judgements) == 1:
         return Combined(scored[0][0], scored[0][1], None, None)
     scores = [score for score, _ in scored]

@@ -64,7 +64,7 @@ def input_text(value: object, tool_definitions: object = None) -> str:
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
     # A single assistant message is an answer, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
-        return "\n".join(map(_message, messages))
+        return "\n".join(map(_message_text, messages))
     reading = cached_reading(value, tools)
     return canonical_text(reading.calls) if reading.complete_calls else reading.text or _json(value)
 
@@ -76,11 +76,9 @@ def data_mark(values: Mapping[str, object]) -> str:
     next hash is used.
     """
     data = canonical(plain(dict(values)))
-    for number in itertools.count():
-        mark = hashlib.blake2b(data, digest_size=6, salt=number.to_bytes(8, "big")).hexdigest()
-        if mark.encode() not in data:
-            return mark
-    raise AssertionError  # there are more marks than any data can hold
+    salts = (number.to_bytes(8, "big") for number in itertools.count())
+    marks = (hashlib.blake2b(data, digest_size=6, salt=salt).hexdigest() for salt in salts)
+    return next(mark for mark in marks if mark.encode() not in data)
 
 
 def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
@@ -97,7 +95,7 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("role"), str) and not _SAID.isdisjoint(value)
 
 
-def _message(message: dict[str, JSON]) -> str:
+def _message_text(message: dict[str, JSON]) -> str:
     """Return a chat message as `role: content`; an assistant's calls are written in canonical form."""
     content = message.get("content")
     role = str(message["role"])
@@ -117,8 +115,6 @@ def _json(value: object) -> str:
 
 _MARK = "data_mark"
 """A prompt's input for the mark around data, which no row supplies; see `data_mark`."""
-
-_OF_A_VERDICT = ("status",)
 
 _TURNS = 3
 """Number of event loop iterations before a row is read, so that pending requests and replies are handled first."""
@@ -295,9 +291,9 @@ class PromptyEvaluator(Evaluator):
     async def _judgements(
         self, calls: ModelCalls, messages: list[dict[str, JSON]]
     ) -> tuple[list[Judgement], str | None]:
-        """Ask for all samples of a row concurrently. Return the readable judgements, and notes for the user or None.
+        """Ask for all samples of a row concurrently. Return the readable judgements, and a note for the user or None.
 
-        The notes tell how many samples are unreadable, and that samples at temperature 0 hardly differ.
+        The note tells how many samples are unreadable, and that samples at temperature 0 hardly differ.
 
         Raises:
             JudgementError, ContentFilterError: no sample is readable.
@@ -338,7 +334,7 @@ class PromptyEvaluator(Evaluator):
         properties |= {"simulated": True} if any(completion.simulated for completion in completions) else {}
         # A label's word says more than its number.
         score = () if output.labels else (output.score,)
-        excluded = {output.reason, *score, *self._schemas, *_OF_A_VERDICT, *properties}
+        excluded = {output.reason, *score, *self._schemas, "status", *properties}
         properties |= {name: value for name, value in answer.values.items() if name not in excluded}
         judged = verdict(
             output.metric,
@@ -394,7 +390,7 @@ class PromptyEvaluator(Evaluator):
         await self.endpoint.close()
 
     def _declare(self) -> None:
-        """Set this instance's metrics and parameters, which depend on the prompt."""
+        """Set this instance's `metrics`, `primary` and signature, which depend on the prompt."""
         attributes: dict[str, object] = vars(self)  # the class declares these names as class attributes
         metric: Metric = self._output.as_metric()
         attributes["metrics"], attributes["primary"] = (metric,), metric.name
@@ -405,7 +401,7 @@ class PromptyEvaluator(Evaluator):
         attributes["signatures"] = [self.__signature__]
 
     def _override(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return these parameters with those of the evaluator in place; None removes a parameter."""
+        """Return these parameters of the prompt, overridden by the evaluator's own, without those that are None."""
         return {name: value for name, value in {**parameters, **self._own_parameters}.items() if value is not None}
 
     def _connect(self) -> None:
@@ -436,7 +432,7 @@ def _input_parameters(prompt: Prompt, excluded: Iterable[str]) -> list[inspect.P
             raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is no valid Python name: rename it")
     no_default, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(name, kind, default=no_default if each.required else each.default, annotation="object")
-        for name, each in prompt.inputs.items()
+        inspect.Parameter(name, kind, default=no_default if given.required else given.default, annotation="object")
+        for name, given in prompt.inputs.items()
         if name not in excluded
     ]

@@ -88,8 +88,8 @@ class RelevanceEvaluator(ShippedJudge):
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
     ) -> Mapping[str, object] | VerdictWithoutModel:
         """Return the prompt's inputs, with query and response as text."""
-        said = input_text(response, tool_definitions)
-        return {"query": input_text(query), "response": said, "tool_definitions": tool_definitions, **more}
+        text = input_text(response, tool_definitions)
+        return {"query": input_text(query), "response": text, "tool_definitions": tool_definitions, **more}
 
 
 class GroundednessEvaluator(ShippedJudge):
@@ -118,9 +118,8 @@ class GroundednessEvaluator(ShippedJudge):
         support = input_text(context)
         if not support.strip():
             raise ValueError("there is no context to check the response against")
-        said = input_text(response, tool_definitions)
         return {
-            "response": said,
+            "response": input_text(response, tool_definitions),
             "context": support,
             "query": input_text(query),
             "tool_definitions": tool_definitions,
@@ -148,14 +147,14 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
         Return the verdict if the comparison decides the row, else the prompt's inputs with the differences.
         """
-        comparison = compare_calls(response, ground_truth, tool_definitions, policy=_STRICT, format=AUTO)
+        comparison = compare_calls(response, ground_truth, tool_definitions, _STRICT, AUTO)
         settled = self._without_model(comparison)
         if settled is not None:
             return settled
         calls = (*comparison.ground_truth.calls, *comparison.response.calls)
         return {
-            "response": _side(comparison.response, response, tool_definitions),
-            "ground_truth": _side(comparison.ground_truth, ground_truth, tool_definitions),
+            "response": _calls_or_text(comparison.response, response, tool_definitions),
+            "ground_truth": _calls_or_text(comparison.ground_truth, ground_truth, tool_definitions),
             "tool_definitions": defined_tools(ToolDefinitions.read(tool_definitions), calls),
             "query": input_text(query),
             "matching": self._matching(comparison),
@@ -170,10 +169,8 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         """Return the differences that the comparison found, for the prompt."""
         return sentence(comparison.faults) or ""
 
-    def _settle(
-        self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()
-    ) -> VerdictWithoutModel:
-        """Return a verdict without asking the model; a score of None means that the row is not applicable."""
+    def _settle(self, score: float | None, *, reason: str = "", faults: Sequence[Fault] = ()) -> VerdictWithoutModel:
+        """Return the verdict for this score, decided without the model; None if the row is not applicable."""
         return VerdictWithoutModel(
             verdict(
                 self.replaceable_prompt,
@@ -204,7 +201,7 @@ class CallJudgeEvaluator(_CallsJudge):
         """Return the verdict if the calls are equal, wrong functions are called or no call is expected; else None."""
         if not comparison.expects_call and not comparison.has_call:
             return self._settle(None, reason="the ground truth is not a function call")
-        if not comparison.expects_call or not comparison.functions_match:
+        if not comparison.functions_match:  # also if only the response makes a call
             return self._settle(0.0, faults=comparison.function_faults)
         if comparison.arguments_match:
             return self._settle(1.0, reason="the calls are equal; no model was asked")
@@ -281,7 +278,7 @@ def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
 
 
-def _side(reading: Reading, value: object, tool_definitions: object) -> str:
+def _calls_or_text(reading: Reading, value: object, tool_definitions: object) -> str:
     """Return one side of the comparison as text for the prompt.
 
     The text contains the calls, or the side's text with a remark on an unreadable call.

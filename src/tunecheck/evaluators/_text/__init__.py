@@ -91,20 +91,20 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
 
 
 def _precisions(common: Sequence[int], length: int) -> list[float]:
-    """Return the precision of each order of n-grams. `common` are the counts of common n-grams.
+    """Return the precision of each order of n-grams.
 
-    `length` is the response's length in words. An order without common n-grams is smoothed (method 4 of Chen and
-    Cherry), or left out for a response of one word.
+    `common` are the counts of common n-grams by order, and `length` is the response's length in words. The precision of
+    an order without common n-grams is smoothed (method 4 of Chen and Cherry), or left out for a response of one word.
     """
     precisions: list[float] = []
-    smoothed = 0
+    smoothed_count = 0
     for order, count in zip(ORDERS, common, strict=True):
         total = max(1, length - order + 1)
         if count:
             precisions.append(count / total)
         elif length > 1:
-            smoothed += 1
-            precisions.append(1 / (2**smoothed * _SMOOTHING_K / math.log(length)) / total)
+            smoothed_count += 1
+            precisions.append(1 / (2**smoothed_count * _SMOOTHING_K / math.log(length)) / total)
     return precisions
 
 
@@ -127,13 +127,13 @@ def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
 
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of common items. An item that both sequences repeat counts as often as in both."""
-    kinds, others = set(first), set(second)
-    shared = kinds & others
-    if len(kinds) == len(first) or len(others) == len(second):
-        return len(shared)  # nothing is repeated in both
+    """Return the number of common items, where an item counts as often as it is in both sequences."""
+    distinct, other_distinct = set(first), set(second)
+    common = distinct & other_distinct
+    if len(distinct) == len(first) or len(other_distinct) == len(second):
+        return len(common)  # fast: at least one sequence repeats nothing
     counts, other_counts = Counter(first), Counter(second)
-    return sum(min(counts[gram], other_counts[gram]) for gram in shared)
+    return sum(min(counts[item], other_counts[item]) for item in common)
 
 
 # -- METEOR, with the alignment and the numbers of nltk's `meteor_score`. A. Lavie and A. Agarwal, "METEOR: an automatic
@@ -158,7 +158,7 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
     if not weight:
         return 0.0
     # Chunks are runs of words that are adjacent in both texts.
-    chunks = 1 + sum((position + 1, wanted + 1) != after for (position, wanted), after in pairwise(matches))
+    chunks = 1 + sum((place + 1, wanted + 1) != next_match for (place, wanted), next_match in pairwise(matches))
     penalty: float = gamma * (chunks / len(matches)) ** beta
     return (1 - penalty) * (precision * recall / weight)
 
@@ -171,17 +171,17 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
-    rest = _positions(enumerate(wanted))
-    words_left = _match_equal(reversed(list(enumerate(words))), rest, matches)
-    if words_left and rest:
-        rest = _positions(sorted((place, stem(wanted[place])) for places in rest.values() for place in places))
-        words_left = _match_equal([(place, stem(word)) for place, word in words_left], rest, matches)
-        if words_left and rest:
+    free = _positions(enumerate(wanted))
+    words_left = _match_equal(reversed(list(enumerate(words))), free, matches)
+    if words_left and free:
+        free = _positions(sorted((place, stem(wanted[place])) for places in free.values() for place in places))
+        words_left = _match_equal([(place, stem(word)) for place, word in words_left], free, matches)
+        if free:
             for place, word in words_left:
-                if fitting := rest.keys() & synonyms(word):
-                    matches.append((place, _pop_last(max(fitting, key=lambda name: rest[name][-1]), rest)))
-    matches.sort()
-    return matches
+                if fitting := free.keys() & synonyms(word):
+                    last_fitting = max(fitting, key=lambda name: free[name][-1])
+                    matches.append((place, _pop_last(last_fitting, free)))
+    return sorted(matches)
 
 
 def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
@@ -193,27 +193,27 @@ def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
 
 
 def _match_equal(
-    words: Iterable[tuple[int, str]], rest: _Positions, matches: list[tuple[int, int]]
+    words: Iterable[tuple[int, str]], free: _Positions, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match words with equal ones in `rest`, add the pairs to `matches`, and return the words without a match.
+    """Match words of the candidate with equal free words of the reference. Return the words without a match.
 
-    A matched position is removed from `rest`.
+    The pairs of positions are added to `matches`, and the matched positions are removed from `free`.
     """
     words_left: list[tuple[int, str]] = []
     for place, word in words:
-        if word in rest:
-            matches.append((place, _pop_last(word, rest)))
+        if word in free:
+            matches.append((place, _pop_last(word, free)))
         else:
             words_left.append((place, word))
     return words_left
 
 
-def _pop_last(word: str, rest: _Positions) -> int:
-    """Remove the word's last free position from `rest` and return it."""
-    places = rest[word]
+def _pop_last(word: str, free: _Positions) -> int:
+    """Remove the word's last free position from `free` and return it."""
+    places = free[word]
     place = places.pop()
     if not places:
-        del rest[word]
+        del free[word]
     return place
 
 
@@ -261,9 +261,10 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
-    """Return ROUGE-L over lines: a word of a reference line counts if it is common, in order, to any candidate line.
+    """Return ROUGE-Lsum, where each line of the reference has a longest common subsequence with each candidate line.
 
-    A word counts at most as often as both texts have it, as in version 1.5.5 of the original script.
+    A word of the reference counts if one of its line's subsequences contains it. It counts at most as
+    often as it is in both texts, as in version 1.5.5 of the original script.
 
     Raises:
         ValueError: the texts are so long that the comparison would take minutes.
@@ -272,13 +273,12 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     words, others = [*chain.from_iterable(lines)], [*chain.from_iterable(other_lines)]
     if len(words) * len(others) > _MAX_CELLS:
         raise ValueError("the texts are too long for rougeLsum; use rouge_type rougeL")
-    uncounted, common = Counter(words) & Counter(others), 0
+    may_count = Counter(words) & Counter(others)  # how often each word may still count
+    total = may_count.total()
     for line in lines:
         positions = set(chain.from_iterable(_common_positions(line, other) for other in other_lines))
-        counted = Counter(line[position] for position in positions) & uncounted
-        uncounted -= counted
-        common += counted.total()
-    return _rouge_score(common, len(words), len(others))
+        may_count -= Counter(line[position] for position in positions)
+    return _rouge_score(total - may_count.total(), len(words), len(others))
 
 
 def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[int]:
@@ -286,8 +286,8 @@ def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[in
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
-        for at, other in enumerate(candidate):
-            row.append(above[at] + 1 if word == other else max(above[at + 1], row[at]))
+        for index, other in enumerate(candidate):
+            row.append(above[index] + 1 if word == other else max(above[index + 1], row[index]))
         lengths.append(row)
     i, j = len(reference), len(candidate)
     while i and j:
@@ -445,9 +445,8 @@ class MeteorScoreEvaluator(ScoreEvaluator):
         render_calls: bool = False,
     ) -> None:
         """Check that the weights and the threshold are numbers; the class explains them."""
-        self._weights = {
-            name: finite_number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
-        }
+        weights = {"alpha": alpha, "beta": beta, "gamma": gamma}
+        self._weights = {name: finite_number(name, value) for name, value in weights.items()}
         super().__init__(threshold=threshold, render_calls=render_calls)
         self._arguments = {**self._weights, **self._arguments}
 
@@ -551,7 +550,7 @@ def _rouge_type(setting: object) -> RougeType:
 
 
 def finite_number(name: str, value: object) -> float:
-    """Return the user's setting if it is a finite number; else raise ConfigurationError with its name."""
+    """Return the user's setting if it is a finite number; else raise ConfigurationError, which gives its name."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return value
     raise ConfigurationError(f"{name} must be a number, not {value!r}")

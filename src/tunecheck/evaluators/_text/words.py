@@ -88,7 +88,7 @@ _MATCH_ACROSS_BLANK = re.compile(r"[\x1c-\x1f]|[\t-\r](?:\"|'')|'[\t-\r]")
 
 
 def _rule_may_cross_blank(text: str) -> bool:
-    """Return whether one of Treebank's rules might match text on both sides of a blank."""
+    """Return whether one of Treebank's rules might match across a blank, so that pieces cannot be read one by one."""
     if text.startswith(('"', "''")):
         return True
     # All separators but the space are unprintable, and checking that is faster than the search.
@@ -252,6 +252,7 @@ class _Contexts(dict[str, int]):
 
 @lru_cache(maxsize=1)
 def _abbreviations() -> frozenset[str]:
+    """Return Punkt's abbreviations, which are the first line of the shipped table."""
     _, *abbreviations = _punkt_table()[0]
     return frozenset(abbreviations)
 
@@ -490,17 +491,17 @@ class WordNet:
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
             raise ValueError("not a WordNet table of this version")
-        at = _HEADER.size
+        position = _HEADER.size
         blocks = []
         for count in (lemmas + 1, lemmas + 1, senses, synsets + 1, names):
-            numbers = array("I", data[at : at + 4 * count])
+            numbers = array("I", data[position : position + 4 * count])
             if sys.byteorder == "big":
                 numbers.byteswap()
             blocks.append(numbers)
-            at += 4 * count
+            position += 4 * count
         self._lemma_starts, self._sense_starts, self._senses, self._name_starts, self._names = blocks
-        self._text = data[at : at + text].decode("ascii")
-        self._exceptions = _read_exceptions(data[at + text : at + text + exceptions].decode("ascii"))
+        self._text = data[position : position + text].decode("ascii")
+        self._exceptions = _read_exceptions(data[position + text : position + text + exceptions].decode("ascii"))
         self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
         self._positions = range(lemmas)
 
@@ -579,4 +580,5 @@ def read_data(name: str) -> bytes:
 
 
 def _read_lines(name: str) -> list[str]:
+    """Return the lines of a data file of this package."""
     return read_data(name).decode("utf-8").splitlines()
