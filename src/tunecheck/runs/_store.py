@@ -376,15 +376,13 @@ def _outcome_text(decision: files.EarlyStop) -> str:
     if decision.margin is not None:
         are_rates = all(metric.kind == "binary" for metric in decision.metrics)
         margin = f"{100 * decision.margin:g} points " if are_rates else f"{decision.margin:g} "
-    match decision.outcome:
-        case "better":
-            return f"better than {decision.against}"
-        case "worse":
-            return f"worse than {decision.against}" + (f" by {margin}or more" if margin else "")
-        case "not_worse":
-            return f"at most {margin}worse than {decision.against}"
-        case "undecided":
-            return f"undecided against {decision.against}"
+    texts = {
+        "better": f"better than {decision.against}",
+        "worse": f"worse than {decision.against}" + (f" by {margin}or more" if margin else ""),
+        "not_worse": f"at most {margin}worse than {decision.against}",
+        "undecided": f"undecided against {decision.against}",
+    }
+    return texts[decision.outcome]
 
 
 # -- signatures: whether this user began a run

@@ -91,13 +91,8 @@ def junit(view: View, seconds: float) -> bytes:
     from xml.etree import ElementTree
 
     ended = Counter(check.ended for check in view.checks)
-    counts = {
-        "tests": str(len(view.checks)),
-        "failures": str(ended["failure"]),
-        "errors": str(ended["error"]),
-        "skipped": str(ended["skipped"]),
-        "time": f"{seconds:.3f}",
-    }
+    counts = {"tests": str(len(view.checks)), "failures": str(ended["failure"]), "errors": str(ended["error"])}
+    counts |= {"skipped": str(ended["skipped"]), "time": f"{seconds:.3f}"}
     root = ElementTree.Element("testsuites", {"name": "tunecheck", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(text_of(view.title)), **counts})
     properties = ElementTree.SubElement(suite, "properties")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from tunecheck._messages import cut_middle, printable
@@ -189,7 +190,7 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     sizes = _sizes(table)
     columns = [*range(len(sizes))]
     narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
-    has_only_numbers = all(_is_number_column(table, column) for column in columns[1:])
+    has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
         for group in _columns_that_fit(sizes, width, least):
@@ -215,11 +216,8 @@ def _sizes(table: Table) -> list[int]:
     """Return the width of each column's longest cell, with the space to the next column."""
     from rich.cells import cell_len
 
-    sizes = [_BETWEEN] * max(map(len, [table.heads, *table.rows]))
-    for cells in (table.heads, *table.rows):
-        for column, cell in enumerate(cells):
-            sizes[column] = max(sizes[column], cell_len(text_of(cell)) + _BETWEEN)
-    return sizes
+    columns = zip_longest(table.heads, *table.rows, fillvalue="")
+    return [max(cell_len(text_of(cell)) for cell in cells) + _BETWEEN for cells in columns]
 
 
 def _is_list_of_identifiers(table: Table) -> bool:
@@ -276,7 +274,7 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
 def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """Return the least width of each column without a broken number or word; words keep their line's indent."""
     return [
-        sizes[column] - _BETWEEN if column and _is_number_column(table, column) else _longest_word(table, column)
+        sizes[column] - _BETWEEN if column and table.alignment(column) == "right" else _longest_word(table, column)
         for column in columns
     ]
 
@@ -285,11 +283,6 @@ def _longest_word(table: Table, column: int) -> int:
     """Return the length of a column's longest word, together with the indent of its line."""
     texts = [text_of(row[column]) for row in (table.heads, *table.rows) if column < len(row)]
     return max(len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0) for text in texts)
-
-
-def _is_number_column(table: Table, column: int) -> bool:
-    """Return whether the column with this index is right-aligned, as numbers are."""
-    return table.alignment(column) == "right"
 
 
 def _cut(cell: Sentence, most: int) -> Line:

@@ -24,7 +24,6 @@ from tunecheck.cli._gates import Gate, parse_gate
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
-from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.endpoints._base import Endpoint, Prices, read_prices
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
@@ -42,14 +41,11 @@ _DRIVER_ONLY = (
 class TaskOptions:
     """Makes the execution of a run's tasks from the command's options. It is pickled and holds no secrets.
 
-    `columns`, `defaults`, `name` and `path` describe the data set, because tasks get rows instead of the file.
+    `describe_data` makes a data set without rows, because tasks get rows instead of the file.
     """
 
     options: Options
-    columns: tuple[str, ...]
-    defaults: DatasetDefaults
-    name: str
-    path: Path | None
+    describe_data: Callable[[], Dataset]
     allowed: tuple[Path, ...]
 
     def __call__(self) -> evaluation.Execution:
@@ -58,8 +54,7 @@ class TaskOptions:
         Raises:
             TunecheckError: something that the options name is missing on this machine.
         """
-        dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
-        return _prepare_evaluate(self.options, dataset, (), Trust(allowed=self.allowed)).execution()
+        return _prepare_evaluate(self.options, self.describe_data(), (), Trust(allowed=self.allowed)).execution()
 
 
 def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluation.RunsElsewhere | None:
@@ -79,8 +74,8 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
     path = None if dataset.path is None else dataset.path.resolve()
     if path is not None and trust.in_workspace(path):
         path = path.relative_to(trust.workspace)
-    columns = tuple(dataset.scan().columns)
-    recipe = TaskOptions(task_options, columns, dataset.defaults, dataset.name, path, trust.allowed)
+    describe_data = partial(described_dataset, tuple(dataset.scan().columns), dataset.defaults, dataset.name, path)
+    recipe = TaskOptions(task_options, describe_data, trust.allowed)
     return cast("evaluation.RunsElsewhere", open_runner(address if colon else None, options, recipe))
 
 
