@@ -9,18 +9,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from tunecheck import results, views
+from tunecheck import comparison, results, views
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, print_result, until_pipe_closes, write_output
 from tunecheck.cli._evaluate import prepared_run
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
-from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
+from tunecheck.cli._gates import check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
@@ -28,10 +27,6 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
-
-if TYPE_CHECKING:
-    from tunecheck._files import EvaluatorEntry
-    from tunecheck.comparison._judged import Correction
 
 _MOST_NAMED = 10
 
@@ -101,7 +96,8 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     begun = time.monotonic()
     result = prepared.run()
     invocation.finished = str(result.run_dir)
-    page = replace(_run_page(prepared, result), seconds=time.monotonic() - begun)
+    page = _with_gates(_run_page(prepared, result), prepared, result)
+    page = replace(page, seconds=time.monotonic() - begun)
     if options.junit is not None:
         write_output(options.junit, views.junit(run_view(page), page.seconds))
     if options.markdown is not None:
@@ -156,14 +152,11 @@ def _power_lines(prepared: prepared_run.PreparedRun) -> list[str]:
 
 
 def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> RunPage:
-    """Return the content of a finished run's page, with the outcomes of its gates."""
+    """Return the content of a finished run's page, without the outcomes of its gates."""
     run = Run(result.run_dir)
     manifest = run.manifest()
     evaluators = manifest.evaluators
-    primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics))
-    judges = _judges(run, evaluators)
-    gates, remarks = _gate_outcomes(prepared, result, primaries, judges)
     dataset = prepared.source.dataset if prepared.source is not None else None
     return RunPage(
         name=run.id,
@@ -177,23 +170,14 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
         by=result.by_group,
         evaluators=evaluators,
         failures=failures,
-        gates=gates,
-        notes=[*result.notes, *prepared.remarks(), *remarks],
+        gates=[],
+        notes=[*result.notes, *prepared.remarks()],
         usage=result.usage,
         reused=_reuse_text(prepared.options, result.reused),
         undecided=prepared.options.undecided,
         stopped=stopped_text(result.decision),
-        judges=judges,
+        judges=comparison.corrections(run) if any(entry.judge for entry in evaluators.values()) else {},
     )
-
-
-def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Correction]:
-    """Return the corrections of judges' pass rates by evaluator; empty if no evaluator is a judge."""
-    if not any(entry.judge for entry in evaluators.values()):
-        return {}
-    from tunecheck.comparison._judged import corrections
-
-    return corrections(run)
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
@@ -208,21 +192,17 @@ def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
     return f"{reused or 'nothing'} reused"
 
 
-def _gate_outcomes(
-    prepared: prepared_run.PreparedRun,
-    result: EvaluationResult,
-    primaries: Mapping[str, str | None],
-    judges: Mapping[str, Correction],
-) -> tuple[list[GateOutcome], list[str]]:
-    """Return the outcomes of all gates, the one on errors last, and notes; two empty lists without gates."""
+def _with_gates(page: RunPage, prepared: prepared_run.PreparedRun, result: EvaluationResult) -> RunPage:
+    """Return the page with the outcomes of all gates, the one on errors last, and with their notes."""
     if not prepared.is_gated:
-        return [], []
+        return page
     if result.simulated:  # a judge or a recorded answer may be simulated, too
         prepared_run.require_allow_simulated(prepared.options)
-    outcomes = [gate.check(result.metrics, result.by_group, primaries, judges) for gate in prepared.gates]
-    compared, remarks = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
+    primaries = {name: entry.primary for name, entry in page.evaluators.items()}
+    outcomes = [gate.check(page.metrics, page.by, primaries, page.judges) for gate in prepared.gates]
+    compared, notes = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
-    return [*outcomes, *compared, errors], remarks
+    return replace(page, gates=[*outcomes, *compared, errors], notes=[*page.notes, *notes])
 
 
 def _show(run: _EndedRun) -> None:
