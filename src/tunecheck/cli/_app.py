@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NoReturn, TextIO, cast
+from types import FrameType
+from typing import NoReturn, TextIO, cast
 
 import click
 
@@ -22,9 +23,6 @@ from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
 from tunecheck.cli._shared_options import results_folder
 from tunecheck.plugins import absence_hint, command_groups, discover, find, load
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _MOST_SHOWN = 4_000
 _MOST_NAMED = 3

@@ -15,6 +15,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from tunecheck import datasets, endpoints
 from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON, Missing, find_value
 from tunecheck._messages import clean, plural, printable
@@ -33,8 +34,6 @@ from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED
 
 if TYPE_CHECKING:
-    from tunecheck.datasets._reading import Dataset
-    from tunecheck.endpoints._base import Definition
     from tunecheck.endpoints._doctor.examination import Examination
 
 _MOST_PLACES = 3
@@ -61,7 +60,7 @@ class CheckResult:
     facts: Mapping[str, JSON]
 
 
-DataCheck: TypeAlias = "Callable[[Dataset, DataCheckOptions], CheckResult]"
+DataCheck: TypeAlias = "Callable[[datasets.Dataset, DataCheckOptions], CheckResult]"
 """A plug-in's check of the rows of a data set, registered under `data_checks`."""
 
 
@@ -110,15 +109,14 @@ def _check_endpoint(name: str) -> CheckResult:
     """Ask the endpoint questions with known answers, and return what that shows about its serving."""
     import asyncio
 
-    from tunecheck.endpoints._definition import read_definition
-    from tunecheck.endpoints._doctor.examination import examine
-
-    definition = None if is_embedded(name) else read_definition(name)
-    examination = asyncio.run(examine(load_named(name, Trust()), {} if definition is None else definition.data))
+    definition = None if is_embedded(name) else endpoints.read_definition(name)
+    examination = asyncio.run(
+        endpoints.examine(load_named(name, Trust()), {} if definition is None else definition.data)
+    )
     return CheckResult(examination.ok, [*_endpoint_lines(examination, definition)], examination.as_json())
 
 
-def _endpoint_lines(examination: Examination, definition: Definition | None) -> Iterator[str]:
+def _endpoint_lines(examination: Examination, definition: endpoints.Definition | None) -> Iterator[str]:
     """Yield the lines of an endpoint's examination: questions, findings with advice, and lines to change.
 
     `definition` is None for the built-in simulated endpoint.
@@ -143,9 +141,7 @@ def _endpoint_lines(examination: Examination, definition: Definition | None) -> 
 
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
     """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
-    from tunecheck.datasets._reading import open_dataset
-
-    dataset = open_dataset(name, limit=options.limit, number_ids=True)
+    dataset = datasets.open_dataset(name, limit=options.limit, number_ids=True)
     checks = [cast("DataCheck", find("data_checks", candidate.name)) for candidate in discover("data_checks")]
     if not checks:
         row_count = sum(1 for _ in dataset.rows())
@@ -158,7 +154,7 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
     return CheckResult(all(result.ok for result in results), lines, facts)
 
 
-def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
+def find_unusable_rows(dataset: datasets.Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the rows without messages, without a column for an evaluator, or with misspelt tool definitions.
 
     The result has the place of each row by problem and id, and a line for each problem. Rows of conversations have
@@ -188,7 +184,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
 class _RowCheck:
     """Finds what keeps a row of a data set from being sent to an endpoint and scored."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: datasets.Dataset) -> None:
         """Prepare to read the rows by the data set's mappings, for its evaluators or the default ones.
 
         Raises:

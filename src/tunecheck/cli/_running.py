@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 
 import msgspec
 
-from tunecheck import _yaml as yamltext, evaluation, results
+from tunecheck import _yaml as yamltext, endpoints, evaluation, results
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, object_or_empty
@@ -26,7 +26,6 @@ from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, fin
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
     from tunecheck.evaluation._ending import EvaluationResult
 
 T = TypeVar("T", bound=ResumableOptions)
@@ -392,7 +391,7 @@ def is_embedded(name: str) -> bool:
     return name == SIMULATED and not WORKSPACE_SIMULATED.is_file()
 
 
-def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
+def load_named(name: str, trust: Trust, seed: int | None = None) -> endpoints.Endpoint:
     """Return the endpoint of a definition file or a name; the name `simulated` always exists.
 
     `trust` is the trust in the source of the name; `seed` replaces the seed of a simulated endpoint.
@@ -400,17 +399,13 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
     Raises:
         ConfigurationError: the definition does not exist, is wrong, or is not trusted.
     """
-    from tunecheck.endpoints._definition import load_endpoint, read_definition
-
     seeded = {} if seed is None else {"seed": seed}
     if is_embedded(name):
-        from tunecheck.endpoints._simulated import default_definition
-
-        embedded = yamltext.parse_yaml(default_definition(), "the embedded simulated endpoint")
+        embedded = yamltext.parse_yaml(endpoints.default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
-        return load_endpoint({**embedded, **seeded}, name=SIMULATED)
-    endpoint = load_endpoint(name, trust=trust)
+        return endpoints.load_endpoint({**embedded, **seeded}, name=SIMULATED)
+    endpoint = endpoints.load_endpoint(name, trust=trust)
     if seed is None or endpoint.kind != SIMULATED:
         return endpoint
-    definition = read_definition(name)
-    return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)
+    definition = endpoints.read_definition(name)
+    return endpoints.load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tunecheck import results  # loads its modules when they are used
+from tunecheck import comparison, results, views  # each loads its modules when they are used
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
@@ -197,31 +197,28 @@ class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsO
 @command(CompareOptions)
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
-    from tunecheck.comparison._compare import compare_runs
-    from tunecheck.comparison._measuring import ComparisonSettings
     from tunecheck.comparison._view import comparison_view
-    from tunecheck.views import junit, markdown
 
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
     check_output("--junit", options.junit)
     shown = _ROWS_SHOWN if options.rows is None else options.rows
-    settings = ComparisonSettings(
+    settings = comparison.ComparisonSettings(
         metrics=options.metric,
         rows=max(_ROWS_KEPT, shown),
         lists_of_all=options.json or options.out is not None,
         **options.comparing,
     )
-    comparison = compare_runs([options.base, *options.new], options.folder, settings)
+    compared = comparison.compare_runs([options.base, *options.new], options.folder, settings)
     if options.out is not None:
-        write_output(options.out, dumps_line(comparison.to_json()))
-    view = comparison_view(comparison, shown, details=options.details)
+        write_output(options.out, dumps_line(compared.to_json()))
+    view = comparison_view(compared, shown, details=options.details)
     if options.markdown is not None:
-        write_output(options.markdown, markdown(view))
+        write_output(options.markdown, views.markdown(view))
     if options.junit is not None:
-        write_output(options.junit, junit(view, 0.0))
-    print_result(comparison.to_json() if options.json else view)
-    return EXIT_CODES[comparison.decision.decision] if options.gate else DONE
+        write_output(options.junit, views.junit(view, 0.0))
+    print_result(compared.to_json() if options.json else view)
+    return EXIT_CODES[compared.decision.decision] if options.gate else DONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,12 +238,11 @@ class SelectOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOp
 def select(options: SelectOptions, invocation: Invocation) -> int:
     """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
     from tunecheck.comparison._compare import select as select_run
-    from tunecheck.comparison._view import selection_view
 
     selection = select_run(
         *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
     )
-    view = selection_view(selection, options.rows, details=options.details)
+    view = comparison.selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)
     return EXIT_CODES[selection.decision.decision]
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from tunecheck import datasets, endpoints
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, did_you_mean, plural
@@ -19,10 +19,6 @@ from tunecheck.cli._options import DONE, CommandOptions, Invocation, argument, c
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plugins, kinds
 from tunecheck.views import Cell, Table, Text, View, Words
-
-if TYPE_CHECKING:
-    from tunecheck.datasets._converting import ConversionReport
-    from tunecheck.datasets._training import Form
 
 _MOST_SHOWN = 20
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
@@ -123,13 +119,11 @@ def _table(name: str, by_kind: Mapping[str, Sequence[Candidate]]) -> Table:
 def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     """List the endpoints of this workspace, with their kind, model and address."""
     from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
-    from tunecheck.endpoints._definition import read_definition
-    from tunecheck.endpoints._masking import storable_settings
 
     listed: list[dict[str, JSON]] = []
     for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
         try:
-            data = storable_settings(dict(read_definition(path).data))
+            data = endpoints.storable_settings(dict(endpoints.read_definition(path).data))
             assert isinstance(data, dict)
             model = data.get("model") or data.get("deployment")
             listed.append({"name": path.stem, "kind": data.get("kind"), "model": model, "url": data.get("url")})
@@ -179,11 +173,9 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
     Conversations that cannot be read are reported by number and left out.
     """
-    from tunecheck.datasets._converting import convert as convert_file
     from tunecheck.datasets._reading import file_source, locate, training_form
-    from tunecheck.datasets._training import forms
 
-    known = forms()
+    known = datasets.forms()
     if options.form is None:
         form = training_form(file_source(locate(str(options.source), [])))
         if form is None:
@@ -199,11 +191,11 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
             raise ConfigurationError(f"--graders: {form.words} has no graders: leave --graders out")
         form = form.with_graders(options.graders)
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
-    _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite), form)
+    _print_conversion(datasets.convert(options.source, form, out, overwrite=options.overwrite), form)
     return DONE
 
 
-def _print_conversion(report: ConversionReport, form: Form) -> None:
+def _print_conversion(report: datasets.ConversionReport, form: datasets.Form) -> None:
     """Print how many conversations and rows were converted, what was left out, and the files written."""
     left_out = len(report.unreadable)
     read = f"{report.conversations - left_out:,} of {plural(report.conversations, form.unit)}"

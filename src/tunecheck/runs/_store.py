@@ -27,7 +27,6 @@ from tunecheck._trust import is_signed, signature
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._finished_rows import RowsView
-    from tunecheck.plugins import MirrorLike
 
 Manifest = dict[str, JSON]
 
@@ -425,7 +424,7 @@ def is_remote(place: str) -> bool:
     return _URL.fullmatch(place) is not None
 
 
-def open_mirror(address: str) -> MirrorLike:
+def open_mirror(address: str) -> plugins.MirrorLike:
     """Open the local mirror of the runs at an address.
 
     Raises:
@@ -446,7 +445,7 @@ def mirror_folder(address: str, *account: str) -> Path:
     return _mirrors_folder() / digest.hexdigest()[:16]
 
 
-def mirror_at(folder: Path) -> MirrorLike | None:
+def mirror_at(folder: Path) -> plugins.MirrorLike | None:
     """Return the mirror of remote storage in a folder; None if the folder is no mirror."""
     if folder.parent != _mirrors_folder():
         return None

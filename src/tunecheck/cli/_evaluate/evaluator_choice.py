@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
@@ -21,13 +21,10 @@ from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
 from tunecheck.endpoints import _masking as masking
-from tunecheck.endpoints._base import Place
+from tunecheck.endpoints._base import Endpoint, Place
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import choose_profile
 from tunecheck.plugins import find
-
-if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """The evaluators of a run if neither the command nor the data set names any."""
