@@ -27,24 +27,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from tunecheck import ConfigurationError, DataError, PluginError, TunecheckError
-from tunecheck.plugins import (
-    FORMAT_VERSION,
-    JSON,
-    Document,
-    Trust,
-    Written,
-    convert_value,
-    did_you_mean,
-    loads,
-    plain,
-    raise_as,
-    read_as,
-    read_object,
-    read_regular,
-    read_yaml,
-    write_file,
-)
+from tunecheck import ConfigurationError, DataError, PluginError, TunecheckError, plugins
+from tunecheck.plugins import FORMAT_VERSION, JSON, Document, Trust, Written, did_you_mean, loads, raise_as, read_as
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._kind import GenerationContext, Kind, MemoryTest, conflicts, is_kind_file, kind_class, make_kind
 from tunecheck_memory._tokens import MESSAGE_TOKENS
@@ -117,8 +101,8 @@ class Configuration:
         """Return the configuration as a YAML file."""
         import yaml
 
-        text: str = yaml.safe_dump(self.settings(), sort_keys=False, allow_unicode=True, width=120)
-        return text.encode()
+        text: bytes = yaml.safe_dump(self.settings(), sort_keys=False, allow_unicode=True, width=120, encoding="utf-8")
+        return text
 
 
 def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
@@ -130,7 +114,7 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
     Raises:
         ConfigurationError: The file is unreadable, or a key, name or argument is wrong; the message names the line.
     """
-    return _Reader(read_yaml(path), Path(path), seed, trust).read()
+    return _Reader(plugins.read_yaml(path), Path(path), seed, trust).read()
 
 
 class _CommonArguments(msgspec.Struct, frozen=True):
@@ -353,7 +337,7 @@ def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[
     The keys of `left_out` are the titles of data sets that are left out.
     """
     missing = f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}"
-    record = read_object(folder / RECORD, missing)
+    record = plugins.read_object(folder / RECORD, missing)
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
     if difference := _difference(record, wanted):
@@ -379,8 +363,8 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
                 old_folder.rmdir()
         write_definitions((test for tests in new.values() for test in tests), folder)
         recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
-        write_file(folder / CONFIG, configuration.text())
-        write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
+        plugins.write_file(folder / CONFIG, configuration.text())
+        plugins.write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
     return {title: _read_stored(folder / title) for title in new}
 
 
@@ -418,8 +402,8 @@ def _problem(test: object, title: str) -> str | None:
     if test.title != title:
         return f"the kind made a test with the title {test.title!r}, not {title!r}"
     try:
-        plain([*test.expected])
-        convert_value(msgspec.to_builtins(test), MemoryTest)
+        plugins.plain([*test.expected])
+        plugins.convert_value(msgspec.to_builtins(test), MemoryTest)
     except (TypeError, ValueError, AttributeError) as error:
         return f"the test {test.example!r} cannot be written as JSON: {error}"
     return None
@@ -464,7 +448,7 @@ def read_definition(file: Path | str) -> MemoryTest:
     """
     path = Path(file)
     with raise_as(DataError, path):
-        raw = read_regular(path, MAX_BYTES)
+        raw = plugins.read_regular(path, MAX_BYTES)
     try:
         content = loads(raw)
     except ValueError as error:

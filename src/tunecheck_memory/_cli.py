@@ -208,10 +208,9 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
     """Load an endpoint by its name or file, with the prices of the file `prices`, if any."""
-    from tunecheck.cli import load_named
     from tunecheck.endpoints import read_prices
 
-    endpoint = load_named(name, trust)
+    endpoint = cli.load_named(name, trust)
     if prices is not None:
         read_prices(Path(prices)).give(endpoint)
     return endpoint

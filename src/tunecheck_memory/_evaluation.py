@@ -12,20 +12,11 @@ from typing import Any, TypeAlias, Unpack
 
 import msgspec
 
-from tunecheck import CallContext, ConfigurationError, EvaluationResult, Row, Run, RunError, evaluate, find_run
+from tunecheck import CallContext, ConfigurationError, EvaluationResult, Row, Run, RunError, evaluate, find_run, plugins
 from tunecheck.datasets import SOURCE_ID, TRIAL, DatasetDefaults, open_dataset
 from tunecheck.endpoints import Endpoint, EndpointTargetBase
 from tunecheck.evaluation import RESULTS_DIR, RunArguments, result_or_unanswered
-from tunecheck.plugins import (
-    JSON,
-    CallsMade,
-    CostTracker,
-    EndpointUsage,
-    TargetOutput,
-    content_hash,
-    is_held,
-    whole_number,
-)
+from tunecheck.plugins import JSON, CallsMade, CostTracker, content_hash, whole_number
 from tunecheck_memory import _benchmark, _events, _run_files
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, Mode, definition_data
@@ -190,7 +181,7 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
     if run is None:
         return []
     run.manifest()  # refuses a folder that leads elsewhere
-    logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
+    logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not plugins.is_held(path)]
     return [note for path in logs if (note := _events.refuse_damage(path, accept=accept)) is not None]
 
 
@@ -293,7 +284,7 @@ class MemoryTarget(EndpointTargetBase):
         tokenizer = self._settings.tokenizer
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
-    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+    async def answer(self, row: Row, context: CallContext) -> plugins.TargetOutput:
         """Wait until the row's test ends in its session, and return the test's columns.
 
         The first row starts the session.
@@ -370,11 +361,11 @@ class MemoryTarget(EndpointTargetBase):
         made = share_of(output, "share")
         return made.input_tokens, made.output_tokens
 
-    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
+    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[plugins.EndpointUsage]:
         """Yield the test's share of the agent's calls, and its calls to the judge."""
         conversation = str(output.get("session"))
-        yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
-        yield EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
+        yield plugins.EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
+        yield plugins.EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
 
     def inputs(self, row: Row) -> JSON:
         """Return the inputs of a row's answer: its columns, and the settings that must not change."""

@@ -172,7 +172,7 @@ class MemoryEvaluator(Evaluator):
 
         The judge is needed only if the rules do not suffice.
         """
-        row: dict[str, Any] = locals().copy()
+        row: dict[str, Any] = locals().copy()  # the columns, by the names of the parameters
         del row["self"]
         test, ruled, questions = self._judge_by_words(row)
         if not questions or self._judges is None:
@@ -202,8 +202,10 @@ class MemoryEvaluator(Evaluator):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, found, by), [] if found.sure else questions
         hint = "; give a judge with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
-        reason, mark, properties = found.reason + hint, self._threshold, {"dataset": test.title}
-        unscored = verdict(_METRIC, not_applicable=True, threshold=mark, reason=reason, properties=properties)
+        reason, properties = found.reason + hint, {"dataset": test.title}
+        unscored = verdict(
+            _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
+        )
         return test, unscored, questions
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
@@ -218,7 +220,7 @@ class MemoryEvaluator(Evaluator):
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
         passed = score.score >= self._threshold
-        if not passed:  # set here, as a score by a user's rules may have no reason
+        if not passed:  # not passed as `faults`, because `verdict` would make a reason of them if there is none
             fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
             properties["faults"] = to_json([fault])
         return verdict(

@@ -23,20 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from tunecheck import ConfigurationError, RunError
-from tunecheck.plugins import (
-    FORMAT_VERSION,
-    JSON,
-    CallsMade,
-    RecordFile,
-    WholeRecords,
-    check_first_record,
-    loads,
-    open_regular,
-    plural,
-    raise_as,
-    synced_file,
-)
+from tunecheck import ConfigurationError, RunError, plugins
+from tunecheck.plugins import FORMAT_VERSION, JSON, CallsMade, loads, plural, raise_as
 from tunecheck_memory._kind import AskJudge, Points
 
 
@@ -260,7 +248,7 @@ class EventLog:
         with raise_as(RunError, path.parent, "cannot be made"):
             path.parent.mkdir(parents=True, exist_ok=True)
         header = _Session(start=start_us, made_of=dict(made_of))
-        self._file = RecordFile(path, f"the session {path.parent.name}", header=header)
+        self._file = plugins.RecordFile(path, f"the session {path.parent.name}", header=header)
         try:
             self._continue(path, made_of)
         except BaseException:  # noqa: BLE001 - the file has no owner that would close it
@@ -331,13 +319,13 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     Raises:
         RunError: The log is damaged and `accept` is False, or it cannot be written.
     """
-    log = _read(path) if accept else _read_whole(path)
+    log = _read_until_damage(path) if accept else _read_whole(path)
     if log.problem is None:
         return None
-    with raise_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
+    with raise_as(RunError, path, "cannot be written"), plugins.open_regular(path, "r+b") as file:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
-        synced_file(path).unlink(missing_ok=True)
+        plugins.synced_file(path).unlink(missing_ok=True)
     return f"{path.parent.name} continues where its log was damaged; {copy.name} is a copy of the damaged log"
 
 
@@ -352,7 +340,7 @@ class _Log(NamedTuple):
 
 def _read_whole(path: Path) -> _Log:
     """Return the content of a log; raise RunError if it is damaged, ConfigurationError if it cannot be opened."""
-    log = _read(path)
+    log = _read_until_damage(path)
     if log.problem is not None:
         raise RunError(
             f"{path}: {log.problem}; restore the file, cut it at the damage with --accept-damage (accept_damage=True), "
@@ -361,15 +349,19 @@ def _read_whole(path: Path) -> _Log:
     return log
 
 
-def _read(path: Path) -> _Log:
-    """Read a log up to its first damaged record; the result's problem describes the damage, None if there is none."""
-    check_first_record(path)
+def _read_until_damage(path: Path) -> _Log:
+    """Read a log up to its first damaged record; the result's problem describes the damage, None if there is none.
+
+    Raises:
+        ConfigurationError: The log cannot be opened, or a later version of Tunecheck wrote it.
+    """
+    plugins.check_first_record(path)
     header: _Session | None = None
     events: list[Event] = []
     end = calls = 0  # where the readable records end, and the number of calls after that
     problem = ""
-    with raise_as(ConfigurationError, path), open_regular(path) as file:
-        records = WholeRecords(path, file)
+    with raise_as(ConfigurationError, path), plugins.open_regular(path) as file:
+        records = plugins.WholeRecords(path, file)
         for begin, line in records:
             if problem or records.damage.lost:
                 calls += b'"k":"do"' in line

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
@@ -36,7 +37,7 @@ class EndpointJudge:
         """Prepare a judge; `prompts` is the folder of the user's prompt files, which replace shipped ones."""
         self.endpoint = endpoint
         self._folder = Path(prompts)
-        self._questions: dict[str, _Question] = {}
+        self._question = cache(self._load)
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         """Ask the model one question of a running test, and return its judgement.
@@ -47,9 +48,7 @@ class EndpointJudge:
             ConfigurationError: The question has no prompt file.
             EndpointError: The call failed after all retries.
         """
-        if request.purpose not in self._questions:
-            self._questions[request.purpose] = self._load(request.purpose)
-        question, calls = self._questions[request.purpose], _Calls(key)
+        question, calls = self._question(request.purpose), _Calls(key)
         try:
             values = await question.answer(calls, request.values)
         except (JudgementError, ContentFilterError) as error:

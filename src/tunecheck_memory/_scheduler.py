@@ -49,7 +49,7 @@ class Task:
 
     def __init__(self, test: Test, wording: SessionWording, now_us: Callable[[], int]) -> None:
         """Prepare a test that has not begun; `now_us` returns the conversation's time."""
-        self.test = test
+        self.test, self.id = test, test.id
         self.begun_at: int | None = None
         self.reply_tokens = 0
         self.replies: list[str] | None = None
@@ -59,11 +59,6 @@ class Task:
         self.script_done = False
         self._steps: Steps | None = None
         self._last: Replied | None = None
-
-    @property
-    def id(self) -> str:
-        """The id of the test."""
-        return self.test.id
 
     @property
     def waits_for_callback(self) -> bool:
@@ -368,7 +363,7 @@ class Scheduler:
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:
-        """Remove a test, and unblock the tests that only it blocked."""
+        """Remove a test, whether it has begun or not; if it has, unblock the tests that only it blocked."""
         title = task.test.definition.title
         del self.tasks[task.id]
         if task.id in self._at_work:

@@ -268,7 +268,7 @@ class TaskServer:
             async with asyncio.timeout(_TOGETHER_S):
                 for units in wanted[1:]:
                     ends.append(await self._buckets[name, kind].take(units))
-        await self._while_wanted(task)
+        await self._wait_if_given_up(task)
         granted = {next(self._tickets): end for end in ends}
         self._ends |= granted
         return [*granted]
@@ -284,7 +284,7 @@ class TaskServer:
         Return the call's ticket, the reserved amount and the run's spending so far, or a text with the reason of a
         refusal.
         """
-        await self._while_wanted(task)
+        await self._wait_if_given_up(task)
         held = self._budget.reserve(name, expected)
         try:
             reservation = await held.__aenter__()
@@ -310,7 +310,7 @@ class TaskServer:
         while (known := self._answers.get(key)) is not None:
             if (found := await asyncio.shield(known)) is not None:
                 return found
-        await self._while_wanted(task)
+        await self._wait_if_given_up(task)
         self._answers[key] = asyncio.get_running_loop().create_future()
         self._getting[key] = task
         while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values())).done():
@@ -346,7 +346,7 @@ class TaskServer:
         """Wait until the tasks must stop."""
         await self._stopped.wait()
 
-    async def _while_wanted(self, task: str) -> None:
+    async def _wait_if_given_up(self, task: str) -> None:
         """Return at once, unless the task was given up: then wait for ever, so that the task gets nothing more."""
         if task in self._given_up:
             await asyncio.Event().wait()  # for ever: the driver ignores this task's portions

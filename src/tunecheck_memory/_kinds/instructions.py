@@ -233,7 +233,7 @@ def _budget(random: Random, things: Sequence[Any]) -> _Values:
     """Draw a purchase; its total includes a reserve in percent and is rounded up to a multiple of `step`."""
     reserve, step = random.choice((10, 20, 30, 50)), random.choice((10, 20, 50, 100))
     price, count, thing = random.randint(3, 60), random.randint(3, 12), random.choice(things)
-    total = -(-price * count * (100 + reserve) // (100 * step)) * step
+    total = -(-price * count * (100 + reserve) // (100 * step)) * step  # -(-a // b) rounds up
     return {"reserve": reserve, "step": step, "price": price, "count": count, "thing": thing, "total": total}
 
 

@@ -85,6 +85,7 @@ class InstructionRecall(Kind):
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
         number = random.randrange(len(steps))
+        # The question for the first step names no other step.
         question = (_NEXT if number else _FIRST).format(machine=machine, step=steps[number - 1])
         asked = [Fact("", question, steps[number]), *random.sample(rules, 2)]
         random.shuffle(asked)

@@ -337,7 +337,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
     """Return the expected quantity of each item, by name in lower case.
 
     Raises:
-        NoExpectationError: The test does not state them, or an item occurs twice.
+        NoExpectationError: The test does not state them, an item occurs twice or has no name, or there are too many.
     """
     pairs = replies.expected_as(list[tuple[str, Any]], given)
     quantities: dict[str, JSON] = {name.strip().lower(): quantity for name, quantity in pairs}

@@ -249,6 +249,7 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
+"""The text that may stand between the parts of a move: `_FILLER` has words that join them, `_LOOSE` only signs."""
 
 
 class Move(NamedTuple):
