@@ -374,7 +374,7 @@ def test_the_pages_conversation_becomes_messages() -> None:
 
 
 def test_the_page_names_every_language_of_templates_and_every_input_that_is_no_text() -> None:
-    from tunecheck.prompts._prompty2 import _LANGUAGES, _RICH
+    from tunecheck.prompts._prompty2 import _INSERTED_KINDS, _LANGUAGES
 
-    for name in {*_LANGUAGES.values(), *_RICH} - {"jinja2"}:
+    for name in {*_LANGUAGES.values(), *_INSERTED_KINDS} - {"jinja2"}:
         assert name in PAGE

@@ -461,7 +461,7 @@ def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -
 def _as_json(value: object, repeated: list[str]) -> JSON:
     """Return a merged value as JSON: pieces as one text, and list items without their index.
 
-    The keys of texts whose pieces repeat earlier ones are added to `repeated`.
+    If pieces of a text repeat earlier ones, the text's key is added to `repeated`.
     """
     if isinstance(value, _Pieces):
         return value.text(repeated)

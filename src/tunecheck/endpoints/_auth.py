@@ -23,11 +23,8 @@ _REFRESH_S = 300.0
 class AccessToken(Protocol):
     """A token of azure-core. `expires_on` is in seconds since the epoch."""
 
-    @property
-    def token(self) -> str: ...
-
-    @property
-    def expires_on(self) -> int: ...
+    token: str
+    expires_on: int
 
 
 class TokenCredential(Protocol):

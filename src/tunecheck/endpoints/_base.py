@@ -67,7 +67,7 @@ class Usage:
         )
 
     def of_answer(self, answer: Completion) -> Usage:
-        """Return the usage of the call with this answer, with None in place of an impossible 0.
+        """Return the usage of the call that gave this answer, with impossible counts of 0 replaced by None.
 
         Input tokens are never 0. Output tokens are 0 only if the answer is empty.
         """
@@ -101,7 +101,7 @@ def count_unanswered(usage: Usage) -> None:
         callback(usage)
 
 
-_COUNTS = tuple(each.name for each in fields(Usage))
+_COUNTS = tuple(count.name for count in fields(Usage))
 _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 
@@ -118,7 +118,7 @@ _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_
 
 
 def output_limit(*parameters: JSON) -> int | None:
-    """Return the limit of output tokens from the first of these parameter mappings that sets one, or None."""
+    """Return the limit of output tokens in the first of these parameter mappings that has one above 0, or None."""
     values = [mapping.get(name) for mapping in parameters if isinstance(mapping, dict) for name in _OUTPUT_LIMITS]
     return next((limit for limit in map(whole_number, values) if limit is not None and limit > 0), None)
 
@@ -171,7 +171,7 @@ class Completion:
         return columns
 
     def journaled(self) -> dict[str, JSON]:
-        """Return the JSON of this completion for the journal; `of_columns` restores the completion from it."""
+        """Return the JSON object for the journal, without absent values. `of_columns` restores the completion."""
         columns = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
         del columns["response"]
         return {name: value for name, value in columns.items() if value is not None and value is not False}
@@ -210,15 +210,15 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     return answer if masked == columns else replace(Completion.of_columns(masked), masked=True)
 
 
-def time_text(at: datetime) -> str:
-    """Return a time in ISO 8601 and UTC, such as `2026-03-05T09:30:00Z`, with microseconds unless they are 0.
+def time_text(moment: datetime) -> str:
+    """Return a moment in ISO 8601 and UTC, such as `2026-03-05T09:30:00Z`, with microseconds unless they are 0.
 
     Raises:
-        ValueError: the time has no time zone.
+        ValueError: the moment has no time zone.
     """
-    if at.tzinfo is None:
+    if moment.tzinfo is None:
         raise ValueError("a request's sent_at has no time zone: give one, such as UTC")
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
@@ -236,7 +236,7 @@ SentBack: TypeAlias = Literal["turn", "conversation", "never"]
 _OPERATIONAL = ("auth", "allow_http", "timeout_s", "retries", "max_reply_bytes", "limits", "price")
 
 
-def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
+def settings_of_answers(settings: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the settings that can change answers: all except sign-in, timeouts, retries, limits and price."""
     return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
 
@@ -347,7 +347,7 @@ class Endpoint(UserCalls, ABC):
 
     def answer_settings(self) -> dict[str, JSON]:
         """Return the settings that answers depend on; the fingerprint is their hash."""
-        return deciding(self.settings())
+        return settings_of_answers(self.settings())
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""
@@ -390,7 +390,10 @@ class Prices:
     by_name: Mapping[str, Price]
 
     def give(self, endpoint: object) -> None:
-        """Set the price of an endpoint that has none, by its model or its own name. Other objects are ignored."""
+        """Set the price of an endpoint without a price: that of its model, deployment or own name, if listed.
+
+        Objects of other types are ignored.
+        """
         if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
         for name in (*endpoint.model_names, endpoint.name):
@@ -430,8 +433,8 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 class EndpointConfig(Written, frozen=True, kw_only=True):
     """The keys of every definition. A custom kind adds its keys, with types and defaults, in a subclass.
 
-    `format`: the model family whose format is used to read calls from text. `tools: text` describes the tools in the
-    prompt, in that format, instead of sending them to the API.
+    `format`: the model family; calls in text are read in its format. `tools: text` describes the tools in the prompt,
+    in that format, instead of sending them to the API.
     """
 
     kind: Text

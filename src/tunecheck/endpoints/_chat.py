@@ -69,7 +69,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         return self._template is None
 
     def _operation(self, url: str) -> str:
-        """Note which of its two APIs the definition asks for (`_is_responses`), and return the address of that API."""
+        """Return the address of the API that the definition asks for, and note in `_is_responses` which one it is."""
         self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)
         return _responses_url(url) if self._is_responses else url
 
@@ -182,7 +182,7 @@ def _responses_url(url: str) -> str:
 
 
 def _sibling_url(url: str, operation: str) -> str:
-    """Return the address of another operation next to `url`, with the operation of `url` replaced."""
+    """Return `url` with its operation, such as `/chat/completions`, replaced by another operation."""
     parts = urlsplit(url)
     # A url that already ended with the operation was taken for a resource: cut off the path added for chats.
     appended = r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
@@ -275,7 +275,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         if not self._path and says_error(reply):
             raise UnreadableReplyError(f"the reply is an error{keys_of(reply)}")
         if [*map(str, self._path)] == ["choices", "0", "message"] and isinstance(value, dict):
-            return read_chat(reply)  # the finish reason stands beside the message
+            return read_chat(reply)  # the finish reason is in the choice, next to the message
         return read_answer(value)
 
 
@@ -291,9 +291,9 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
         if name == "messages" and isinstance(value, list):
             body["input"] = [item for message in value if isinstance(message, dict) for item in _items(message)]
         elif name in ("tools", "functions") and isinstance(value, list):
-            body["tools"] = [_flat({"strict": False}, tool) for tool in value]
+            body["tools"] = [_flat_tool(tool, {"strict": False}) for tool in value]
         elif name == "tool_choice":
-            body[name] = _flat({}, value)
+            body[name] = _flat_tool(value, {})
         elif name in LIMITS:
             body["max_output_tokens"] = value
         elif name == FORMAT and isinstance(value, dict):
@@ -305,10 +305,13 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
     return body
 
 
-def _flat(first: Mapping[str, JSON], tool: JSON) -> JSON:
-    """Return a tool with its function's keys at the top level, before them those of `first`; others unchanged."""
+def _flat_tool(tool: JSON, defaults: Mapping[str, JSON]) -> JSON:
+    """Return a tool with the keys of its function at the top level, and `defaults` for keys that it does not have.
+
+    Any value without a function is returned unchanged.
+    """
     function = tool.get("function") if isinstance(tool, dict) else None
-    return {"type": "function", **first, **function} if isinstance(function, dict) else tool
+    return {"type": "function", **defaults, **function} if isinstance(function, dict) else tool
 
 
 def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
@@ -351,7 +354,10 @@ def _part(part: JSON, side: str) -> JSON:
 
 
 def chat_reply(reply: JSON) -> JSON:
-    """Convert a reply of the Responses API to a chat completion; return any other reply unchanged."""
+    """Convert a reply of the Responses API to a chat completion; a failed reply becomes a choice with an error.
+
+    Any other reply is returned unchanged.
+    """
     output = reply.get("output") if isinstance(reply, dict) and "choices" not in reply else None
     if not isinstance(reply, dict) or not isinstance(output, list):
         return reply
@@ -363,12 +369,12 @@ def chat_reply(reply: JSON) -> JSON:
     message: dict[str, JSON] = {"role": "assistant", "content": content or None, "reasoning_details": thoughts}
     if calls:
         message["tool_calls"] = calls
-    choice: JSON = {"message": message, "finish_reason": _reason(reply, calls)}
+    choice: JSON = {"message": message, "finish_reason": _finish_reason(reply, calls)}
     failed: JSON = {"error": reply.get("error") or "it failed", "message": None}
     return {**reply, "choices": [failed if reply.get("status") == "failed" else choice]}
 
 
-def _reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
+def _finish_reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
     """Return the finish reason of a chat completion for a reply of the Responses API."""
     reason = object_or_empty(reply.get("incomplete_details")).get("reason")
     if reply.get("status") == "incomplete":

@@ -51,24 +51,24 @@ def load_endpoint(
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
         raise PluginError(f"the endpoint kind {definition.kind!r} is not a subclass of tunecheck.endpoints.Endpoint")
     endpoint = kind.from_definition(definition)
-    _choose_form(endpoint, definition, trust)
+    _set_format(endpoint, definition, trust)
     return endpoint
 
 
-def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
-    """Set the endpoint's format of calls in text, and whether its prompt describes the tools.
+def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
+    """Set the endpoint's `profile` and `tools_as_text` from the definition's keys `format` and `tools`.
 
     Raises:
         ConfigurationError: `format` is unknown, or `tools: text` needs another one.
     """
-    form = definition.data.get("format", AUTO)
+    family = definition.data.get("format", AUTO)
     try:
-        endpoint.profile = choose_profile(str(form), trust=trust)
+        endpoint.profile = choose_profile(str(family), trust=trust)
     except PluginError as error:
         raise definition.at("format").error(str(error)) from error.__cause__
     endpoint.tools_as_text = definition.data.get("tools") == "text"
     if endpoint.tools_as_text and (endpoint.profile is None or endpoint.profile.prompt is None):
-        problem = f"the format {form!r} cannot describe tools in the prompt: name another, such as hermes"
+        problem = f"the format {family!r} cannot describe tools in the prompt: name another, such as hermes"
         raise definition.at("tools").error(problem)
 
 
@@ -133,6 +133,8 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 def _find_definition(path: Path, workspace: Path) -> Path:
     """Return the file of a definition that is given by path or by its name in the folder `endpoints`.
+
+    The suffix may be left out. A bare name is searched in `endpoints` first, a path as given first.
 
     Raises:
         ConfigurationError: there is no such file.

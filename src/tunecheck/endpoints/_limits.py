@@ -169,12 +169,12 @@ class AdaptiveGate:
             raise
 
     def _start_call(self) -> None:
-        """Count one more call under way."""
+        """Count one more call in flight."""
         self.under_way += 1
         self._peak = max(self._peak, self.under_way)
 
     def _end_call(self) -> None:
-        """Count one call less under way, and admit waiting calls: refused calls first, then new ones."""
+        """Count one call less in flight, and admit waiting calls: refused calls first, then new ones."""
         self.under_way -= 1
         self._admit(self._returning, self._waiting)
 

@@ -108,6 +108,7 @@ class Redactor:
     """
 
     def __init__(self) -> None:
+        """Start without secrets. `_forms` are masked in texts for people, `_echoes` in answers."""
         self._forms: dict[str, None] = {}
         self._echoes: dict[str, None] = {}
 
@@ -258,7 +259,7 @@ def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -
     for escape in escapes:
         pieces += (text[copied : escape.start()], _unescape(escape))
         copied = escape.end()
-    # Where each piece ends in the unescaped text, to find the spans in the original text again.
+    # The end of each piece in the unescaped text, to find the spans in the original text again.
     ends = list(accumulate(map(len, pieces)))
     for start, end in _find_spans("".join([*pieces, text[copied:]]), forms, layers - 1):
         yield _original_span(start, ends, escapes)[0], _original_span(end - 1, ends, escapes)[1]
@@ -395,7 +396,11 @@ def trace(values: JSON) -> str:
 
 
 def _variable(name: str, place: Place) -> str:
-    """Return the value of an environment variable; refuse an invalid name and an empty or missing variable."""
+    """Return the value of an environment variable.
+
+    Raises:
+        ConfigurationError: the name is invalid, or the variable is empty or not set.
+    """
     if not _VARIABLE.match(name):
         raise place.error("is no valid reference: write ${env:NAME}, with the name of an environment variable")
     value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
@@ -422,7 +427,11 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
 
 
 def sent_text(text: str, place: Place) -> str:
-    """Return the text if it is valid in a header, else raise ConfigurationError."""
+    """Return the text unchanged.
+
+    Raises:
+        ConfigurationError: a header cannot contain the text.
+    """
     if not text.isascii() or not text.isprintable():
         raise place.error("the value has characters that a header cannot contain: use printable ASCII")
     return text

@@ -267,6 +267,7 @@ class FunctionProcess:
         self._reference = reference
         self._place = place
         self._shared: WorkerProcess | None = None
+        # One guards the start of the shared process, the other lets one call at a time run alone.
         self._starting, self._alone = asyncio.Lock(), asyncio.Lock()
 
     async def call(self, arguments: Mapping[str, object], limit_s: float) -> object:
@@ -283,7 +284,7 @@ class FunctionProcess:
             if self._shared is None or self._shared.ended:
                 self._shared = await self._start()
         try:
-            return _value(await _ask(self._shared, body, limit_s))
+            return _result_of(await _ask(self._shared, body, limit_s))
         except ProcessEndedError:  # this call or another one ended the process
             return await self._call_alone(body, limit_s)
 
@@ -297,7 +298,7 @@ class FunctionProcess:
             process = await self._start()
             begun = time.monotonic()
             try:
-                return _value(await _ask(process, body, limit_s))
+                return _result_of(await _ask(process, body, limit_s))
             except ProcessEndedError:
                 if time.monotonic() - begun >= limit_s:
                     raise LateError(f"took longer than {limit_s:g} s") from None
@@ -346,8 +347,8 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
     raise LateError(f"took longer than {limit_s:g} s")
 
 
-def _value(reply: object) -> object:
-    """Raise a reply that is an exception, and return any other."""
+def _result_of(reply: object) -> object:
+    """Return the function's result in a reply of its process; raise the error if the reply is an exception."""
     if isinstance(reply, Exception):
         raise reply
     return reply

@@ -157,7 +157,11 @@ class ReplayEndpoint(Endpoint):
 
 
 def _result_files(path: Path) -> list[Path]:
-    """Return a file by itself, or all result files of BFCL in a folder; refuse a folder without result files."""
+    """Return the path in a list, or the result files of BFCL at any depth if it is a folder.
+
+    Raises:
+        DataError: the folder has no result files.
+    """
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))

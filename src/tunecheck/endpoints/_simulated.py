@@ -93,7 +93,11 @@ class SimulatedEndpoint(Endpoint):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
-        """Return the endpoint of a definition, in which all keys are optional; refuse wrong rates."""
+        """Return the endpoint of a definition, in which all keys are optional.
+
+        Raises:
+            ConfigurationError: a key is unknown, or a rate is wrong.
+        """
         config = definition.read(SimulatedConfig)
         try:
             return cls(definition.name, config.seed, config.rates, config.ground_truth, config.latency_ms)
@@ -180,7 +184,11 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
 
 def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
-    """Return the text and calls of the first of these columns with a value; raise ReplyError if the row has none."""
+    """Return the text and calls in the first of these columns that has a value.
+
+    Raises:
+        ReplyError: none of the columns has a value.
+    """
     for column in columns:
         value = row.values.get(column)
         if value is not None:

@@ -50,9 +50,9 @@ class EndpointTargetBase(Target):
     def fingerprint(self) -> str | None:
         """Return a hash of the endpoint's kind, its source code and the settings that answers depend on; never None."""
         kind = type(self.endpoint)
-        form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
+        text_format = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
         code = [kind.__module__, kind.__qualname__, _source_hash(kind)]
-        return content_hash([*code, self.endpoint.answer_settings(), *form])
+        return content_hash([*code, self.endpoint.answer_settings(), *text_format])
 
     def describe(self) -> dict[str, JSON]:
         """Return the endpoint's settings with secrets masked."""
@@ -113,7 +113,10 @@ class EndpointTarget(EndpointTargetBase):
         return columns
 
     def read_also(self, name: str, path: ValuePath | None) -> None:
-        """Read a part of the request also from this column, after its other columns, unless the part is mapped."""
+        """Read a part of the request (`name`) also from the column at `path`, if its other columns have no value.
+
+        A part that the mapping names is not read from another column.
+        """
         if path is not None and name not in self._mapped:
             self._paths[name] = (*self._paths[name], path)
             self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
@@ -262,32 +265,31 @@ def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[st
     Raises:
         ConfigurationError: a name is unknown, or a reference does not begin with `${data.`.
     """
-    begins = {name: f"{places[name]}: " if name in places else "" for name in mapping}
-    return {name: (_column(name, text, begins[name]),) for name, text in mapping.items()}
+    prefixes = {name: f"{places[name]}: " if name in places else "" for name in mapping}
+    return {name: (_column_path(name, text, prefixes[name]),) for name, text in mapping.items()}
 
 
-def _column(name: str, text: str, begin: str) -> ValuePath:
+def _column_path(name: str, column: str, prefix: str) -> ValuePath:
     """Return the path in a row that one entry of a mapping means: `${data.a.b}`, or the name of a column.
 
     Raises:
-        ConfigurationError: the name is unknown, or the reference is not to the data. The message starts with `begin`.
+        ConfigurationError: the name is unknown, or the reference is not to the data. The message starts with `prefix`.
     """
     if name not in _DEFAULTS:
         known = " and ".join(f"target.{part}" for part in _DEFAULTS)
-        raise ConfigurationError(
-            f"{begin}an endpoint's mapping has no 'target.{name}'{did_you_mean(name, _DEFAULTS) or f'; known: {known}'}"
-        )
-    inner = text.strip()
-    reference = inner.startswith("${") and inner.endswith("}")
+        hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
+        raise ConfigurationError(f"{prefix}an endpoint's mapping has no 'target.{name}'{hint}")
+    text = column.strip()
+    is_reference = text.startswith("${") and text.endswith("}")
     try:
-        path = parse_path(inner[2:-1]) if reference else (inner,)
+        path = parse_path(text[2:-1]) if is_reference else (text,)
     except ValueError as error:
-        raise ConfigurationError(f"{begin}mapping of target.{name}: {error}") from None
-    if reference and (len(path) < 2 or path[0] != "data"):
+        raise ConfigurationError(f"{prefix}mapping of target.{name}: {error}") from None
+    if is_reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
-            f"{begin}mapping of target.{name}: {text} must begin with ${{data. because the request needs the values"
+            f"{prefix}mapping of target.{name}: {column} must begin with ${{data. because the request needs the values"
         )
-    return path[1:] if reference else path
+    return path[1:] if is_reference else path
 
 
 def _path_text(path: ValuePath) -> str:

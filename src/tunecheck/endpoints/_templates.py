@@ -52,6 +52,7 @@ class RequestTemplate:
         left_out = {f"${{{name}}}" for name in ("tools", "time") if not values[name]}
 
         def value_of(name: str) -> JSON:
+            """Return the value for a reference; raise ValueError if it names a missing column."""
             return values[name] if name in values else _column(request, name)
 
         def filled(value: JSON) -> JSON:
@@ -95,7 +96,11 @@ class RequestTemplate:
 
 
 def _column(request: ChatRequest, name: str) -> JSON:
-    """Return the value for a reference `data.<column>`; raise ValueError if the row has no such column."""
+    """Return the row's value for the reference `name`, such as `data.answer`.
+
+    Raises:
+        ValueError: the request has no row, or the row has no such column.
+    """
     value = find_value(request.row.values, parse_path(name)[1:]) if request.row else None
     if request.row is None or isinstance(value, Missing):
         raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")

@@ -164,7 +164,11 @@ class Front:
         return text if text and text.strip() else None
 
     def required_text(self, *path: str | int) -> str:
-        """Return the text at this path; raise PromptError if it is absent, blank or refers to an unset variable."""
+        """Return the text at this path.
+
+        Raises:
+            PromptError: the text is absent or blank, or refers to a variable that is not set.
+        """
         text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
@@ -277,7 +281,7 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
             raise front.error(path, WRITTEN_OUT)
 
 
-_OF_THE_REPLY = ("stream", "stream_options", "n")
+_REPLY_PARAMETERS = ("stream", "stream_options", "n")
 """Parameters of the form and number of replies. They do not change the content of a reply."""
 
 
@@ -292,7 +296,7 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
         raise front.error((*path, "n"), f"must be a whole number of 1 or more, not {shown_value(number)}")
-    return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
+    return {key: value for key, value in parameters.items() if key not in _REPLY_PARAMETERS}
 
 
 # -- settings of a judge: the section `judge:` (ignored by Azure's loader), or arguments of the judge

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tunecheck._describe import shown_value
@@ -95,7 +95,9 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
 
 
 def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: bool) -> Property:
-    """Read one property; a name of None means that it is a key of the value. A bare example value also describes one.
+    """Return the property that a value describes. If `name` is None, the name is a key of the value.
+
+    A text, a number, true or false is an example of the property; its type gives the kind.
 
     Raises:
         PromptError: the value is no description, or a key is missing.
@@ -205,7 +207,8 @@ _OPTIONS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Options of a model, with their names in OpenAI's API."""
 
-_RICH = ("thread", "image", "audio", "file")
+_INSERTED_KINDS = ("thread", "image", "audio", "file")
+"""Kinds of inputs that are no text: they are inserted as messages or as a part of a message."""
 
 _API_VERSION = "2024-12-01-preview"
 """The version of Azure's API that the package `prompty` uses."""
@@ -238,26 +241,14 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     Raises:
         PromptError: a key or the template is wrong; the message names file, line and key.
     """
-    front = file.front.with_texts(_with_default)
-    language, strict = _template_settings(front)
+    file = replace(file, front=file.front.with_texts(_with_default))
+    front = file.front
     refuse_secrets(front, "model", "options")
     refuse_secrets(front, "model", "connection", references=True)
     if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
     properties = read_properties(front, "inputs")
-    # White space before the template is not part of it.
-    blank = file.body[: len(file.body) - len(file.body.lstrip())].count("\n")
-    body = file.body.lstrip()
-    template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
-    threads = [item.name for item in properties if item.kind == "thread"]
-    if threads and not any(item.name in template.names for item in properties if item.kind in _RICH):
-        # A template that mentions none of its conversations and images gets the conversations at its end.
-        end = "" if body.endswith("\n") else "\n"
-        body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
-        template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
-    for item in properties:
-        if item.kind in _RICH and item.name in template.used:
-            raise front.error(("inputs",), f"{item.name} is not text: insert it only as {{{{ {item.name} }}}}")
+    template = _compile(file, properties)
     secrets = Redactor()
     declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]
@@ -281,6 +272,32 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
         _template=template,
         _definition=functools.partial(_definition, front),
     )
+
+
+def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Template:
+    """Return the template of a prompt with these inputs, without white space before it.
+
+    A template that names none of its conversations, images and files gets the conversations at its end.
+
+    Raises:
+        PromptError: the template is wrong, or uses a conversation, an image or a file other than as `{{ name }}`.
+    """
+    language, strict = _template_settings(file.front)
+    body, inserted = file.body.lstrip(), [item for item in properties if item.kind in _INSERTED_KINDS]
+    blank_lines = file.body[: len(file.body) - len(body)].count("\n")
+
+    def where(line: int) -> str:
+        return file.where(line + blank_lines)
+
+    template = Template(body, where, _RoleHeaders(strict), language)
+    threads = [f"{{{{{item.name}}}}}" for item in inserted if item.kind == "thread"]
+    if threads and not any(item.name in template.names for item in inserted):
+        end = "" if body.endswith("\n") else "\n"
+        template = Template("\n".join([f"{body}{end}user:", *threads]), where, _RoleHeaders(strict), language)
+    for item in inserted:
+        if item.name in template.used:
+            raise file.front.error(("inputs",), f"{item.name} is not text: insert it only as {{{{ {item.name} }}}}")
+    return template
 
 
 def _with_default(text: str, path: ValuePath) -> str:
@@ -321,7 +338,7 @@ def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInpu
         type=item.kind,
         default=default,
         required=item.default is None and not optional,
-        insert=functools.partial(_insertion, item.kind) if item.kind in _RICH else None,
+        insert=functools.partial(_insertion, item.kind) if item.kind in _INSERTED_KINDS else None,
     )
 
 

@@ -23,7 +23,7 @@ from tunecheck._messages import cut_apart, plural
 from tunecheck._records import WholeRecords
 from tunecheck._targets import Target
 from tunecheck._version import is_shipped
-from tunecheck.endpoints._base import deciding
+from tunecheck.endpoints._base import settings_of_answers
 from tunecheck.endpoints._masking import ALL_SECRETS, storable_settings
 from tunecheck.pipeline._mapping import parse_mapping
 from tunecheck.pipeline._scoring import BoundEvaluator, Constant, Mapped, Reference
@@ -133,7 +133,7 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
     note = "answers were reused although the target's code has no fingerprint: check that the code is the same"
-    same = deciding(old) == deciding(new)
+    same = settings_of_answers(old) == settings_of_answers(new)
     return Reusable(evaluators, same, (note,) if same else ())
 
 
@@ -183,7 +183,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
         return ["the run had a target, now it has none" if old else "the run had no target, now it has one"]
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
-    was, now = ({**deciding(target), "fingerprint": None} for target in (old, new))
+    was, now = ({**settings_of_answers(target), "fingerprint": None} for target in (old, new))
     changed = [f"the target's {name} changed from {a} to {b}" for name, a, b in changed_settings(was, now)]
     return changed or ["the target's code has changed"]
 

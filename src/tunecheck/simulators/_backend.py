@@ -130,13 +130,9 @@ class Simulator:
 def copy_json(value: _Value) -> _Value:
     """Return a copy of JSON data that shares no list or object with the original."""
     if isinstance(value, list):
-        return [  # type: ignore[return-value]
-            copy_json(each) if isinstance(each, (list, dict)) else each for each in value
-        ]
+        return [copy_json(item) for item in value]  # type: ignore[return-value]
     if isinstance(value, dict):
-        return {  # type: ignore[return-value]
-            key: copy_json(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
-        }
+        return {key: copy_json(item) for key, item in value.items()}  # type: ignore[return-value]
     return value
 
 
@@ -157,7 +153,7 @@ class ArgumentError(Exception):
 class Operation:
     """One operation: its name, its method, its parameters in order, and the required ones.
 
-    `positional` is the number of parameters that may be given by position. `waits`: the method is an `async def`.
+    `positional` is the number of parameters that may be given by position. `is_async`: the method is an `async def`.
     """
 
     name: str
@@ -165,7 +161,7 @@ class Operation:
     parameters: tuple[str, ...]
     required: tuple[str, ...]
     positional: int
-    waits: bool = False
+    is_async: bool = False
 
     def bind(self, positional: Sequence[JSON], named: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return a call's arguments by parameter name, without defaults.
@@ -191,7 +187,10 @@ class Operation:
 
 @functools.cache
 def operations_of(simulator: type) -> Mapping[str, Operation]:
-    """Return the methods of a class that are marked as tools, as operations by name; overridden ones once."""
+    """Return the operations of a class by name: its methods that are marked as tools, with those of its bases.
+
+    A method that a subclass overrides is an operation only if the overriding method is marked.
+    """
     operations: dict[str, Operation] = {}
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
@@ -207,12 +206,12 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
         PluginError: it has *args, **kwargs or positional-only parameters.
     """
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
-    by_position = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
-    by_name = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    by_position = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    by_name = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     if len(by_position) + len(by_name) < len(parameters):
         raise PluginError(f"the tool {method.__qualname__} has *args, **kwargs or '/'; name its parameters one by one")
-    required = tuple(each.name for each in parameters if each.default is each.empty)
-    names = tuple(each.name for each in (*by_position, *by_name))
+    required = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
+    names = tuple(parameter.name for parameter in (*by_position, *by_name))
     return Operation(name, method, names, required, len(by_position), inspect.iscoroutinefunction(method))
 
 
@@ -262,7 +261,7 @@ def type_schema(hint: object) -> dict[str, JSON]:
     if origin is typing.Literal:
         return {**type_schema(type(inner[0])), "enum": list(inner)}
     if origin in (typing.Union, types.UnionType):
-        choices = [type_schema(each) for each in inner if each is not type(None)]
+        choices = [type_schema(choice) for choice in inner if choice is not type(None)]
         return choices[0] if len(choices) == 1 else {"anyOf": [*choices]}
     if typing.is_typeddict(hint):
         return _typed_dict_schema(cast("type", hint))
@@ -276,7 +275,7 @@ def type_schema(hint: object) -> dict[str, JSON]:
 
 def _typed_dict_schema(hint: type) -> dict[str, JSON]:
     """Return the JSON Schema of a TypedDict."""
-    properties: dict[str, JSON] = {name: type_schema(each) for name, each in typing.get_type_hints(hint).items()}
+    properties: dict[str, JSON] = {name: type_schema(part) for name, part in typing.get_type_hints(hint).items()}
     required: list[JSON] = [name for name in properties if name in hint.__required_keys__]  # type: ignore[attr-defined]
     return {"type": "object", "properties": properties, "required": required}
 
@@ -417,12 +416,16 @@ class Backend:
             return failure(f"{operation.name} failed: {type(error).__name__}{': ' if text else ''}{text}")
 
     def _perform(self, owner: str, operation: Operation, arguments: Mapping[str, JSON]) -> object:
-        """Run an operation: at once if it is bounded and sync, else in a thread with the time limit."""
+        """Run an operation and return its result: at once if it is bounded and sync, else in a thread.
+
+        Raises:
+            _OverdueError: the thread did not end within the time limit.
+        """
         simulator = self.simulators[owner]
         work = functools.partial(operation.method, simulator, **arguments)
-        if simulator.bounded and not operation.waits:
+        if simulator.bounded and not operation.is_async:
             return work()
-        if operation.waits:
+        if operation.is_async:
             # asyncio.run needs a thread without an event loop
             work = functools.partial(asyncio.run, _await_result(work))
         return _run_with_time_limit(work, self.time_limit_s)
@@ -458,7 +461,7 @@ class Backend:
 
     def tool_definitions(self) -> list[dict[str, JSON]]:
         """Return the OpenAI tools of all operations."""
-        return [definition for each in self.simulators.values() for definition in each.tool_definitions()]
+        return [tool for simulator in self.simulators.values() for tool in simulator.tool_definitions()]
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""What the doctor's checks examine: its questions with their right answers, the server, and the endpoint's answers."""
+"""The evidence for the doctor's checks: its questions with their right answers, the server, the endpoint's answers."""
 
 from __future__ import annotations
 
