@@ -101,26 +101,30 @@ def match_calls(
         actual = [named_arguments(call, definitions) for call in actual]
         expected = [named_arguments(call, definitions) for call in expected]
     comparison = ValueComparison(policy)
-    validated = _validate_calls(definitions, actual, policy)
+    unknown, violations, checked, notes = _validate_calls(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only_pair = _compare_calls(comparison, expected[0], actual[0], definitions)
-        return replace(validated, pairs=(only_pair,))  # fast: most rows have one call on each side
+        # Most rows have one call on each side.
+        return Match((only_pair,), unknown=unknown, violations=violations, checked=checked, notes=notes)
     pairing = _CallPairing(expected, actual, policy, definitions, ValueComparison(policy, explain=False))
     pairing.find()
 
     def compared(positions: Positions) -> tuple[Pair, ...]:
-        pairs = ((expected[row], actual[column]) for row, column in positions)
-        return tuple(_compare_calls(comparison, *pair, definitions) for pair in pairs)
+        return tuple(
+            _compare_calls(comparison, expected[row], actual[column], definitions) for row, column in positions
+        )
 
     missing, extra = unpaired(expected, actual, [*pairing.pairs, *pairing.moved, *pairing.misnamed])
-    return replace(
-        validated,
+    return Match(
         pairs=compared(pairing.pairs),
         moved=compared(pairing.moved),
         misnamed=compared(pairing.misnamed),
         missing=tuple(missing),
         extra=tuple(extra),
-        notes=(*pairing.notes, *validated.notes),
+        unknown=unknown,
+        violations=violations,
+        checked=checked,
+        notes=(*pairing.notes, *notes),
     )
 
 
@@ -144,14 +148,16 @@ def _schema_of(name: str, definitions: ToolDefinitions | None) -> Schema | None:
     return definition.schema if definition else None
 
 
-def _validate_calls(definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy) -> Match:
-    """Validate the actual calls against their definitions. Return a match with only the results of the validation.
+def _validate_calls(
+    definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
+) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
+    """Validate calls against their definitions. Without definitions, no call is checked.
 
-    These are `unknown`, `violations`, `checked`, and a note for each schema that cannot be used. Without definitions,
-    no call is checked.
+    Returns the calls of unknown functions, the violations, the number of checked calls, and a note for each schema that
+    cannot be used.
     """
     if not definitions:
-        return Match()
+        return (), (), 0, ()
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
     problems: dict[str, None] = {}  # a set that keeps the order
@@ -170,8 +176,7 @@ def _validate_calls(definitions: ToolDefinitions | None, calls: Sequence[Functio
         checked += 1
         if check.violations:
             violations.append(Violation(call, check.violations))
-    notes = tuple(problems)[:_MOST_PROBLEMS]
-    return Match(unknown=tuple(unknown), violations=tuple(violations), checked=checked, notes=notes)
+    return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
 
 
 # -- faults

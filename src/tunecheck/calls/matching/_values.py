@@ -1,7 +1,7 @@
 """Compare the arguments of calls under a policy: missing, unexpected and wrong values, with place and kind.
 
-`_match.py` compares the paired calls with `ValueComparison`, which yields a `Difference` for each deviation. It pairs
-calls with the functions at the end of this module, which also pair the items of lists whose order does not count.
+`_match.py` compares the paired calls with `ValueComparison`, which yields a `Difference` for each deviation. The
+functions at the end of this module pair the calls, and the items of lists in any order.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class ValueComparison:
     def _spend(self, steps: int = 1) -> bool:
         """Count these steps of work, and return whether they are within the bound."""
         self._steps_left -= steps
-        return not self.exhausted
+        return self._steps_left >= 0
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
         """Yield the differences of two values, also inside objects and lists.
@@ -225,7 +225,8 @@ class ValueComparison:
         """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
         if value is None and self._policy.null_equals_absent:
             return True
-        return self._is_default(value, spot.schema.default(name) if spot.schema else None, spot.inside(name))
+        default = spot.schema.default(name) if spot.schema else None
+        return default is not None and self._is_default(value, default, spot.inside(name))
 
     def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
         """Return whether the policy allows defaults and the value equals this one; False if there is no default."""

@@ -127,7 +127,7 @@ def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
 
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of common items, where an item counts as often as it is in both sequences."""
+    """Return the number of common items; an item that both sequences repeat counts several times."""
     distinct, other_distinct = set(first), set(second)
     common = distinct & other_distinct
     if len(distinct) == len(first) or len(other_distinct) == len(second):
@@ -263,8 +263,8 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     """Return ROUGE-Lsum, where each line of the reference has a longest common subsequence with each candidate line.
 
-    A word of the reference counts if one of its line's subsequences contains it. It counts at most as
-    often as it is in both texts, as in version 1.5.5 of the original script.
+    A word of the reference counts if one of its line's subsequences contains it. A word that is repeated counts only
+    as many times as both texts have it, as in version 1.5.5 of the original script.
 
     Raises:
         ValueError: the texts are so long that the comparison would take minutes.
