@@ -22,14 +22,11 @@ def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
     """Return a progress bar for standard error; None if that is no terminal, or if `quiet`."""
     if quiet:
         return None
+    from tunecheck._progress import ProgressBar
     from tunecheck.views import console
 
-    shown = console(sys.stderr)
-    if not shown.is_terminal:
-        return None
-    from tunecheck._progress import ProgressBar
-
-    return ProgressBar(name, console=shown)
+    stream = console(sys.stderr)
+    return ProgressBar(name, console=stream) if stream.is_terminal else None
 
 
 def stop_writing() -> None:

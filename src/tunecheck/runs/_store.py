@@ -264,10 +264,9 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
 
 def _creation_key(folder: Path) -> tuple[int, str]:
     """Return a run's creation time in nanoseconds (0 if unknown) and its folder's name, to sort runs of one second."""
-    try:
+    created = 0
+    with contextlib.suppress(ConfigurationError):
         created = Run(folder).manifest().created_ns or 0
-    except ConfigurationError:
-        created = 0
     return created, folder.name
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tunecheck._messages import clean, without_log_commands
-from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, text_of, words_of
+from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, Words, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
 # The beginning of a Markdown line: a mark, `**` and the dash of a list; the dash is dropped, because one is written.
@@ -38,17 +38,19 @@ def markdown(view: View) -> str:
 
 
 def _write_sentence(sentence: Sentence) -> str:
-    return "".join(_piece(piece.text, piece.style, foreign=piece.foreign) for piece in words_of(sentence)).strip()
+    """Return a sentence as Markdown."""
+    return "".join(map(_write_words, words_of(sentence))).strip()
 
 
-def _piece(text: str, style: Style, *, foreign: bool) -> str:
+def _write_words(words: Words) -> str:
     """Return a piece of a sentence as Markdown: a mark for its style, bold if strong, a code span if foreign."""
+    text = words.text
     if not text.strip():
         return " " if text else ""
     start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
-    said = code(text) if foreign else _ACTIVE.sub(r"\\\1", clean(text, _LONGEST))
-    bold = "**" if style in ("strong", "warn") and not foreign else ""
-    return f"{start}{_MARKS.get(style, '')}{bold}{said}{bold}{end}"
+    markdown = code(text) if words.foreign else _ACTIVE.sub(r"\\\1", clean(text, _LONGEST))
+    bold = "**" if words.style in ("strong", "warn") and not words.foreign else ""
+    return f"{start}{_MARKS.get(words.style, '')}{bold}{markdown}{bold}{end}"
 
 
 def _part(part: Text | Table) -> Iterator[str]:

@@ -133,18 +133,32 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
     Raises:
         ConfigurationError: a name is not `evaluator.parameter` of this run, or a value may be a secret.
     """
-    known = list(evaluators)
-    settings: dict[str, dict[str, JSON]] = {}
+    form = "evaluator.parameter=value, e.g. bleu.threshold=0.4"
+    return {
+        evaluator: {parameter: _resolve(f"{evaluator}.{parameter}", value) for parameter, value in own.items()}
+        for evaluator, own in _by_owner(entries, "--set", form, [*evaluators]).items()
+    }
+
+
+def _by_owner(
+    entries: Mapping[str, JSON], option: str, form: str, known: Sequence[str], default: str = ""
+) -> dict[str, dict[str, JSON]]:
+    """Group entries such as `{"bleu.threshold": 0.4}` by the word before the last dot, or by `default` without a dot.
+
+    Raises:
+        ConfigurationError: a word is not among the `known` ones, or an entry does not have this `form`.
+    """
+    grouped: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
-        evaluator, dot, parameter = name.rpartition(".")
-        if not dot or not evaluator or not parameter:
-            raise ConfigurationError(f"--set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
-        if evaluator not in known:
-            raise ConfigurationError(
-                f"--set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
-            )
-        settings.setdefault(evaluator, {})[parameter] = _resolve(name, value)
-    return settings
+        owner, dot, parameter = name.rpartition(".")
+        owner = owner if dot else default
+        if not owner or not parameter:
+            raise ConfigurationError(f"{option} {name!r}: write {form}")
+        if owner not in known:
+            hint = did_you_mean(owner, known)
+            raise ConfigurationError(f"{option} {name!r}: this run has no evaluator {owner!r}{hint}")
+        grouped.setdefault(owner, {})[parameter] = value
+    return grouped
 
 
 def _resolve(name: str, value: JSON) -> JSON:
@@ -176,15 +190,5 @@ def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> di
     Raises:
         ConfigurationError: an entry names an evaluator that this run lacks, or no parameter.
     """
-    known = [*evaluators, "target", "default"]
-    layers: dict[str, dict[str, JSON]] = {}
-    for name, value in entries.items():
-        layer, dot, parameter = name.rpartition(".")
-        if dot and layer not in known:
-            raise ConfigurationError(
-                f"--mapping {name!r}: this run has no evaluator {layer!r}{did_you_mean(layer, known)}"
-            )
-        if not parameter:
-            raise ConfigurationError(f"--mapping {name!r}: write parameter=value or evaluator.parameter=value")
-        layers.setdefault(layer or "default", {})[parameter] = value
-    return layers
+    form = "parameter=value or evaluator.parameter=value"
+    return _by_owner(entries, "--mapping", form, [*evaluators, "target", "default"], "default")
