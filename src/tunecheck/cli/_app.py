@@ -82,7 +82,7 @@ class _CommandGroup(click.Group):
                     f"the plug-in's command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
                 )
             return command.click_command(cmd_name)
-        if any(command.startswith(f"{name} ") for command in commands):
+        if any(known.startswith(f"{name} ") for known in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))
         return None
 

@@ -161,7 +161,10 @@ def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
 
 
 def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterator[str]:
-    """Yield two texts: the values of both runs, and the interval of their difference; `is_prediction`: as above."""
+    """Yield two texts: the values of both runs, and the interval of their difference.
+
+    With `is_prediction`, the second text adds that a complete run would meet the gate.
+    """
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     yield f"{base} → {new}"
     interval = interval_text(metric.kind, metric.difference)
@@ -249,7 +252,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
         scale = f"{next(iter(rates))} lies between 0 and 1"
         raise _error(flag, f"{scale}, so a margin of {margin:g} accepts every run{points}")
     if options.until_decided:
-        _check_each_row_tells({*evaluators, *metrics}, gates)
+        _require_decidable_gates({*evaluators, *metrics}, gates)
     power = powers(pair, rates, margin, max(options.repeat or 1, new.info.trials))
     settings = replace(settings, cluster=options.cluster)
     lasting_name = _lasting_name(name, base, options.folder)
@@ -280,8 +283,8 @@ def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
     return base.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
 
 
-def _check_each_row_tells(decided: Collection[str], gates: Iterable[Gate]) -> None:
-    """Check that each gate is on one of the metrics that the rows so far decide, so that the run may stop early.
+def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) -> None:
+    """Check that each gate is on one of the `decided` metrics, which rows so far can decide: the run may stop early.
 
     Raises:
         ConfigurationError: a gate's metric needs all rows, such as a weighted mean.
@@ -366,9 +369,10 @@ def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: in
 
 
 def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
-    """Return the gate's power on one pass rate.
+    """Return the gate's power on one pass rate, if the new run judges each row `repeat` times.
 
-    `passing` has the share of the base's `trials` that passed on each row; NaN without a verdict.
+    `passing` has the share of the base's `trials` that passed on each row; NaN without a verdict. The chance to meet
+    the gate is 0 without rows and for a margin of 0, which requires an improvement.
     """
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)

@@ -171,8 +171,9 @@ class Gate:
         primaries: Mapping[str, str | None],
         judges: Mapping[str, Correction] | None = None,
     ) -> GateOutcome:
-        """Check the gate on a run's metrics; `primaries` has each evaluator's declared main metric.
+        """Return the outcome of the gate on a run's metrics.
 
+        `by` has the metrics of groups, by column and value. `primaries` has each evaluator's declared main metric.
         Over all rows, the pass rate of one of the `judges` is corrected for its errors; in a group it is not. A group
         or a metric without values does not meet its gate; a cause without rows counts as 0.
 

@@ -279,7 +279,7 @@ class Verified:
 
 
 def verify(run: Run) -> Verified:
-    """Read all files of a run, check them against each other, and return what is damaged; never raises for damage."""
+    """Read all files of a run, check them against each other, and return what is damaged; damage raises no error."""
     try:
         manifest, status = run.manifest(), run.status()
     except ConfigurationError as error:
@@ -329,7 +329,7 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
             yield change
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json covers {run.metrics().get('rows')} rows, but the run has {manifest.row_count}"
-    differing: list[str] = []
+    differing_rows: list[str] = []
     rows = run.rows()
     count = len(rows)
     # The journal gives as many indices as there are rows, even if their number is wrong.
@@ -337,12 +337,12 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
         if manifest.target and "error.target" not in row and "error.results" not in row:
             answer = journal.answer(index, journal.answer_hash(index))
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
-                differing.append(str(row.get("row_id")))
+                differing_rows.append(str(row.get("row_id")))
     if count != manifest.row_count:
         yield f"eval_results.jsonl has {plural(count, 'row')}, but the run has {manifest.row_count}"
-    if differing:
-        more = f" and {len(differing) - _MOST_NAMES} more" if len(differing) > _MOST_NAMES else ""
-        named = f"{', '.join(differing[:_MOST_NAMES])}{more}"
+    if differing_rows:
+        more = f" and {len(differing_rows) - _MOST_NAMES} more" if len(differing_rows) > _MOST_NAMES else ""
+        named = f"{', '.join(differing_rows[:_MOST_NAMES])}{more}"
         yield f"eval_results.jsonl and journal.jsonl differ in the answers to rows {named}"
 
 
