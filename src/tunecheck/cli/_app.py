@@ -117,7 +117,7 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
 
     If threads with hanging calls remain, the process is then ended after a few seconds.
     """
-    code = _outcome(invocation, command, arguments)
+    code = _run_with_safe_streams(invocation, command, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
     main_thread = threading.main_thread()
     others = [thread for thread in threading.enumerate() if thread is not main_thread and not thread.daemon]
@@ -128,7 +128,7 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     return code
 
 
-def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
+def _run_with_safe_streams(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command with safe output streams, and return its exit code.
 
     Output never fails on characters that the terminal lacks, and never contains a CI system's log commands. Without

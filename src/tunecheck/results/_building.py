@@ -149,7 +149,7 @@ class TableBuilder:
             rows=self._rows,
             errors=self._errors,
             simulated=info.simulated or self._simulated > 0,
-            trials=1 if items.of_row is None else -(-self._rows // len(items.ids)),
+            trials=1 if items.of_row is None else math.ceil(self._rows / len(items.ids)),
             notes=(*info.notes, *notes),
         )
 
@@ -522,6 +522,7 @@ class EvaluatorPart:
         codes = [_append_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
         numbers = [_append_numbers(cells(key), start, column) for key, column in self.numbers]
         no_verdicts = [_NO_VERDICT] * count
+        # The lowest of a row's codes decides its state: fail, pass, not applicable, no verdict.
         lowest = [*map(min, no_verdicts, *codes)] if codes else no_verdicts
         states = bytearray(map(_STATE_OF_CODE.__getitem__, lowest))
         if not all_worked or _NO_VERDICT in lowest:

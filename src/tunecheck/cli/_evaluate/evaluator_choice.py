@@ -135,7 +135,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
     """
     form = "evaluator.parameter=value, e.g. bleu.threshold=0.4"
     return {
-        evaluator: {parameter: _resolve(f"{evaluator}.{parameter}", value) for parameter, value in own.items()}
+        evaluator: {key: _resolve_references(f"{evaluator}.{key}", value) for key, value in own.items()}
         for evaluator, own in _by_owner(entries, "--set", form, [*evaluators]).items()
     }
 
@@ -161,16 +161,18 @@ def _by_owner(
     return grouped
 
 
-def _resolve(name: str, value: JSON) -> JSON:
-    """Return a setting with its environment references resolved; fingerprints and files keep the references.
+def _resolve_references(name: str, value: JSON) -> JSON:
+    """Return the value of the setting `evaluator.parameter` with its references to the environment resolved.
+
+    Fingerprints and files keep the references, by `HIDDEN`.
 
     Raises:
         ConfigurationError: a secret is written out, or is too short to be masked in output.
     """
     written = dumps(value).decode()
-    literal = value_of(masking.ENV_REFERENCE.sub("", written))
-    names_secret = masking.looks_secret(name.rpartition(".")[2])
-    if masking.storable_settings(literal) != literal or (names_secret and literal == value):
+    without_references = value_of(masking.ENV_REFERENCE.sub("", written))
+    is_secret = masking.looks_secret(name.rpartition(".")[2]) and without_references == value
+    if is_secret or masking.storable_settings(without_references) != without_references:
         raise ConfigurationError(f"--set {name!r}: {masking.WRITTEN_OUT}")
     place = Place(Document("--set", value, {}), (name,))
     resolved = masking.resolve(value, place, masking.ALL_SECRETS, in_answers=True)

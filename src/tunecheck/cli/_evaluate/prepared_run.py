@@ -438,9 +438,10 @@ class AnswerSource:
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the source of answers that the command or a mapping names, else the data's or simulated endpoint.
+    """Return the source of answers: a column or an endpoint that the command or the data names, else simulated answers.
 
-    Its data set has the command's settings of conversations; rows that are conversations get that target.
+    The source's data set has the command's settings of conversations. If its rows are conversations and the data names
+    no target, their target is `conversation`.
 
     Raises:
         ConfigurationError: the options name two sources, or no such column or endpoint exists.
