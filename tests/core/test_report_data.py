@@ -27,7 +27,7 @@ from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, s
 from tunecheck.report._details import DetailReader
 from tunecheck.report._index import histogram
 from tunecheck.report._page import Blocks, Shared, changed_part, line
-from tunecheck.report._reading import ShapeReader, read_run
+from tunecheck.report._reading import read_run
 from tunecheck.report._writing import paired_rows
 from tunecheck.results import read_run as read_run_table, read_runs
 
@@ -384,12 +384,9 @@ def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, small_rows(), "after")
     old, now = (read_run(read_run_table(run, tmp_path), run) for run in (base, new))
     reader = DetailReader(now, Shared(Blocks("shared", lambda name, text: None)))
-    shapes = ShapeReader(now.evaluators)
     for at, (before, after) in enumerate(zip(base.rows(), new.rows(), strict=True)):
-        shown = reader.read(at, after, shapes.columns(after))
-        answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(
-            at, before, shapes.columns(before), shapes.columns(before).verdicts(before), shown
-        )
+        shown = reader.read(at, after)
+        answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(at, before, shown)
         assert answer == {name: shown.shown[name] for name in answer}
         assert {"verdicts", "errors", "actual", "pairs"} == set(answer)
 

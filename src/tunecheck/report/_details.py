@@ -28,7 +28,7 @@ from tunecheck.report._calls import (
     side_by_side,
 )
 from tunecheck.report._page import Shared, as_json, as_text, cut, line
-from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
+from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun, ShapeReader
 from tunecheck.runs._manifest import value_reader
 
 
@@ -76,6 +76,7 @@ class Details:
     answered: dict[str, JSON]
     calls: SideBySide
     verdicts: Verdicts
+    columns: Columns
     sides: AnswerComparison | None = None
     question: str = ""
     answer: str = ""
@@ -98,6 +99,8 @@ class _Parts(msgspec.Struct, frozen=True):
     response: JSON
     conversation: _Conversation
     panels: Mapping[str, PanelRow]
+    verdicts: Verdicts
+    columns: Columns
 
     @property
     def is_conversation(self) -> bool:
@@ -110,8 +113,8 @@ class DetailReader:
 
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
         """Open readers of a row's values and of each panel; `shared` stores long texts once for all rows."""
-        self._run = run
-        self._shared = shared
+        self._run, self._shared = run, shared
+        self._shapes = ShapeReader(run.evaluators)
         folder = None if run.folder is None else run.folder.folder
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
         columns = [name for name in ("ground_truth", "answer") if name not in run.table.answers]
@@ -124,36 +127,35 @@ class DetailReader:
         panels = ((name, reader.data()) for name, reader in self._panels.items())
         return {name: data for name, data in panels if data is not None}
 
-    def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
+    def read(self, number: int, row: Mapping[str, JSON]) -> Details:
         """Return the details of a row of the run; numbers count from 0."""
-        parts = self._parts(number, row, columns)
-        verdicts = columns.verdicts(row)
-        sides = self._sides(verdicts, parts)
+        parts = self._parts(number, row)
+        sides = self._sides(parts)
         calls = SideBySide() if sides is None else side_by_side(sides)
-        answered = self._answer_detail(row, columns, verdicts, parts, calls)
+        answered = self._answer_detail(row, parts, calls)
         others: list[JSON] = [*self._other_columns(parts, row.get("row_id"))][:_MOST_COLUMNS]
         shown = {**answered, "cause": _cause(row), "more": others}
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.conversation.messages), "expected": calls.expected}
         panel_question = next((panel.question for panel in parts.panels.values() if panel.question), "")
         question = line(panel_question or _question(parts.conversation, parts.data), _MOST_QUESTION)
-        return Details(shown, answered, calls, verdicts, sides, question, _answer(calls, shown))
+        answer = _answer(calls, shown)
+        return Details(shown, answered, calls, parts.verdicts, parts.columns, sides, question, answer)
 
-    def answer(
-        self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Verdicts, other: Details
-    ) -> dict[str, JSON]:
+    def answer(self, number: int, row: Mapping[str, JSON], other: Details) -> dict[str, JSON]:
         """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
 
         `other` has the details of the same row in another run. Its comparison of calls is reused if the answers and
         verdicts are equal.
         """
-        parts = self._parts(number, row, columns)
-        sides = self._sides(verdicts, parts)
+        parts = self._parts(number, row)
+        sides = self._sides(parts)
         calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
-        return self._answer_detail(row, columns, verdicts, parts, calls)
+        return self._answer_detail(row, parts, calls)
 
-    def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
+    def _parts(self, number: int, row: Mapping[str, JSON]) -> _Parts:
         """Return the row's values by role, and pass the row to the panels. Call this once for each row."""
+        columns = self._shapes.columns(row)
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
         ground_truth = self._ground_truth(data, target)
@@ -161,21 +163,21 @@ class DetailReader:
         response = target.get("result") if response is None else response
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
-        return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
+        conversation, verdicts = _conversation(data, ground_truth), columns.verdicts(row)
+        return _Parts(data, target, ground_truth, response, conversation, panels, verdicts, columns)
 
-    def _sides(self, verdicts: Verdicts, parts: _Parts) -> AnswerComparison | None:
+    def _sides(self, parts: _Parts) -> AnswerComparison | None:
         """Return the row's ground truth and response for comparison; None for a conversation."""
         if parts.is_conversation:
             return None
-        judged = _judged_calls(self._run.evaluators, verdicts)
+        judged = _judged_calls(self._run.evaluators, parts.verdicts)
         tools = self._tools(parts.data, parts.target)
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
-    def _answer_detail(
-        self, row: Mapping[str, JSON], columns: Columns, verdicts: Verdicts, parts: _Parts, calls: SideBySide
-    ) -> dict[str, JSON]:
+    def _answer_detail(self, row: Mapping[str, JSON], parts: _Parts, calls: SideBySide) -> dict[str, JSON]:
         """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
-        pairs = zip(columns.evaluators, verdicts, strict=True)
+        columns = parts.columns
+        pairs = zip(columns.evaluators, parts.verdicts, strict=True)
         shown_verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
         shown: dict[str, JSON] = {"verdicts": shown_verdicts, "errors": [*_errors(row, columns)]}
         if parts.panels:
@@ -187,7 +189,7 @@ class DetailReader:
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
         turns = shown_turns(parts.conversation.turns, parts.ground_truth, log, result)
-        failed = _failed_turn(row, columns, verdicts)
+        failed = _failed_turn(row, columns, parts.verdicts)
         if isinstance(failed, int) and 0 <= failed < len(turns):
             turns[failed]["apart"] = [*_state_differences(row, columns)]
         return shown | {"turns": [*turns], "failed_turn": failed}

@@ -133,8 +133,9 @@ class RowIndex:
         self.simulated = 0
         self.failed_rows = 0
 
-    def add(self, row: Mapping[str, JSON], columns: Columns, details: Details) -> None:
+    def add(self, row: Mapping[str, JSON], details: Details) -> None:
         """Add a row to every column of the index."""
+        columns = details.columns
         failures = [verdict for verdict in details.verdicts if verdict.word == "fail"]
         errors = [*errors_of(row)] if columns.errors else []
         messages = [*(message for *_, message in errors), *(failure.reason for failure in failures)]

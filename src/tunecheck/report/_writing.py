@@ -22,7 +22,7 @@ from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._index import MOST_ROWS, RowIndex, charts, outcomes_of
 from tunecheck.report._page import REPORT, Blocks, Shared, as_data, as_json, compress_text, embed_json, page
-from tunecheck.report._reading import Evaluated, ReportedRun, ShapeReader, facts_of, read_run
+from tunecheck.report._reading import Evaluated, ReportedRun, facts_of, read_run
 from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen, open_run
 from tunecheck.runs._store import Run, stopped_text
 from tunecheck.statistics._results import Estimate
@@ -63,7 +63,7 @@ class OtherRun:
     def __init__(self, run: ReportedRun, reported: ReportedRun, pairs: RunPair, shared: Shared) -> None:
         """Pair the reported run's rows with this run's, and begin to read the partners in their order."""
         self.run, self._partners = run, paired_rows(pairs)
-        self._reader, self._shapes = DetailReader(run, shared), ShapeReader(run.evaluators)
+        self._reader = DetailReader(run, shared)
         self._waiting = run.rows([row for row in self._partners if row is not None])
         graded = {evaluator.name: evaluator.graded[:1] for evaluator in reported.evaluators}
         common = [evaluator for evaluator in run.evaluators if evaluator.name in graded]
@@ -77,9 +77,7 @@ class OtherRun:
         """
         if self._partners[number] is None:
             return None
-        row = next(self._waiting)
-        columns = self._shapes.columns(row)
-        return self._reader.answer(number, row, columns, columns.verdicts(row), new)
+        return self._reader.answer(number, next(self._waiting), new)
 
 
 class OtherRuns:
@@ -345,11 +343,9 @@ class _Report:
         """Add each row to the index and to the failures, and its details to the file until the file is too large."""
         verdicts = {evaluator.name: evaluator.verdicts for evaluator in self._run.evaluators}
         readers = [verdicts[name] for name in self._run.manifest.evaluators if name in verdicts]
-        shapes = ShapeReader(self._run.evaluators)
         for number, row in enumerate(self._run.rows()):
-            columns = shapes.columns(row)
-            details = self._reader.read(number, row, columns)
-            self._table.add(row, columns, details)
+            details = self._reader.read(number, row)
+            self._table.add(row, details)
             if self._run.folder is not None:  # other programs' results have no first screen
                 self._failures.add(row, readers)
             others = self._others.answers(number, details) if self._others is not None else {}
