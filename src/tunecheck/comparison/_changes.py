@@ -86,7 +86,10 @@ def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
 
 
 def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) -> dict[str, MetricComparison]:
-    """Return all metrics, the tested ones with their lists of changed rows; read both runs again for the reasons."""
+    """Return all metrics, the tested ones with their lists of changed rows.
+
+    The rows of both runs are read again, for the reasons why rows failed.
+    """
     tested = {name: metric for name, metric in metrics.items() if metric.tested}
     changes = {name: changes_of(runs.sides(metric.key), runs, runs.settings.rows) for name, metric in tested.items()}
     base = _read_verdicts(runs.base, runs.pairing.base, changes)

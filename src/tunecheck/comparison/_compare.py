@@ -205,7 +205,11 @@ def _place_of_base(tables: list[RunTable]) -> int:
 def compare_tables(
     tables: Sequence[RunTable], settings: measuring.ComparisonSettings
 ) -> tuple[results.Comparison, Sequence[RunPair]]:
-    """Compare the tables of runs with the first table; return also the pair of each other table with the first."""
+    """Compare the tables of runs with the first table; return also the pair of each other table with the first.
+
+    Raises:
+        ConfigurationError: rows do not pair, two tables are of the same run, or a metric is not in both runs.
+    """
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
     best = None
@@ -231,7 +235,10 @@ def compare_tables(
 
 
 def _against_base(runs: Runs) -> list[results.RunComparison]:
-    """Return the comparison of every other run with the base, with corrected p-values, without changed rows."""
+    """Return the comparison of every other run with the base, in the order of the runs.
+
+    The p-values are corrected over all runs. The lists of changed rows are still empty.
+    """
     pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
     chosen = [measuring.choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
@@ -306,7 +313,10 @@ def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterat
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain."""
+    """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain.
+
+    `tested` has the keys of the tested metrics.
+    """
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if measuring.early_decision(key, base, new, pair.settings.confidence) is not None]

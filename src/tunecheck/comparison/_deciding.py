@@ -66,7 +66,10 @@ class EarlyStopping:
         self._tests = _tests(question, base, evaluators, new.opened.primary)
 
     def begin(self, target: Target | None) -> RandomOrder:
-        """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last."""
+        """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last.
+
+        The order passes each evaluated unit to the tests, until they have decided.
+        """
         self._order = RandomOrder(
             self._dataset.rows(),
             label=lambda row: self._unit_label(row, target),

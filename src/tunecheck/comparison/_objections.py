@@ -60,7 +60,11 @@ class Evidence:
     new_name: str
 
     def decision(self) -> Decision:
-        """Decide whether the new run replaces the base, by the primary metric with its verdict."""
+        """Return the decision whether the new run replaces the base: the strongest objection, else the metric's choice.
+
+        Raises:
+            ConfigurationError: a guard names a metric or a slice that is not in both runs.
+        """
         pair, metric = self.pair, self.metric
         found = {objection.text: objection for objection in self.objections()}  # a named metric may be a slice
         objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))

@@ -187,7 +187,11 @@ class RunPair:
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> measuring.PairedValues:
-        """Return a metric's numbers by pair, cached; for a slice (`metric[column=value]`), all other pairs have NaN."""
+        """Return a metric's numbers by pair, cached; for a slice (`metric[column=value]`), all other pairs have NaN.
+
+        Raises:
+            ConfigurationError: no pair belongs to the slice.
+        """
         if key not in self._sides:
             metric, _ = measuring.split_slice(key)
             sides, inside = measuring.sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
@@ -235,7 +239,11 @@ class RunPair:
         return {value: numpy.isin(pair_numbers, chosen) for value, chosen in numbers_by_value.items()}
 
     def measured(self, metric: measuring.MetricRef) -> MetricComparison:
-        """Return a metric's figures and test, cached: corrected for its judge's errors, without a verdict."""
+        """Return a metric's figures and test, cached: corrected for its judge's errors, without a verdict.
+
+        Raises:
+            ConfigurationError: the metric is a slice to which no pair belongs.
+        """
         cache_key = metric.key, metric.tested
         if cache_key not in self._measured:
             figures = measuring.measure(metric, self.sides(metric.key), self.base, self.new, self.settings)

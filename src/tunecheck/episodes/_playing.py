@@ -74,7 +74,12 @@ class Services(Backends):
         return registered_constants(self.data) if self.long_context is None else super().constants
 
     def play(self, truth: GroundTruth | Scenario) -> Backend:
-        """Start new simulators in the initial state of a ground truth or a conversation; return them as a backend."""
+        """Start new simulators in the initial state of a ground truth or a conversation; return them as a backend.
+
+        Raises:
+            PluginError: a simulator does not exist.
+            DataError: the initial configuration is invalid, or constants for long context are missing.
+        """
         return self.start(truth.simulators, truth.config, long_context=truth.long_context)
 
     def read(self, item: object) -> Reading:
@@ -95,6 +100,7 @@ class Attempt:
     """
 
     def __init__(self, services: Services, truth: GroundTruth, *, named: bool = True) -> None:
+        """Start the side's simulators; raises the errors of `Services.play`."""
         self.backend = services.play(truth)
         self._services = services
         self._named = named
@@ -138,6 +144,7 @@ class Player:
     """Simulators that execute calls in order from the state `start`; `state` is the current state."""
 
     def __init__(self, backend: Backend) -> None:
+        """Copy the current state of the simulators, which later calls cannot change."""
         self.backend = backend
         self.start = self.state = copy_state(backend.states())
         self._pickled = self._pickle_data()

@@ -282,6 +282,9 @@ class EndpointModel:
         """Return the answer for a step of a turn (both from 0) and journal it.
 
         If an interrupted run journaled this answer, return it without a request.
+
+        Raises:
+            EndpointError: the request failed for good.
         """
         part = f"{turn}.{step}"
         journaled = self.context.recall(part)
