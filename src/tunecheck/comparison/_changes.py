@@ -1,4 +1,4 @@
-"""Where a difference comes from: changed rows with their reasons, slices, causes, and figures of plug-ins."""
+"""The sources of a difference: changed rows with their reasons, slices, causes, and figures of plug-ins."""
 
 from __future__ import annotations
 

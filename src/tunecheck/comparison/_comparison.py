@@ -129,7 +129,7 @@ class MetricComparison(Result):
 
 @dataclass(frozen=True, slots=True)
 class CauseChange(Result):
-    """How many paired rows have a cause of failure in each run, and how many in one run only.
+    """The number of paired rows with a cause of failure, in each run and in one run only.
 
     `side` is the part that has to change, "serving" or "model". `p_value` comes from McNemar's test; `p_adjusted` is
     Holm-corrected over all causes.

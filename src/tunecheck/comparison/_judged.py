@@ -96,7 +96,7 @@ def _choose_correction(raw: Estimate, rate: float, labels: LabelCounts, own: Lab
 def _labelled_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
     """Return human label and judge's verdict of a run's labelled rows, by the hash of the judge's inputs.
 
-    Rows whose verdict is neither pass nor fail are left out.
+    Rows with a verdict other than pass or fail are left out.
     """
     recorded = recorded_verdicts(run.journal, name).values()
     verdicts = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in recorded}

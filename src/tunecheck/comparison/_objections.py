@@ -187,7 +187,7 @@ class Evidence:
         return assumption_of(self.metric, self.pair.base, self.pair.new)
 
     def _call_objections(self) -> Iterator[Objection]:
-        """Yield objections to calls that a server left in the text, and to runs of which only one counts such calls."""
+        """Yield objections to calls that a server left in the text, and to runs if only one counts such calls."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
         for name, calls in ((self.base_name, base), (self.new_name, new)):
             if calls is not None:

@@ -227,7 +227,7 @@ class RunPair:
     def rows_by_value(self, column: str) -> dict[str, measuring.Mask]:
         """Return a mask of the pairs with each value of a column, in the order of the values' first rows.
 
-        A pair whose value is a list of texts has each of the texts as a value.
+        A pair with a list of texts as its value has each of the texts as a value.
         """
         labels = self.labels(column)
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}

@@ -155,7 +155,7 @@ class TurnComparison:
 
     @cached_property
     def missed(self) -> list[Called]:
-        """The ground truth's successful calls whose results the model did not get."""
+        """The ground truth's successful calls, without those with a result that the model got, too."""
         return [call for call in self.expected if not (call.result.error or self.got_result_of(call))]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
