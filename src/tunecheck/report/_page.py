@@ -164,17 +164,9 @@ class Page:
         """Join scripts and styles, and allow only these two by hash in the content security policy."""
         self._style = "\n".join(styles)
         self._script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
-        self.policy = "; ".join(
-            (
-                "default-src 'none'",
-                f"script-src {_hash(self._script)}",
-                f"style-src {_hash(self._style)}",
-                "img-src data:",
-                "base-uri 'none'",
-                "form-action 'none'",
-                "require-trusted-types-for 'script'",
-                "trusted-types 'none'",
-            )
+        self.policy = (
+            f"default-src 'none'; script-src {_hash(self._script)}; style-src {_hash(self._style)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
         )
 
     def start(self, title: str) -> str:

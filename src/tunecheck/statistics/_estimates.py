@@ -227,24 +227,22 @@ def estimate_proportion(
 
 
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
-    """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows."""
-    hits, n = int(values.sum()), len(values)
-    plain = wilson(hits, n, confidence)
+    """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
+
+    With groups, the effective number of rows replaces the number of rows in Wilson's interval.
+    """
+    n = len(values)
+    plain = wilson(int(values.sum()), n, confidence)
     if plain.value is None:
         return Estimate(None, None, None, 0, confidence, "Wilson", remark="there are no rows")
+    value = plain.value
+    independent_error = math.sqrt(value * (1 - value) / n)
     if groups is None:
-        error = math.sqrt(plain.value * (1 - plain.value) / n)
-        return Estimate(plain.value, plain.low, plain.high, n, confidence, "Wilson", error)
-    return _clustered_share(plain.value, values, groups, confidence)
-
-
-def _clustered_share(value: float, values: Floats, groups: RowGroups, confidence: float) -> Estimate:
-    """Return the estimate of a pass rate by Wilson's interval with the effective number of rows."""
-    n, method = len(values), "Wilson, effective rows"
-    error = groups.mean_error(values)
+        return Estimate(value, plain.low, plain.high, n, confidence, "Wilson", independent_error)
+    error, method = groups.mean_error(values), "Wilson, effective rows"
     if error is None:
         return Estimate(value, None, None, n, confidence, method, None, groups.count, ONE_CLUSTER)
-    worth = effective_rows(n, groups.count, math.sqrt(value * (1 - value) / n), error)
+    worth = effective_rows(n, groups.count, independent_error, error)
     low, high = wilson_interval(value, worth, t_quantile((1 + confidence) / 2, groups.count - 1))
     return Estimate(value, low, high, n, confidence, method, error, groups.count)
 
