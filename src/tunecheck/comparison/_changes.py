@@ -16,10 +16,7 @@ from tunecheck.comparison._comparison import CauseChange, MetricComparison, Part
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
-from tunecheck.statistics._decisions import smallest_difference
-from tunecheck.statistics._distributions import mcnemar
-from tunecheck.statistics._estimates import Floats
-from tunecheck.statistics._results import PairedBinary, PairedScores
+from tunecheck.statistics import Floats, PairedBinary, PairedScores, mcnemar, smallest_difference
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50

@@ -29,10 +29,8 @@ from tunecheck.comparison._pairs import PAIR_BY, RunPair, Runs
 from tunecheck.comparison._wording import short_names, size_text
 from tunecheck.results import RunLike, RunTable, read_runs
 from tunecheck.runs._store import stopped_text
+from tunecheck.statistics import Codes, Estimate, Floats, LabelCounts, as_codes, corrected_difference
 from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
-from tunecheck.statistics._corrected import LabelCounts, corrected_difference
-from tunecheck.statistics._estimates import Codes, Floats, as_codes
-from tunecheck.statistics._results import Estimate
 
 
 def compare(

@@ -17,16 +17,9 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.results import PASS_RATE, RunTable, read_run
 from tunecheck.runs._store import Run, find_calibration
+from tunecheck.statistics import LabelCounts, corrected_difference, effective_rows, errors_alike, non_inferiority
 from tunecheck.statistics._agreement import Agreement
-from tunecheck.statistics._corrected import (
-    LabelCounts,
-    corrected_difference,
-    errors_alike,
-    prediction_powered,
-    rogan_gladen,
-)
-from tunecheck.statistics._decisions import non_inferiority
-from tunecheck.statistics._distributions import effective_rows
+from tunecheck.statistics._corrected import prediction_powered, rogan_gladen
 from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate, NonInferiority, Result
 

@@ -21,11 +21,10 @@ from tunecheck.comparison._comparison import Counts, MetricComparison, MetricVer
 from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
+from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, Labels, PairedBinary, PairedScores
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
-from tunecheck.statistics._estimates import RESAMPLES, Codes, Floats, Labels, estimate_mean, estimate_proportion
+from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
-from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
-from tunecheck.statistics._sequential import ANY_STOPPING
 
 if TYPE_CHECKING:
     from tunecheck.comparison._pairs import Pairing

@@ -9,17 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, cast
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import (
-    MAX_CALLS,
-    MAX_CHARACTERS,
-    MAX_TEXT_DEPTH,
-    NAME,
-    FunctionCall,
-    Reading,
-    UnreadableError,
-    decode,
-    positional_count,
-)
+from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, FunctionCall, Reading, decode, positional_count
+from tunecheck.calls._model import MAX_TEXT_DEPTH, NAME, UnreadableError
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import holds_calls
