@@ -69,12 +69,14 @@ class Evidence:
         found = {objection.text: objection for objection in self.objections()}  # a named metric may be a slice
         objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
         strongest = objections[0].effect if objections else "none"
-        choice: Choice = self.choice if strongest == "none" else strongest
+        choice_by_metric = self._choice_of(metric.difference, metric.p_adjusted)
+        choice: Choice = choice_by_metric if strongest == "none" else strongest
         if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
             because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
         else:
             because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
-            because += filter(None, [margin_text(metric), self.assumption_text])
+            assumption, is_refuted = self._judge_assumption
+            because += filter(None, [margin_text(metric), "" if is_refuted else assumption])
         if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
             size = size_text(metric.kind, self.relevant_size)
             because.append(f"the whole interval lies within ±{size}, which is too small to matter")
@@ -94,11 +96,6 @@ class Evidence:
     def _sides(self) -> measuring.PairedValues:
         """The primary metric's numbers by pair."""
         return self.pair.sides(self.metric.key)
-
-    @cached_property
-    def choice(self) -> Choice:
-        """The choice by the primary metric, before objections."""
-        return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
         """Return the choice for a difference: by the margin if there is one, else by the verdict.
@@ -172,12 +169,6 @@ class Evidence:
         text, is_refuted = self._judge_assumption
         if is_refuted:
             yield Objection("judge_errors_differ", text)
-
-    @property
-    def assumption_text(self) -> str:
-        """A sentence on the assumption of a corrected figure about its judge; empty if labels refute the assumption."""
-        text, is_refuted = self._judge_assumption
-        return "" if is_refuted else text
 
     @cached_property
     def _judge_assumption(self) -> tuple[str, bool]:

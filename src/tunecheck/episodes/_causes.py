@@ -404,11 +404,9 @@ def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
 
 def _comparable_arguments(call: FunctionCall) -> bytes:
     """Return the arguments as JSON with whole floats as integers, because simulators treat `15.0` and `15` alike."""
-    arguments = dict(call.arguments)
-    for name, value in arguments.items():
-        if isinstance(value, float) and value.is_integer():
-            arguments[name] = int(value)
-    return canonical(arguments)
+    arguments = call.arguments.items()
+    whole = {name: int(value) for name, value in arguments if isinstance(value, float) and value.is_integer()}
+    return canonical({**call.arguments, **whole})
 
 
 def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:

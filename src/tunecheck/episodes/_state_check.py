@@ -61,22 +61,16 @@ class RowVerdict:
     def scored(self, metric: str) -> Verdict:
         """Return the verdict as an evaluator's result for this metric."""
         differences: list[JSON] = [[*difference] for difference in self.differences]
-        properties: dict[str, JSON] = {"error_type": self.error_type, "turn": self.turn}
-        properties["state_differences"] = differences or None
+        known = {"error_type": self.error_type, "turn": self.turn, "state_differences": differences or None}
         return verdict(
             metric,
             score=None if self.valid is None else float(self.valid),
             passed=self.valid,
             reason=self.reason,
-            properties={name: value for name, value in properties.items() if value is not None},
+            properties={name: value for name, value in known.items() if value is not None},
             faults=self.faults,
             not_applicable=self.valid is None,
         )
-
-
-def unscored_verdict(message: str) -> RowVerdict:
-    """Return the verdict on a row that is not scored because its own data is wrong; the message says why."""
-    return RowVerdict(None, INVALID_ENTRY, None, message)
 
 
 def value_text(value: object, most: int = 200) -> str:
@@ -203,7 +197,7 @@ class StateCheck:
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
-            verdict = unscored_verdict(f"the conversation cannot be replayed: {error}")
+            verdict = RowVerdict(None, INVALID_ENTRY, message=f"the conversation cannot be replayed: {error}")
             return verdict if self.strict else replace(verdict, valid=False)
 
     def decode(self, step: object, mode: CallMode) -> Reading:
@@ -244,7 +238,7 @@ class StateCheck:
             elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
         if not truth_works:
-            return unscored_verdict("every call of the ground truth fails")
+            return RowVerdict(None, INVALID_ENTRY, message="every call of the ground truth fails")
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
