@@ -113,7 +113,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return {"type": "json_object"} if "json_object" not in self.formats else None
 
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
-        """Return the facts after this error, or None if the error refuses none of the sent parameters."""
+        """Return the facts extended by what this error refuses; None if it refuses none of the sent parameters."""
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)
@@ -165,18 +165,21 @@ def is_other_model(requested: str, named: str) -> bool:
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
-    """Return the sent parameter that the error refuses: by its `param` and `code`, else by its message; or None."""
+    """Return the name of the sent parameter that the error refuses, or None if it refuses none.
+
+    The error's `param` names the parameter, else the first parameter that the error's message mentions.
+    """
     if object_or_empty(sent.get(FORMAT)).get("type") not in ("json_schema", "json_object", "text"):
         sent = {name: value for name, value in sent.items() if name != FORMAT}  # any service may refuse another value
     candidates = [name for name in sent if name not in _KEPT]
     named = _named_parameter(error, sent)
-    refuses = error.code in _REFUSAL_CODES or re.search(_REFUSES, error.said) is not None
-    if named in candidates and (refuses or named == FORMAT):
+    is_refusal = error.code in _REFUSAL_CODES or re.search(_REFUSES, error.said) is not None
+    if named in candidates and (is_refusal or named == FORMAT):
         return named
-    if refuses:
+    if is_refusal:
         mentions = {name: _mention_pattern(name).search(error.said) for name in candidates}
         places = {name: mention.start() for name, mention in mentions.items() if mention is not None}
-        if "cannot both be" in error.said and "top_p" in places:
+        if "cannot both be" in error.said and "top_p" in places:  # of temperature and top_p, top_p is left out
             return "top_p"
         if places:
             return min(places, key=lambda name: places[name])

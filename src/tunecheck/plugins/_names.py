@@ -271,7 +271,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
 
 
 def _load_with_path(maker: Candidate, path: Path) -> object:
-    """Return the plug-in's class for such files, with the file's path as its first argument."""
+    """Return a constructor of the plug-in's class for such files, with the file's path as its first argument."""
     kind = load(maker)
     assert callable(kind)
     return partial(kind, path)
@@ -282,14 +282,18 @@ def _files(workspace: Path, pattern: str) -> list[Path]:
 
 
 def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
-    """Return True if the candidate is a workspace prompt that replaces the prompt of the installed judge."""
+    """Return whether the candidate is a workspace prompt that replaces the prompt of the installed judge."""
     if candidate.file is None or candidate.file.suffix == ".py":
         return False
     return getattr(load(judge), "replaceable_prompt", None) == judge.name
 
 
 def _all(kind: str) -> list[Any]:
-    """Return all extensions of a kind; those with a missing package are left out."""
+    """Load and return all extensions of a kind. Extensions of which a package is missing are left out.
+
+    Raises:
+        PluginError: the code of an extension does not load.
+    """
     loaded = []
     for candidate in discover(kind):
         with suppress(MissingExtraError):
@@ -411,7 +415,10 @@ def _file_state(path: Path) -> tuple[str, int, int]:
 
 
 def load_offer(path: Path) -> object:
-    """Load a workspace file and return its extension: an object with the file's name, or the only class or function.
+    """Load a workspace file and return its extension.
+
+    The extension is the object with the name of the file or of its folder (`evaluator`), else the class whose `kind` is
+    the file's name, else the only class or function that can be an extension.
 
     Raises:
         PluginError: the file defines none, or several.
@@ -422,27 +429,32 @@ def load_offer(path: Path) -> object:
     for name in names:
         if hasattr(module, name):
             return getattr(module, name)
-    own = [
+    defined = [
         value
         for name, value in vars(module).items()
         if not name.startswith("_")
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
-    own = [value for value in own if vars(value).get("kind") == path.stem] or _possible_extensions(own)
-    if len(own) != 1:
+    named = [value for value in defined if vars(value).get("kind") == path.stem]
+    possible = named or _possible_extensions(defined)
+    if len(possible) != 1:
         remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
         if names[1] == "endpoint":
             remedy += f", or set its kind = {path.stem!r}"
-        raise PluginError(f"{path} defines {len(own)} public classes and functions; {remedy}")
-    return own[0]
+        raise PluginError(f"{path} defines {len(possible)} public classes and functions; {remedy}")
+    return possible[0]
 
 
-def _possible_extensions(own: Sequence[_Named]) -> list[_Named]:
-    """Return the classes and functions that can be extensions; only the subclass of a Tunecheck class if one exists."""
+def _possible_extensions(defined: Sequence[_Named]) -> list[_Named]:
+    """Return the classes and functions of a file that can be extensions.
+
+    TypedDicts, enums, exceptions and tuples cannot. If exactly one class is derived from a Tunecheck class, only that
+    class is returned.
+    """
     possible: list[_Named] = []
     subclasses: list[_Named] = []
-    for value in own:
+    for value in defined:
         if typing.is_typeddict(value):
             continue
         if isinstance(value, type):

@@ -214,9 +214,7 @@ class Prompt:
     def model_definition(self) -> dict[str, JSON] | None:
         """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`.
 
-        Return None if the prompt has no configuration.
-
-        References to the environment stay unresolved.
+        Return None if the prompt has no configuration. References to the environment stay unresolved.
 
         Raises:
             PromptError: the configuration is of an unknown type or incomplete.
@@ -235,7 +233,8 @@ class Prompt:
                 raise PromptError(f"{self.source}: there is no input {name!r}{did_you_mean(name, self.inputs)}")
         missing = [name for name, known in self.inputs.items() if known.required and name not in values]
         if missing:
-            raise PromptError(f"{self.source}: no value for the input{'s'[: len(missing) > 1]} {', '.join(missing)}")
+            inputs = "input" if len(missing) == 1 else "inputs"
+            raise PromptError(f"{self.source}: no value for the {inputs} {', '.join(missing)}")
         bound: dict[str, JSON] = {}
         for name, known in self.inputs.items():
             if name in values:

@@ -221,18 +221,23 @@ def is_prompty2(front: Front) -> bool:
         PromptError: the file has keys of both dialects.
     """
     model, inputs = front.value("model"), front.value("inputs")
-    keys = model if isinstance(model, dict) else {}
-    older = next((key for key in _PROMPTY1_MODEL_KEYS if key in keys), None)
+    model_keys = model.keys() if isinstance(model, dict) else ()
+    older_key = next((key for key in _PROMPTY1_MODEL_KEYS if key in model_keys), None)
     # `connection` does not prove the newer dialect: prompt flow's samples have it in the older one.
-    newer = next((key for key in (*_MODEL_KEYS, *(() if older else ("connection",))) if key in keys), None)
+    newer_keys = _MODEL_KEYS if older_key else (*_MODEL_KEYS, "connection")
+    newer_key = next((key for key in newer_keys if key in model_keys), None)
     described = inputs.values() if isinstance(inputs, dict) else ()
-    kinds = any("kind" in item for item in described if isinstance(item, dict))
-    marked = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or kinds
-    if older is not None and (marked or newer is not None):
-        other = f"model.{newer}" if newer else "the rest"
-        raise front.error(("model", older), f"is in the older prompt dialect, {other} in the newer: use one dialect")
+    has_input_kinds = any("kind" in item for item in described if isinstance(item, dict))
+    is_newer = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or has_input_kinds
+    if older_key is not None and (is_newer or newer_key is not None):
+        other = f"model.{newer_key}" if newer_key else "the rest"
+        raise front.error(
+            ("model", older_key), f"is in the older prompt dialect, {other} in the newer: use one dialect"
+        )
+    if is_newer or newer_key is not None:
+        return True
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
-    return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
+    return model is None and not any(key in front.data for key in _PROMPTY1_KEYS)
 
 
 def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
@@ -420,13 +425,11 @@ class _RoleHeaders:
         attributes = {} if match.group(2) is None else _attributes(match.group(2))
         if attributes is None:
             return None
-        kept = {} if self.strict else attributes
-        named = {
-            name: _attribute_value(skeleton.filled(text))
-            for name, text in kept.items()
-            if name not in ("role", "content")
-        }
-        return {"role": match.group(1).lower(), **named}
+        header: dict[str, JSON] = {"role": match.group(1).lower()}
+        for name, text in ({} if self.strict else attributes).items():
+            if name not in ("role", "content"):
+                header[name] = _attribute_value(skeleton.filled(text))
+        return header
 
 
 def _attributes(text: str) -> dict[str, str] | None:

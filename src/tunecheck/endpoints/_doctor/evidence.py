@@ -95,20 +95,29 @@ class Serving:
     models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        name = " on ".join(filter(None, (self.program, "Azure ML" * self.on_azure_ml)))
+        name = " on ".join(filter(None, (self.program, "Azure ML" if self.on_azure_ml else "")))
         return f"{name} ({'guessed' if self.guess else 'known'} from {self.told_by})" if self.told_by else name
 
     def advice(self, subject: Subject, parsers: ServerParsers | None = None) -> str:
-        """Return the program's settings for a subject, or those of common programs if the program is unknown."""
-        names = (self.program,) if self.program else _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
+        """Return the program's settings for a subject, or those of common programs if the program is unknown.
+
+        `parsers` are the tool parsers for the format in which the model writes calls, if that is known.
+        """
+        assumed = _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
+        names = (self.program,) if self.program else assumed
         known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
-        said = []
+        settings = []
         for name in names:
             parser, setting = known.get(name, "of the model's family"), _servers().settings[name][subject]
-            said.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
-        text = "in the deployment's environment, for " * self.on_azure_ml + "; ".join(said)
-        text += f" (assuming that the server is {names[0]})" * (self.guess or (self.on_azure_ml and not self.program))
-        return text + " (the parser is a guess: families share this format)" * (parsers is not None and parsers.guess)
+            settings.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
+        text = "; ".join(settings)
+        if self.on_azure_ml:
+            text = f"in the deployment's environment, for {text}"
+        if self.guess or (self.on_azure_ml and not self.program):
+            text += f" (assuming that the server is {names[0]})"
+        if parsers is not None and parsers.guess:
+            text += " (the parser is a guess: families share this format)"
+        return text
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:

@@ -123,8 +123,10 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
     findings = tuple(_findings(answers))
     offered = endpoint.offer_text(answers.serving.models) if isinstance(endpoint, HttpEndpoint) else ""
-    found_out = (*endpoint.facts.sentences(), *[f"the model is not in the server's list: {offered}"] * bool(offered))
-    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], found_out, answers.serving)
+    found_out = [*endpoint.facts.sentences()]
+    if offered:
+        found_out.append(f"the model is not in the server's list: {offered}")
+    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], tuple(found_out), answers.serving)
     return Examination(report, findings, _changes(findings, answers.parameters_taken), simulated)
 
 
