@@ -97,7 +97,7 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
     facts.recall(given.facts)
     for name, endpoint in facts.endpoints.items():
         endpoint.share_limits(services.limits(name))
-    plan = execution.task_plan(given.run_id)
+    plan = execution.plan(given.run_id)
     return ChunkRunner(plan, facts.known, services.budget, services, services.stopped), services
 
 

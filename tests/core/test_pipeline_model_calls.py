@@ -398,13 +398,13 @@ def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
     rng = random.Random(seed)
     calls = [Usage(rng.randrange(100), rng.randrange(10)) for _ in range(40)]
     answers = [calls[at : at + 8] for at in range(0, 40, 8)]
-    steps = [("count_calls", CallsMade(1, call.input_tokens, call.output_tokens)) for call in calls]
+    steps = [(False, CallsMade(1, call.input_tokens, call.output_tokens)) for call in calls]
     for group in answers:
         usage = Usage(sum(call.input_tokens or 0 for call in group), sum(call.output_tokens or 0 for call in group))
-        steps.append(("count_answer", CallsMade(len(group), usage.input_tokens, usage.output_tokens)))
+        steps.append((True, CallsMade(len(group), usage.input_tokens, usage.output_tokens)))
     rng.shuffle(steps)
     reported = ReportedUsage()
-    parts = [getattr(reported, how)(made) for how, made in steps]
+    parts = [reported.count(made, by_answer=by_answer) for by_answer, made in steps]
     expected = sum(call.input_tokens or 0 for call in calls), sum(call.output_tokens or 0 for call in calls)
     assert total(parts) == (40, *expected)
     assert all(part.calls >= 0 for part in parts)

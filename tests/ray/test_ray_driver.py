@@ -69,7 +69,7 @@ class TasksHere(ChunkDriver):
                 raise RunError("the cluster is gone")
             self.chunks.append(chunk)
             flight, ended = Flight(chunk), asyncio.Event()
-            runner = ChunkRunner(self.make().task_plan(self.plan.run_id), dict, Budget(None), None, ended.wait)
+            runner = ChunkRunner(self.make().plan(self.plan.run_id), dict, Budget(None), None, ended.wait)
             for portion in runner.run(chunk):
                 flight.take(portion)
                 yield portion

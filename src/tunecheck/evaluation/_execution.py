@@ -242,24 +242,16 @@ class Execution:
 
     # -- the plan
 
-    def plan(self, run: Run, scan: Scan) -> Plan:
-        """Return the plan of the run in this process.
+    def plan(self, run_id: str, folder: Path | None = None, row_count: int | None = None) -> Plan:
+        """Return the plan of the run with this id; without `folder` and `row_count`, that of a task with some rows.
 
-        By default, worker processes start only for CPU-bound evaluators and at least 500 rows.
+        `folder` is the run's folder. By default, worker processes start only for CPU-bound evaluators and at least 500
+        rows.
         """
-        workers = self.settings.workers
+        settings, workers = self.settings, self.settings.workers
         if workers is None:
-            pays = any(each.cpu_bound for each in self.evaluators) and (scan.rows or 0) >= _WORTH_PROCESSES
+            pays = any(each.cpu_bound for each in self.evaluators) and (row_count or 0) >= _WORTH_PROCESSES
             workers = _cores() if pays else 0
-        return self._plan_of(run.id, run.folder.absolute(), workers=workers, row_count=scan.rows)
-
-    def task_plan(self, run_id: str) -> Plan:
-        """Return the plan of a task that processes chunks of a run."""
-        return self._plan_of(run_id, None, workers=self.settings.workers or 0)
-
-    def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
-        """Return the plan of this execution; `folder` and `row_count` are None in a Ray task."""
-        settings = self.settings
         at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
         return Plan(
             run_id=run_id,
@@ -410,9 +402,12 @@ class _Work:
         Raises:
             RunError: The run was stopped; the journal has the work that the tasks finished.
         """
-        engine = on(self.execution.plan(self.run, self.scan), journal, cached, self.execution)
+        engine = on(self._plan(), journal, cached, self.execution)
         run_engine(engine, {}, self._progress())
         return [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
+
+    def _plan(self) -> Plan:
+        return self.execution.plan(self.run.id, self.run.folder.absolute(), self.scan.rows)
 
     def _progress(self) -> ProgressCallback | None:
         if self.settings.progress is False:
@@ -429,7 +424,7 @@ class _Work:
         grouping = ["row_kind", *self.settings.grouping]
         aggregator = opened.enter_context(contextlib.closing(Aggregator(execution.evaluators, grouping)))
         calls = RunCalls(self.run.id, journal, cached, Budget(self.settings.max_cost))
-        engine = Engine(execution.plan(self.run, self.scan), journal, results, aggregator, cached, calls)
+        engine = Engine(self._plan(), journal, results, aggregator, cached, calls)
         engine.tally.notes += self._notes_before()
         run_engine(engine, execution.closing, self._progress())
         tally = engine.tally
@@ -470,7 +465,7 @@ class _Work:
         metrics, by_group = aggregator.metrics(rows)
         if {TRIAL, SOURCE_ID} <= self.scan.columns:
             metrics |= trial_metrics(rows, self.execution.evaluators)
-        errors, read = aggregator.errors, tally.read_calls.result(metrics)
+        errors, read = aggregator.own.errors, tally.read_calls.result(metrics)
         notes = [*tally.notes, *(read.sentences() if read is not None else ())]
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         return Summary(

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import math
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
@@ -17,8 +17,6 @@ from tunecheck.endpoints._base import ON_UNANSWERED, Price, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Rule of thumb for English text."""
-
-_COUNT_NAMES = tuple(each.name for each in fields(CallsMade))
 
 _USUAL_USAGE = Usage(1_000, 500)
 """Usage assumed for a call if nothing is known about it."""
@@ -331,27 +329,19 @@ class ReportedUsage:
     the larger of the two sums is used.
     """
 
-    _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNT_NAMES))
-    _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNT_NAMES))
+    _by_call: Counter[str] = field(default_factory=Counter)
+    _by_answer: Counter[str] = field(default_factory=Counter)
 
-    def count_calls(self, made: CallsMade) -> CallsMade:
-        """Count reported calls; return the usage that was not counted yet."""
-        return self._count(self._by_call, made)
+    def count(self, made: CallsMade, *, by_answer: bool) -> CallsMade:
+        """Count usage that an answer reports, or else a call; return the usage that was not counted yet.
 
-    def count_answer(self, made: CallsMade) -> CallsMade:
-        """Count the usage that an answer reports; return the usage that was not counted yet."""
-        return self._count(self._by_answer, made)
-
-    def _count(self, sums: list[int], made: CallsMade) -> CallsMade:
-        """Add usage to one of the two lists of sums; return by how much the larger sum grows, for each count.
-
-        Counts that `made` does not report stay None.
+        For each count, this is the growth of the larger sum. Counts that `made` does not report stay None.
         """
         growth: dict[str, int] = {}
-        for position, name in enumerate(_COUNT_NAMES):
+        for name in CallsMade.__slots__:
             count = getattr(made, name)
             if count is not None:
-                before = max(self._by_call[position], self._by_answer[position])
-                sums[position] += count
-                growth[name] = max(self._by_call[position], self._by_answer[position]) - before
+                before = max(self._by_call[name], self._by_answer[name])
+                (self._by_answer if by_answer else self._by_call)[name] += count
+                growth[name] = max(self._by_call[name], self._by_answer[name]) - before
         return CallsMade(**growth)

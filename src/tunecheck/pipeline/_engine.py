@@ -292,15 +292,9 @@ class Engine:
 
     async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
         """Return the target's new answer to a row as columns; it is journaled and charged first."""
-        context = CallContext(
-            self.plan.run_id,
-            row.id,
-            input_hash or row.fingerprint,
-            recorded=self._cached.steps(row.index, input_hash),
-            journal=partial(self._journal.step, row.index, row.id, input_hash),
-            folder=self.plan.folder,
-            costs=self._calls,
-        )
+        key, recorded = input_hash or row.fingerprint, self._cached.steps(row.index, input_hash)
+        journal_part = partial(self._journal.step, row.index, row.id, input_hash)
+        context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self._calls)
         values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
         async with self._calls.of_target(target, row) as charge:
             answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")

@@ -340,7 +340,7 @@ class RunCalls:
         """
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
-                more = self._reported[share.name, share.conversation].count_answer(share.made)
+                more = self._reported[share.name, share.conversation].count(share.made, by_answer=True)
                 self.count_calls(share.name, _price(share.endpoint), more)
             return None
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
@@ -395,7 +395,7 @@ class EndpointCosts:
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made: in this session without a limit, or before the run was interrupted."""
-        self._calls.count_calls(self._name, self._price, self._reported.count_calls(made))
+        self._calls.count_calls(self._name, self._price, self._reported.count(made, by_answer=False))
 
 
 def _price(endpoint: object) -> Price | None:

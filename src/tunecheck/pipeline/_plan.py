@@ -149,15 +149,6 @@ class Remarks:
     late: Counter[str] = field(default_factory=Counter)
     """Number of rows on which an evaluator exceeded its time limit, by evaluator."""
 
-    def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return the notes for the user: refused files, timeouts, and values that became null, with numbers of rows."""
-        limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
-        return [
-            *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in self.refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {e!r} took longer than {limit} on {plural(rows, 'row')}" for e, rows in self.late.items()),
-            *(f"{text}: stored as null on {plural(rows, 'row')}" for text, rows in self.lost.most_common(_MOST_LOST)),
-        ]
-
     def add(self, more: Remarks) -> None:
         """Add the counts of another process."""
         self.lost.update(more.lost)
@@ -186,8 +177,13 @@ class Tally:
     read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return the notes for the user on remarks of evaluators and on masked secrets."""
-        notes = self.remarks.sentences(evaluator_timeout)
+        """Return notes for the user: refused files, timeouts, values that became null, and masked secrets."""
+        remarks, limit = self.remarks, f"{evaluator_timeout:g} s (--evaluator-timeout)"
+        notes = [
+            *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in remarks.refused.most_common(_MOST_REFUSED)),
+            *(f"evaluator {e!r} took longer than {limit} on {plural(rows, 'row')}" for e, rows in remarks.late.items()),
+            *(f"{key}: stored as null on {plural(rows, 'row')}" for key, rows in remarks.lost.most_common(_MOST_LOST)),
+        ]
         if self.masked:
             notes.append(
                 f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***. "

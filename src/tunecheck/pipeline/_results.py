@@ -403,18 +403,13 @@ class Aggregator:
         self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
         self._values: list[set[str | None]] = [set() for _ in group_columns]
-        self._own = OwnAggregates()
-        self.errors = self._own.errors
+        self.own = OwnAggregates()
         self.rows = 0
         self.failed_rows = 0
 
-    def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
-        """Call `__aggregate__` of these evaluators in worker processes, until `close`."""
-        self._own.isolated |= {evaluator.name for evaluator in evaluators}
-
     def close(self) -> None:
         """End the threads and worker processes of evaluators' own aggregations."""
-        self._own.close()
+        self.own.close()
 
     def add(self, state: RowState) -> None:
         """Count one finished row.
@@ -499,7 +494,7 @@ class Aggregator:
             own_metrics = _evaluator_metrics(evaluator.name, tallies, counted[position])
             metrics |= own_metrics
             if own_metrics[f"{evaluator.name}.scored_count"]:
-                metrics |= self._own.metrics(evaluator, rows, _keys_in_order(*(tally.shapes for tally in tallies)))
+                metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.shapes for tally in tallies)))
         return metrics | _shares_of_causes(cells)
 
     def _counted_metrics(self) -> list[str | None]:

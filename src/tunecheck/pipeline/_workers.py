@@ -86,7 +86,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     if refused:
         tally.notes.append(f"workers cannot import the evaluators that run in this process: {', '.join(refused)}")
     in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
-    aggregator.isolate(evaluator for evaluator in in_processes if evaluator in isolated)
+    aggregator.own.isolated |= {evaluator.name for evaluator in in_processes if evaluator in isolated}
     known = {*refused, *(evaluator.name for evaluator in in_processes)}
     risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
