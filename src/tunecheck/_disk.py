@@ -24,8 +24,8 @@ MOST_BYTES = 64 << 20
 MOST_IN_A_LINE = 256 << 20
 """Size limit of a record or a result row, in bytes."""
 
-_NOT_WAITED_FOR = getattr(os, "O_NONBLOCK", 0)
-_NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | _NOT_WAITED_FOR
+_NONBLOCKING = getattr(os, "O_NONBLOCK", 0)
+_NONBLOCKING_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | _NONBLOCKING
 
 
 def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
@@ -45,13 +45,13 @@ def _open(path: str, flags: int) -> int:
         OSError: the file cannot be opened, is not a regular file, or has a second name and would be written.
     """
     try:
-        descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
+        descriptor = os.open(path, (flags | _NONBLOCKING_WITHOUT_LINKS) & ~os.O_TRUNC, 0o666)
     except OSError:
-        _refuse_if_odd(os.lstat(path), path)  # its error is more precise than the system's
+        _check_is_regular(os.lstat(path), path)  # its error is more precise than the system's
         raise
     try:
         status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
-        _refuse_if_odd(status, path)
+        _check_is_regular(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
             raise OSError(errno.EMLINK, "has a second name (a hard link): replace the file with a copy", path)
         if flags & os.O_TRUNC:
@@ -68,16 +68,16 @@ def open_for_reading(path: Path) -> BinaryIO:
     Raises:
         OSError: the file cannot be opened, or is not a regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | _NOT_WAITED_FOR | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, os.O_RDONLY | _NONBLOCKING | getattr(os, "O_BINARY", 0))
     try:
-        _refuse_if_odd(os.fstat(descriptor), str(path))
+        _check_is_regular(os.fstat(descriptor), str(path))
         return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)
         raise
 
 
-def _refuse_if_odd(status: os.stat_result, path: str) -> None:
+def _check_is_regular(status: os.stat_result, path: str) -> None:
     """Raise OSError unless the status is that of a regular file; the text says what it is instead."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -127,7 +127,7 @@ def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def odd_file(folder: Path) -> str | None:
+def irregular_file(folder: Path) -> str | None:
     """Return the first entry below a folder that is neither file nor folder, such as `"x/y is a link"`, or None."""
     folders = [os.fspath(folder)]
     while folders:
@@ -192,11 +192,11 @@ _TRIES = 5
 _LOCK_PAUSE_S = 0.02
 
 
-def lock(path: Path, holder: str) -> BinaryIO:
+def lock(path: Path, message_if_held: str) -> BinaryIO:
     """Lock a file until the returned handle is closed, without waiting; create the file if it does not exist.
 
     Raises:
-        RunError: another process holds the lock (`holder` is then the message), or the file cannot be locked.
+        RunError: another process holds the lock (the text is then `message_if_held`), or the file cannot be locked.
     """
     with raise_as(RunError, path, "cannot be locked"):
         file = open_regular(_lock_path(path), "ab", buffering=0)
@@ -207,7 +207,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
             file.close()
             raise
     file.close()
-    raise RunError(holder)
+    raise RunError(message_if_held)
 
 
 def is_held(path: Path) -> bool:

@@ -193,11 +193,11 @@ def _words(fault: Fault) -> str:
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
             return f"wrong function: {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
         case "missing_argument" | "wrong_argument.missing":
-            return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected_text(fault)}"
+            return f"{_shown_name(fault)}: missing argument {_shown_path(fault)}, expected {_expected_text(fault)}"
         case "unexpected_argument" | "wrong_argument.unexpected":
-            return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
+            return f"{_shown_name(fault)}: unexpected argument {_shown_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
-            return f"{_name(fault)} is not among the tools"
+            return f"{_shown_name(fault)} is not among the tools"
         case "below_threshold.rouge_l" if _is_number(fault.actual) and _is_number(fault.expected):
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
     head, _, kind = fault.code.partition(".")
@@ -207,7 +207,7 @@ def _words(fault: Fault) -> str:
         else:
             expected, actual = _expected_text(fault), shown_value(fault.actual)
         end = f" ({kind})" if kind else ""
-        return f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{end}"
+        return f"{_shown_name(fault)}: argument {_shown_path(fault)} expected {expected}, got {actual}{end}"
     return _plain_words(fault)
 
 
@@ -267,11 +267,13 @@ def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
     return f"{cut(name or '?', MOST_VALUE)}({', '.join(shown)})"
 
 
-def _name(fault: Fault) -> str:
+def _shown_name(fault: Fault) -> str:
+    """Return the name of the called function for a sentence, or "?" without one."""
     return cut(fault.call or "?", MOST_VALUE)
 
 
-def _path(fault: Fault) -> str:
+def _shown_path(fault: Fault) -> str:
+    """Return the path of the fault in quotation marks for a sentence."""
     return dumps(cut(fault.path or "", MOST_VALUE)).decode("utf-8")
 
 
@@ -404,19 +406,19 @@ def title_of_cause(code: str, title: str) -> str:
     return known.title if known else title
 
 
-def place_of(code: str) -> int:
-    """Return a cause's place in the order in which causes are checked; unknown codes come last."""
-    return _places().get(code, len(_places()))
+def rank_of_cause(code: str) -> int:
+    """Return a cause's place in the order in which causes are checked, from 0; unknown codes come last."""
+    return _cause_ranks().get(code, len(_cause_ranks()))
 
 
 @cache
-def _places() -> dict[str, int]:
+def _cause_ranks() -> dict[str, int]:
     return {code: place for place, code in enumerate(_table().causes)}
 
 
 def order_causes(listed: Iterable[str]) -> list[str]:
     """Return codes in the order in which causes are checked; unknown codes come last."""
-    return sorted(listed, key=lambda code: (place_of(code), code))
+    return sorted(listed, key=lambda code: (rank_of_cause(code), code))
 
 
 # -- symptoms of failures in answers and errors: cut off, repeating, refusing, asking back, too long

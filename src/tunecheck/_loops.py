@@ -22,7 +22,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST_LEFT = 32
+MOST_ABANDONED = 32
 """Number of abandoned calls after which no further calls are made; each one holds a thread and its data forever."""
 
 
@@ -45,7 +45,7 @@ class Call(Future[T]):
         self._function: Callable[[], T] | None = function
         self.begun: float | None = None
         """Start time of the call in its thread, by time.monotonic()."""
-        self.left = False
+        self.abandoned = False
         """True if the caller has abandoned the call."""
 
     def run(self) -> None:
@@ -83,7 +83,7 @@ class Threads:
         self._idle = 0
         """Number of threads without work, minus the number of calls that wait for a thread."""
         self._closed = False
-        self.left = 0
+        self.abandoned = 0
         """Number of abandoned calls that still run."""
 
     def submit(self, function: Callable[[], T]) -> Call[T]:
@@ -113,8 +113,8 @@ class Threads:
         while (call := self._work.get()) is not None:
             call.run()
             with self._lock:
-                if call.left:  # another thread has this one's place
-                    self.left -= 1
+                if call.abandoned:  # another thread has this one's place
+                    self.abandoned -= 1
                     return
                 self._idle += 1
             del call  # else its result lives until the next one comes
@@ -129,9 +129,9 @@ class Threads:
         Raises:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
-        if self.left >= MOST_LEFT:
+        if self.abandoned >= MOST_ABANDONED:
             raise LateError(
-                f"was not called, because {self.left} earlier calls still run after their time limit: "
+                f"was not called, because {self.abandoned} earlier calls still run after their time limit: "
                 "make calls return in time"
             )
         call = self.submit(function)
@@ -152,12 +152,12 @@ class Threads:
     def _abandon_unless_done(self, call: Call[T]) -> bool:
         """Abandon a call unless it is done, and give its place to another thread; return True if it was abandoned."""
         with self._lock:
-            call.left = not call.done()
-            if call.left:
-                self.left += 1
+            call.abandoned = not call.done()
+            if call.abandoned:
+                self.abandoned += 1
                 self._count -= 1
                 self._start_where_needed()
-            return call.left
+            return call.abandoned
 
     def shutdown(self) -> None:
         """Let the threads end after the calls that were submitted and not cancelled; do not wait for them."""

@@ -53,6 +53,7 @@ class LogStream:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._line = ""
+        """The current line so far, without blanks at its beginning and characters that a CI system ignores."""
 
     def write(self, text: str) -> int:
         """Write a text with log commands disabled, also if earlier texts of the line begin one; return its length."""

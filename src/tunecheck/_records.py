@@ -35,8 +35,8 @@ _MOST_PIECES = 1_000
 class RecordFile:
     """A file of records, open for appending. Only one process can hold it."""
 
-    def __init__(self, path: Path, holding: str, *, header: object = None, at_least: int = 0) -> None:
-        """Open or create the file, cut off a torn last line, and lock it; `holding` names its owner in errors.
+    def __init__(self, path: Path, subject: str, *, header: object = None, at_least: int = 0) -> None:
+        """Open or create the file, cut off a torn last line, and lock it; `subject` names its content in errors.
 
         A new file begins with the record `header`, which holds the file's version. `at_least` is the number of records
         that the file is known to have had.
@@ -48,7 +48,7 @@ class RecordFile:
         files.check_first_record(path)
         self.path = path
         with contextlib.ExitStack() as opened:
-            held = f"another process is writing {holding}; wait until that process ends"
+            held = f"another process is writing {subject}; wait until that process ends"
             try:
                 self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
                 opened.enter_context(lock(path, held))

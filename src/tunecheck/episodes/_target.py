@@ -137,7 +137,7 @@ class ConversationTarget(EndpointTargetBase):
         self._services = Services(data=data, time_limit_s=time_limit_s)
         self._single = EndpointTarget(endpoint)
 
-    def entrust(self, trust: Trust) -> None:
+    def set_trust(self, trust: Trust) -> None:
         """Set the trust that decides which simulators rows may load; their classes are loaded anew."""
         self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
 

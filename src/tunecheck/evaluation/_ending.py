@@ -302,7 +302,7 @@ _PROGRESS_EVERY_S = 0.1
 
 
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
-    """Run the engine in a new event loop; if this thread already runs a loop (a notebook), in another thread.
+    """Run the engine in a new event loop; if this thread already runs a loop (in a notebook), use another thread.
 
     At the end, close all of `closing` in that loop and restore the working folder. `show` is called with the progress.
 

@@ -146,7 +146,7 @@ def score(
     target, trust = recorded.target(), settings.trust or Trust()
     bound = _bind_evaluators(evaluators, layers, evaluator_config, target, trust)
     rows = recorded.dataset()
-    entrust(trust.of(recorded.run.manifest_file), rows, target, bound)
+    set_trust(trust.of(recorded.run.manifest_file), rows, target, bound)
     reuse = recorded.run.folder if settings.resume is None else None
     settings = replace(settings, name=evaluation_name or recorded.name, reuse=reuse)
     return Execution(rows, target, bound, layers, settings, inherited=recorded.decision).run()
@@ -191,7 +191,7 @@ def _prepare(
             made.read_also(part, path_in_data(layers["default"], parameter))
     _apply_limits(made, settings)
     bound = _bind_evaluators(evaluators, layers, config, made, evaluator_trust)
-    entrust(trust.of(*dataset.files), dataset, made, bound)
+    set_trust(trust.of(*dataset.files), dataset, made, bound)
     return Execution(dataset, made, bound, layers, settings)
 
 
@@ -421,7 +421,7 @@ def is_driver(name: str | None) -> bool:
     return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
 
 
-def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
+def set_trust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
     """Pass the trust in the rows to the target and the evaluators that load simulators by names in the rows.
 
     Raises:
@@ -430,7 +430,7 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
     candidates: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
     loaders = [candidate for candidate in candidates if isinstance(candidate, _LoadsByName)]
     for loader in loaders:
-        loader.entrust(trust)
+        loader.set_trust(trust)
     if loaders and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
         names = None if first is None else first.values.get("involved_classes")
@@ -457,7 +457,7 @@ class _ReadsCalls(Protocol):
 
 @runtime_checkable
 class _LoadsByName(Protocol):
-    def entrust(self, trust: Trust) -> None: ...
+    def set_trust(self, trust: Trust) -> None: ...
 
 
 def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:

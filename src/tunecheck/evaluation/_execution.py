@@ -285,9 +285,9 @@ def _cores() -> int:
 
 
 def recorded_results(
-    source: Run, now: RunFile, notes: list[str], *, accept_damage: bool, by_row: bool, since: int = sys.maxsize
+    source: Run, manifest: RunFile, notes: list[str], *, accept_damage: bool, by_row: bool, since: int = sys.maxsize
 ) -> JournalReader:
-    """Open the recorded results of `source` that are still valid for the run that `now` describes.
+    """Open the recorded results of `source` that are still valid for the run that `manifest` describes.
 
     `by_row` finds them by row index, else by content. Remarks are added to `notes`. `since`: see `JournalReader`.
 
@@ -297,11 +297,11 @@ def recorded_results(
     from tunecheck.pipeline._journal_reader import JournalReader
 
     before = source.manifest()
-    holds = reusable(before, now)
-    notes += holds.notes
+    valid = reusable(before, manifest)
+    notes += valid.notes
     least = before.records or 0
     recorded = JournalReader(
-        source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers, at_least=least, since=since
+        source.journal, by_row=by_row, evaluators=valid.evaluators, answers=valid.answers, at_least=least, since=since
     )
     loss = recorded.describe_loss(before.row_count or 0)
     if loss is not None:

@@ -91,7 +91,7 @@ class MultiTurnStateEvaluator(Evaluator):
         # Without `model`: it differs between any two models, and runs with other arguments are not compared.
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
 
-    def entrust(self, trust: Trust) -> None:
+    def set_trust(self, trust: Trust) -> None:
         """Set the trust that decides which simulators rows may load; drop the checks made with the former trust."""
         self._trust = trust
         vars(self).pop("_checks", None)

@@ -183,7 +183,7 @@ class _CostRatio:
 
     def learn(self, expected: float, actual: float) -> None:
         """Include a call's expected and actual cost in the moving average."""
-        # One call says little, so the expectation counts as a second one if it was higher.
+        # One call says little: the first expectation counts like a call, with the higher of the two costs.
         if expected and not self.expected:
             self.expected, self.actual = expected, max(expected, actual)
         self.expected = _WEIGHT_KEPT * self.expected + (expected or 1.0)

@@ -139,6 +139,7 @@ class ResultsWriter:
         self._partial = path.with_name(path.name + ".partial")
         self._file = open_regular(self._partial, "wb", buffering=1 << 18)
         self._starts = array("Q")
+        """The offset of each row plus 1, by the row's index; 0 marks a missing row."""
         self._end = 0
         self._next_index = 0
         self._is_in_order = True
@@ -170,7 +171,7 @@ class ResultsWriter:
         self._next_index = index + 1
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
-        self._starts[index] = self._end + 1  # 0 marks a missing row
+        self._starts[index] = self._end + 1
         self._file.write(line)
         self._end += len(line)
         return failure
@@ -386,7 +387,9 @@ class _Cell:
     """The rows with the same values in all grouping columns."""
 
     first: int
+    """The lowest index of its rows."""
     tallies: list[_Tally]
+    """The counts of each evaluator, in the order of the run's evaluators."""
     count: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))

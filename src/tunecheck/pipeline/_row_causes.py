@@ -23,7 +23,7 @@ from tunecheck._faults import (
     causes,
     error_cause,
     in_any_case,
-    place_of,
+    rank_of_cause,
     read_faults,
     refuses,
     repeats_itself,
@@ -88,7 +88,7 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenie
     row did not fail, if no known cause applies, or if its values raise an exception.
     """
     try:
-        return min(_causes(state, evaluators, lenient), key=lambda cause: place_of(cause.code), default=None)
+        return min(_causes(state, evaluators, lenient), key=lambda cause: rank_of_cause(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which may raise anything
         return None
 

@@ -94,7 +94,7 @@ class _Progress:
 
     outcomes: list[list[Outcome]] = field(default_factory=list)
     begun: float | None = None
-    left: bool = False
+    abandoned: bool = False
     """True if the caller no longer waits for the batch."""
 
 
@@ -113,7 +113,7 @@ def _queued_s() -> float:
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Progress | None = None) -> QueueReply:
     """Run synchronous evaluators on some rows in the current thread; return the outcomes.
 
-    `progress` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
+    `progress` shows other threads the progress; if its `abandoned` becomes true, the batch ends after the current call.
     """
     progress = progress or _Progress()
     queued, wall, cpu = _queued_s(), time.perf_counter(), time.thread_time()
@@ -125,7 +125,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
             for evaluator, arguments in zip(evaluators, work.arguments, strict=True):
                 progress.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
-                if progress.left:
+                if progress.abandoned:
                     return QueueReply(progress.outcomes)
     wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
     # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it. The file
@@ -135,7 +135,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
     return QueueReply(progress.outcomes, wall if waits else cpu, waits)
 
 
-def late(name: str, error: LateError) -> Failure:
+def timeout_failure(name: str, error: LateError) -> Failure:
     """Return a call's timeout as a row's error."""
     return Failure(LATE, f"evaluator {name!r} {error}")
 
@@ -160,7 +160,7 @@ class ThreadExecutor:
             work = partial(copy_context().run, run_batch, self._evaluators, batch, progress)
             return await self._threads.call(work, self._limit_s, lambda: progress.begun)
         except LateError as error:
-            progress.left = True
+            progress.abandoned = True
             return await self._without_last(batch, [list(row) for row in progress.outcomes], error)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
@@ -171,7 +171,7 @@ class ThreadExecutor:
         if not outcomes:  # no call had started, because earlier late calls hold the threads: every call fails
             return QueueReply([self._all_late(work, error) for work in batch])
         late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
-        outcomes[-1].append(late(self._evaluators[calls_done - 1].name, error))
+        outcomes[-1].append(timeout_failure(self._evaluators[calls_done - 1].name, error))
         rest_of_row = late_row._replace(arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
         first, *others = (await self.run([rest_of_row, *batch[len(outcomes) :]])).outcomes
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[calls_done:], *others], self._limit_s, waits=True)
@@ -179,7 +179,7 @@ class ThreadExecutor:
     def _all_late(self, work: Work, error: LateError) -> list[Outcome]:
         """Return the timeout as the outcome of each of a row's calls."""
         calls = zip(self._evaluators, work.arguments, strict=True)
-        return [None if arguments is None else late(evaluator.name, error) for evaluator, arguments in calls]
+        return [None if arguments is None else timeout_failure(evaluator.name, error) for evaluator, arguments in calls]
 
     async def close(self) -> None:
         """Shut the threads down."""
@@ -220,7 +220,7 @@ class AsyncExecutor:
                 return await called(self._calls)
             return await self._loop.call(f"evaluator {self._evaluator.name!r}", called, self._limit_s)
         except LateError as error:
-            return late(self._evaluator.name, error)
+            return timeout_failure(self._evaluator.name, error)
         except asyncio.CancelledError as error:
             if cancels_this_task(error):
                 raise
@@ -297,7 +297,9 @@ class WorkerQueue:
         self._running = 0
         self._ended = asyncio.Event()
         self._rescued = 0
+        """Number of failed calls that succeeded when they were retried alone."""
         self._confirmed: Counter[str] = Counter()
+        """Number of calls that failed again when they were retried alone, by error type."""
         self.one_at_a_time = False
 
     def feed(self, entry: QueueEntry) -> None:
@@ -348,7 +350,7 @@ class WorkerQueue:
                 self.begun.remove(begun)
             # The first batch may load something, so its time says nothing about the next ones.
             if self._batches or not self.executor.shares_memory:
-                self._fit(len(batch), reply.took_s)
+                self._adjust_batch_size(len(batch), reply.took_s)
                 if reply.waits:
                     open_slots()
             self._batches += 1
@@ -370,7 +372,7 @@ class WorkerQueue:
         self._entries.put_nowait(None)  # the other slots must see the end, too
         return batch
 
-    def _fit(self, rows: int, took_s: float) -> None:
+    def _adjust_batch_size(self, rows: int, took_s: float) -> None:
         """Halve the rows per batch after a slow batch; double them after a fast batch of full size."""
         if took_s > 2 * _BATCH_S:
             self._rows = max(1, self._rows // 2)

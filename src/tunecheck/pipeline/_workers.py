@@ -36,8 +36,8 @@ from tunecheck.pipeline._worker_queues import (
     QueueReply,
     ThreadExecutor,
     Work,
-    late,
     run_batch,
+    timeout_failure,
 )
 from tunecheck.plugins import WORKSPACE_MODULES, load_file
 
@@ -305,7 +305,7 @@ class ProcessExecutor:
                 return (await self._send(worker, pickle.dumps([arguments]), self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
-                    return late(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
+                    return timeout_failure(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
                 how = await worker.how_it_ended()
                 return Failure(CRASHED, f"evaluator {name!r} ended its worker process: {how}")
 

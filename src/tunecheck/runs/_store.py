@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from tunecheck import _files as files, plugins
 from tunecheck._describe import read_as, read_fitting
-from tunecheck._disk import cache_folder, is_held, odd_file, write_file
+from tunecheck._disk import cache_folder, irregular_file, is_held, write_file
 from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._json import JSON, content_hash, dumps, loads, plain, text_or_none
 from tunecheck._messages import command_line, did_you_mean, plural
@@ -99,7 +99,7 @@ class Run:
             ConfigurationError: `run.json` is missing or damaged, a link leads out of the folder, or a later version
                 wrote a file of the run.
         """
-        problem = odd_file(self.folder) if self.folder.is_dir() else None
+        problem = irregular_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
             raise ConfigurationError(f"run {self.id} cannot be used: {problem}; put a regular file in its place")
         manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
