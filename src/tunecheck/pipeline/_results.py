@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter, neg
 from pathlib import Path
@@ -252,30 +252,25 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._columns = {f"outputs.{name}.{key}": key for key in keys}
         self._error = f"error.{name}"
         self._rows = rows
-        self._outputs: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
         """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
-        if self._outputs is not None:
-            yield from self._outputs
-            return
         for row in self._rows.read(self._columns):
             if self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
                 if output:
                     yield EvaluatorRow(output)
 
-    def _read_all(self) -> list[EvaluatorRow]:
-        """Return all outputs; read them from the file at the first call."""
-        if self._outputs is None:
-            self._outputs = list(iter(self))  # list(self) would call __len__, which reads all rows
-        return self._outputs
+    @cached_property
+    def _all(self) -> list[EvaluatorRow]:
+        """All outputs."""
+        return list(iter(self))  # list(self) would call __len__, which reads all rows
 
     def __len__(self) -> int:
-        return len(self._read_all())
+        return len(self._all)
 
     def __getitem__(self, index: int | slice) -> EvaluatorRow | list[EvaluatorRow]:  # type: ignore[override]
-        return self._read_all()[index]
+        return self._all[index]
 
 
 def _aggregated(name: str, evaluator: Callable[..., object], rows: RowsView, keys: Iterable[str]) -> Output | Partial:

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import islice
 
 from msgspec import UNSET, UnsetType
@@ -207,15 +206,15 @@ class FailedAnswer:
     """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
     `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
-    in the first turn with a fault. `columns` are the target's columns for this answer. `prompt` are the texts of the
-    row's messages.
+    in the first turn with a fault. `columns` are the target's columns for this answer. `truth` has the calls and text
+    of the ground truth. `prompt` are the texts of the row's messages.
     """
 
     columns: Mapping[str, JSON]
     response: object
     reading: Reading
     tools: ToolDefinitions
-    ground_truth: object
+    truth: Reading
     expects_call: bool
     expects_text: bool
     codes: frozenset[str]
@@ -248,17 +247,12 @@ class FailedAnswer:
             response=response,
             reading=_read_answer(response, tools, expects_call=expects_call),
             tools=tools,
-            ground_truth=arguments.get("ground_truth"),
+            truth=cached_reading(arguments.get("ground_truth"), tools),
             expects_call=expects_call,
             expects_text=kind == "answer" and turns is None,
             codes=codes,
             prompt=_prompt_texts(row),
         )
-
-    @cached_property
-    def truth(self) -> Reading:
-        """The calls and text of the ground truth."""
-        return cached_reading(self.ground_truth, self.tools)
 
     @property
     def is_text(self) -> bool:

@@ -135,7 +135,7 @@ class Binder:
         optional = {} if self.only_mapped else data
         for bindings in self.choices:
             try:
-                arguments = _bind(bindings, data, optional, target, self.what)
+                arguments = self._bind(bindings, data, optional, target)
             except ColumnMissingError as error:
                 first_error = first_error or error
             else:
@@ -144,36 +144,35 @@ class Binder:
             f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
         )
 
+    def _bind(
+        self, bindings: Sequence[Binding], data: RowValues, optional: RowValues, target: RowValues
+    ) -> dict[str, object]:
+        """Return the arguments of one call by parameter name, without optional parameters that have no value.
 
-def _bind(
-    bindings: Sequence[Binding], data: RowValues, optional: RowValues, target: RowValues, what: str
-) -> dict[str, object]:
-    """Return the arguments of one call by parameter name, without optional parameters that have no value.
+        A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
+        that of `optional`.
 
-    A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
-    that of `optional`.
-
-    Raises:
-        ColumnMissingError: a required parameter has no value in this row.
-    """
-    arguments: dict[str, object] = {}
-    for binding in bindings:
-        mapped, name = binding.mapped, binding.parameter
-        if mapped is None:
-            value = target[name] if name in target else (data if binding.required else optional).get(name, MISSING)
-        elif isinstance(mapped, Constant):
-            value = mapped.value
-        else:
-            value = mapped.resolve(data, target)
-        if value is not MISSING:
-            arguments[name] = value
-        elif binding.required:
-            if isinstance(mapped, Reference):
-                reason = f"is mapped to {mapped.text}, which this row does not have"
+        Raises:
+            ColumnMissingError: a required parameter has no value in this row.
+        """
+        arguments: dict[str, object] = {}
+        for binding in bindings:
+            mapped, name = binding.mapped, binding.parameter
+            if mapped is None:
+                value = target[name] if name in target else (data if binding.required else optional).get(name, MISSING)
+            elif isinstance(mapped, Constant):
+                value = mapped.value
             else:
-                reason = "has no mapping, and this row has no column of that name"
-            raise ColumnMissingError(f"{what}: parameter {name!r} {reason}")
-    return arguments
+                value = mapped.resolve(data, target)
+            if value is not MISSING:
+                arguments[name] = value
+            elif binding.required:
+                if isinstance(mapped, Reference):
+                    reason = f"is mapped to {mapped.text}, which this row does not have"
+                else:
+                    reason = "has no mapping, and this row has no column of that name"
+                raise ColumnMissingError(f"{self.what}: parameter {name!r} {reason}")
+        return arguments
 
 
 # -- evaluators
