@@ -33,15 +33,7 @@ from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers, row_kind_reader
-from tunecheck.runs._manifest import (
-    describe_evaluators,
-    describe_mapping,
-    describe_target,
-    kept_settings,
-    resume_manifest,
-    reusable,
-    versions,
-)
+from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
 
 if TYPE_CHECKING:
@@ -130,7 +122,7 @@ class Execution:
             ConfigurationError: Data, target, evaluators or another setting have changed since.
         """
         before, target = run.manifest(), self.target
-        manifest = resume_manifest(
+        manifest = manifests.resume_manifest(
             run.id,
             before,
             described,
@@ -207,7 +199,7 @@ class Execution:
         from tunecheck.comparison._deciding import EarlyStopping
         from tunecheck.results import AboutToRun
 
-        mapping = describe_mapping(self.layers).values() if self.target is None else None
+        mapping = manifests.describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
         return EarlyStopping(question, rows, [each.name for each in self.evaluators], self.settings.folder)
 
@@ -225,14 +217,14 @@ class Execution:
                 settings.cluster or declared.cluster or declared.group_key,
                 settings.primary or declared.primary,
             ),
-            target=describe_target(self.target),
-            evaluators=describe_evaluators(self.evaluators),
-            mapping=describe_mapping(self.layers),
+            target=manifests.describe_target(self.target),
+            evaluators=manifests.describe_evaluators(self.evaluators),
+            mapping=manifests.describe_mapping(self.layers),
             group_by=settings.grouping,
             simulated=self.simulated,
             tags=dict(settings.tags or {}),
-            command=kept_settings(settings.command or {}),
-            versions=versions(),
+            command=manifests.kept_settings(settings.command or {}),
+            versions=manifests.versions(),
         )
 
     @property
@@ -297,7 +289,7 @@ def recorded_results(
     from tunecheck.pipeline._journal_reader import JournalReader
 
     before = source.manifest()
-    valid = reusable(before, manifest)
+    valid = manifests.reusable(before, manifest)
     notes += valid.notes
     least = before.records or 0
     recorded = JournalReader(

@@ -23,6 +23,7 @@ from tunecheck._records import Journal
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
+from tunecheck.pipeline import _worker_queues as queues
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, RowState, check_columns, result_row
@@ -34,17 +35,6 @@ from tunecheck.pipeline._scoring import (
     cancels_this_task,
     private_copies,
     response_as_read,
-)
-from tunecheck.pipeline._worker_queues import (
-    LATE,
-    AnswerQueue,
-    Arguments,
-    AsyncExecutor,
-    Executor,
-    QueueEntry,
-    ThreadExecutor,
-    Work,
-    WorkerQueue,
 )
 
 _WINDOW = 1_024
@@ -94,8 +84,8 @@ class Engine:
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Runs coroutines of user code."""
-        self._answer_queue = AnswerQueue()
-        self._worker_queues: list[WorkerQueue] = []
+        self._answer_queue = queues.AnswerQueue()
+        self._worker_queues: list[queues.WorkerQueue] = []
         self._worker_queues_open = asyncio.Event()
         self._rows_in_progress = 0
         self._changed = asyncio.Event()
@@ -161,7 +151,9 @@ class Engine:
         try:
             opened = _open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
-                self._worker_queues.append(WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed))
+                self._worker_queues.append(
+                    queues.WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed)
+                )
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
         for queue in self._worker_queues:
@@ -326,15 +318,15 @@ class Engine:
         for queue, entry in with_work:
             queue.feed(entry)
 
-    def _make_entry(self, queue: WorkerQueue, state: RowState) -> QueueEntry | None:
+    def _make_entry(self, queue: queues.WorkerQueue, state: RowState) -> queues.QueueEntry | None:
         """Return a row's work in a worker queue, or None if none of the queue's evaluators is called on the row.
 
         An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
         be bound. Verdicts that only the parent run has are journaled again.
         """
-        arguments_by_evaluator: list[Arguments] = []
+        arguments_by_evaluator: list[queues.Arguments] = []
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
-        entry = QueueEntry(state, Work(arguments_by_evaluator, readings))
+        entry = queues.QueueEntry(state, queues.Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
         for position, evaluator in enumerate(queue.evaluators):
             alike = queue.bound_like[position]
@@ -394,13 +386,13 @@ class Engine:
                 input_hash = content_hash([input_hash, type(response).__name__])
         return arguments, input_hash
 
-    def _batch_finished(self, queue: WorkerQueue, batch: list[QueueEntry]) -> None:
+    def _batch_finished(self, queue: queues.WorkerQueue, batch: list[queues.QueueEntry]) -> None:
         """Store and journal the outcomes of a batch; finish each row that no other queue still works on."""
         self._record_verdicts([(entry.state.row.index, self._store_outcomes(queue, entry)) for entry in batch])
         for entry in batch:
             self._count_down(entry.state)
 
-    def _batch_failed(self, batch: list[QueueEntry], error: Exception) -> None:
+    def _batch_failed(self, batch: list[queues.QueueEntry], error: Exception) -> None:
         """Stop the run because a batch could not run, and drop the batch's rows."""
         self.stop(error)
         for entry in batch:
@@ -428,7 +420,7 @@ class Engine:
         state.abandoned = True
         self._count_down(state)
 
-    def _store_outcomes(self, queue: WorkerQueue, entry: QueueEntry) -> RowVerdicts:
+    def _store_outcomes(self, queue: queues.WorkerQueue, entry: queues.QueueEntry) -> RowVerdicts:
         """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
 
         An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again.
@@ -441,7 +433,7 @@ class Engine:
                 state.outputs[evaluator.name] = outcome.output  # also beside a failure
                 outcome = outcome.failure or outcome.output
             if isinstance(outcome, Failure):
-                if outcome.type == LATE:
+                if outcome.type == queues.LATE:
                     self.tally.remarks.late[evaluator.name] += 1
                 self._note_error(state, evaluator.name, outcome)
             elif outcome is not None:
@@ -513,7 +505,7 @@ class Engine:
 
 async def _open_executors(
     plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
-) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
+) -> AsyncIterator[tuple[Sequence[BoundEvaluator], queues.Executor]]:
     """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
     limit_s = plan.evaluator_timeout
     in_processes: set[str] = set()
@@ -526,12 +518,12 @@ async def _open_executors(
     here = [evaluator for evaluator in plan.evaluators if evaluator.name not in in_processes]
     computing = [evaluator for evaluator in here if evaluator.pure and not evaluator.asynchronous]
     if computing:
-        yield computing, ThreadExecutor(computing, 1, limit_s)
+        yield computing, queues.ThreadExecutor(computing, 1, limit_s)
     for evaluator in here:
         if not evaluator.pure and not evaluator.asynchronous:
-            yield [evaluator], ThreadExecutor([evaluator], plan.concurrency, limit_s)
+            yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
     for evaluator in here:
         if evaluator.asynchronous:
             model_calls = calls.of(evaluator.name) if evaluator.asks_models else None
             slots = evaluator.concurrency or plan.concurrency
-            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, model_calls)
+            yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, loop, model_calls)

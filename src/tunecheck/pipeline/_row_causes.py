@@ -14,19 +14,8 @@ from itertools import islice
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tunecheck._faults import (
-    CUT_OFF,
-    Fault,
-    asks_back,
-    cause_of_fault,
-    causes,
-    error_cause,
-    in_any_case,
-    rank_of_cause,
-    read_faults,
-    refuses,
-    repeats_itself,
-)
+from tunecheck import _faults as symptoms
+from tunecheck._faults import Fault, cause_of_fault, causes, rank_of_cause, read_faults
 from tunecheck._json import JSON, canonical, object_or_empty, text_or_json, value_of
 from tunecheck.calls._model import FunctionCall, Reading, arguments_problem, decode_calls, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
@@ -40,7 +29,7 @@ _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, only state that calls differ."""
 
-_FILTERED = in_any_case(
+_FILTERED = symptoms.in_any_case(
     "content_filter content_filtered guardrail_intervened safety recitation blocklist prohibited_content spii"
 )
 _OVERFLOWED = "model_context_window_exceeded"
@@ -56,7 +45,7 @@ _MOST_COMPARED, _LONGEST_NAME = 500, 200
 _CALLS_OF_LOOP = 3
 """This many equal calls in one answer are a loop, unless the ground truth repeats the call."""
 
-_ENDS_OF_CALLS = in_any_case("tool_calls tool_call function_call tool_use")
+_ENDS_OF_CALLS = symptoms.in_any_case("tool_calls tool_call function_call tool_use")
 """The `finish_reason`s that announce calls."""
 
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
@@ -95,7 +84,7 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenie
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool) -> Iterator[Fault]:
     """Yield all causes of a row's failure, in any order: the target's error, else causes from answer and faults."""
     if (target_error := state.errors.get("target")) is not None:
-        yield Fault(code=target_error.cause or error_cause(f"{target_error.type}: {target_error.message}"))
+        yield Fault(code=target_error.cause or symptoms.error_cause(f"{target_error.type}: {target_error.message}"))
         return
     failing = {name for name, output in state.outputs.items() if _fails(output)}
     if not failing:
@@ -369,10 +358,10 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     if reading.calls or not answer.expects_call:
         return None
     reasoning = answer.columns.get("reasoning")
-    if isinstance(reasoning, str) and not answer.text.strip() and reason not in CUT_OFF:
+    if isinstance(reasoning, str) and not answer.text.strip() and reason not in symptoms.CUT_OFF:
         for call in cached_reading(reasoning, answer.tools).complete_calls:
             return Fault(code="call_in_reasoning", call=call.name, actual=call.arguments)
-    has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
+    has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *symptoms.CUT_OFF)
     if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
         problem = reading.problem or "the answer has no call"
         return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, but {problem}")
@@ -393,16 +382,16 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes in how the answer ended: an error, a content filter, a full context, or a length limit."""
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that failed before its answer
-        yield Fault(code=error_cause(error), message=error)
+        yield Fault(code=symptoms.error_cause(error), message=error)
     if reason in _FILTERED:
         yield Fault(code="filtered", message=f"finish_reason {reason}")
     elif reason == _OVERFLOWED:
         yield Fault(code="overflow", message=f"finish_reason {reason}")
-    elif reason in CUT_OFF or (reason is None and _stops_midway(answer)):
+    elif reason in symptoms.CUT_OFF or (reason is None and _stops_midway(answer)):
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
         ending = _ending_text(answer, reason)
-        if reason is not None and repeats_itself(answer.text):
+        if reason is not None and symptoms.repeats_itself(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text repeats itself"
         elif _USER_TURN.search(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text goes on with a user message"
@@ -593,10 +582,10 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of an answer without a call: a refusal, a question to the user, no text, or text instead."""
     text = answer.text.strip()
     refusal = answer.columns.get("refusal")
-    text_refuses = refuses(text) and not asks_back(text) and not refuses(answer.truth.text)
+    text_refuses = symptoms.refuses(text) and not symptoms.asks_back(text) and not symptoms.refuses(answer.truth.text)
     if refusal or text_refuses or answer.columns.get("finish_reason") == _REFUSED:
         yield Fault(code="refusal", actual=refusal if isinstance(refusal, str) else text)
-    elif answer.expects_call and asks_back(text):
+    elif answer.expects_call and symptoms.asks_back(text):
         yield Fault(code="asked_back", actual=text)
     if text in ("", "null", "None") and not refusal and (answer.expects_call or answer.expects_text):
         yield _empty_answer_fault(answer)
