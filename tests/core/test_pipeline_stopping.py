@@ -110,7 +110,7 @@ class BrokenExecutor:
 
 
 def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck.pipeline._engine.ThreadExecutor", lambda *_: BrokenExecutor())
+    monkeypatch.setattr("tunecheck.pipeline._worker_queues.ThreadExecutor", lambda *_: BrokenExecutor())
     with pytest.raises(RunError, match="a worker process cannot be replaced"):
         run(tmp_path, ROWS, target=Answering(), evaluators={"e": lambda q: 1})
 

@@ -280,7 +280,7 @@ class _LabelledRun:
 
     def calibration(self, confidence: float) -> Calibration:
         """Return the figures of agreement over all compared rows."""
-        agreement = Agreement((each.label, each.verdict) for each in self._compared)
+        agreement = Agreement((row.label, row.verdict) for row in self._compared)
         summary = self._run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)
@@ -302,7 +302,7 @@ class _LabelledRun:
             confusion={one: {other: agreement.counts.get((one, other), 0) for other in verdicts} for one in verdicts},
             precision=agreement.precision(FAIL, confidence),
             recall=agreement.recall(FAIL, confidence),
-            differences=tuple(self._difference(each) for each in self._compared if each.label != each.verdict),
+            differences=tuple(self._difference(row) for row in self._compared if row.label != row.verdict),
             scores=_score_figures(self._compared, confidence),
             threshold=self._fitted_threshold(confidence),
             simulated=summary.get("simulated") is True,
@@ -324,13 +324,13 @@ class _LabelledRun:
         recorded = recorded_verdicts(self._run.journal, self._evaluator)
         labels = [
             LabelledVerdict(
-                str(each.row["row_id"]),
-                str(each.row["row_fingerprint"]),
-                recorded[each.index][0] if each.index in recorded else None,
-                PASS if each.label == PASS else FAIL,
-                PASS if each.verdict == PASS else FAIL,
+                str(row.row["row_id"]),
+                str(row.row["row_fingerprint"]),
+                recorded[row.index][0] if row.index in recorded else None,
+                PASS if row.label == PASS else FAIL,
+                PASS if row.verdict == PASS else FAIL,
             )
-            for each in self._compared
+            for row in self._compared
         ]
         name, run, created = self._evaluator, self._run.id, self._run.manifest().created or ""
         kept = JudgeCalibration(
@@ -446,7 +446,7 @@ class _LabelledRun:
 
         None if a score is missing or the metric has no threshold.
         """
-        scores = [(each.label == PASS, each.score) for each in self._compared if each.score is not None]
+        scores = [(row.label == PASS, row.score) for row in self._compared if row.score is not None]
         if not scores or len(scores) < len(self._compared):
             return None
         if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
@@ -456,7 +456,7 @@ class _LabelledRun:
 
 def _score_figures(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
     """Return the agreement of scores; None if a label or verdict is no number, or all labels are 0 or 1."""
-    pairs = [(as_number(each.given), each.score) for each in found]
+    pairs = [(as_number(row.given), row.score) for row in found]
     numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
     if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:
         return None

@@ -88,7 +88,7 @@ class Execution:
         notes = [self.dataset.note] if self.dataset.note else []
         if self.gaps_are_errors:
             notes += self._tools_remark(scan.columns)
-        names = ", ".join(each.name for each in self.evaluators if "result" in each.signature)
+        names = ", ".join(evaluator.name for evaluator in self.evaluators if "result" in evaluator.signature)
         if names and self.settings.calls:
             choice = f"calls: {self.settings.calls}"
             notes.append(f"{choice} does not apply to {names}: calls in `result` are read when the model answers")
@@ -150,7 +150,7 @@ class Execution:
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
-        names = [each.name for each in self.evaluators]
+        names = [evaluator.name for evaluator in self.evaluators]
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
             raise ConfigurationError(f"primary: no evaluator computes {primary!r}{did_you_mean(primary, names)}")
         grouping = [
@@ -184,7 +184,7 @@ class Execution:
             yield from filter(None, [self.target.endpoint.tools_note])
         if self.target is not None and "tool_definitions" in (self.target.columns or ()):
             return
-        found = (tools_left_out(each.signature, self.layers[each.name], columns) for each in self.evaluators)
+        found = (tools_left_out(bound.signature, self.layers[bound.name], columns) for bound in self.evaluators)
         if column := next(filter(None, found), None):
             yield (
                 f"the evaluators of calls do not use the column {column!r}; to check calls against it, give "
@@ -201,7 +201,7 @@ class Execution:
 
         mapping = manifests.describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
-        return EarlyStopping(question, rows, [each.name for each in self.evaluators], self.settings.folder)
+        return EarlyStopping(question, rows, [evaluator.name for evaluator in self.evaluators], self.settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
         """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""
@@ -242,7 +242,7 @@ class Execution:
         """
         settings, workers = self.settings, self.settings.workers
         if workers is None:
-            pays = any(each.cpu_bound for each in self.evaluators) and (row_count or 0) >= _WORTH_PROCESSES
+            pays = any(evaluator.cpu_bound for evaluator in self.evaluators) and (row_count or 0) >= _WORTH_PROCESSES
             workers = _cores() if pays else 0
         at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
         return Plan(
@@ -266,9 +266,9 @@ class Execution:
     @property
     def closing(self) -> dict[str, Closable]:
         """The target and the evaluators that have connections to close, by name."""
-        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
+        models = {f"evaluator {bound.name!r}": bound.function for bound in self.evaluators if bound.asks_models}
         opened_by_name = {"the target": self.target, **models}
-        return {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
+        return {name: cast("Closable", opened) for name, opened in opened_by_name.items() if hasattr(opened, "close")}
 
 
 def _cores() -> int:
@@ -433,7 +433,7 @@ class _Work:
 
     def _notes_before(self) -> Iterable[str]:
         """Return the notes that are known before the run: those of the data, the evaluators and the target."""
-        remarks = (note for each in self.execution.evaluators for note in each.notes)
+        remarks = (note for evaluator in self.execution.evaluators for note in evaluator.notes)
         target = self.execution.target
         return [*dict.fromkeys((*self.notes, *remarks)), *(target.notes if target is not None else ())]
 

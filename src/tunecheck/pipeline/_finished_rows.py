@@ -483,7 +483,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     characters, a data cell at `LONGEST_INPUT`, with a note.
     """
     columns = columns[:MAX_COLUMNS]
-    limits = [(each, LONGEST_INPUT if each.startswith("inputs.") else LONGEST_CELL) for each in columns]
+    limits = [(column, LONGEST_INPUT if column.startswith("inputs.") else LONGEST_CELL) for column in columns]
     with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))

@@ -252,7 +252,8 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
 def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signature]:
     """Return the signatures that a callable object lists in its `signatures` attribute, or an empty list."""
     listed = getattr(function, "signatures", None)
-    return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []
+    signatures = listed if isinstance(listed, list) else []
+    return [signature for signature in signatures if isinstance(signature, inspect.Signature)]
 
 
 def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:

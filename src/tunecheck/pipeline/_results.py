@@ -96,10 +96,10 @@ class RowState:
 def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
     """Raise ValueError if a column of the answer has the prefix of an evaluator's results."""
     for column in columns:
-        if "." in column and (name := next((each for each in evaluators if column.startswith(f"{each}.")), None)):
-            raise ValueError(
-                f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename the column"
-            )
+        for name in evaluators if "." in column else ():
+            if column.startswith(f"{name}."):
+                clash = f"clashes with the results of evaluator {name!r}"
+                raise ValueError(f"the answer's column {column!r} {clash}; rename the column")
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
@@ -554,14 +554,14 @@ def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
 
 def _keys_in_order(*shapes: Mapping[tuple[str, ...], int]) -> list[str]:
     """Return all keys in the order of the rows; `shapes` map each set of keys to the index of the first row with it."""
-    by_first_row = sorted(chain.from_iterable(each.items() for each in shapes), key=itemgetter(1))
+    by_first_row = sorted(chain.from_iterable(rows_by_keys.items() for rows_by_keys in shapes), key=itemgetter(1))
     return list(dict.fromkeys(key for keys, _ in by_first_row for key in keys))
 
 
 def _mean(sums: Sequence[ExactSum]) -> float | None:
     """Return the mean of all numbers in these sums; None if it is not a finite number."""
     try:
-        mean = math.fsum(chain.from_iterable(each.numbers for each in sums)) / sum(each.count for each in sums)
+        mean = math.fsum(chain.from_iterable(part.numbers for part in sums)) / sum(part.count for part in sums)
     except (OverflowError, ValueError):  # the sum leaves the range of a float
         return None
     return mean if math.isfinite(mean) else None

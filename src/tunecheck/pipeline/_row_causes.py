@@ -272,8 +272,8 @@ def _prompt_texts(row: Mapping[str, object]) -> list[str]:
     """Return the texts of a row's system and user messages, of all turns; a short one such as "Hello" is left out."""
     parts = [part for value in row.values() if isinstance(value, list) for part in value]
     messages = [item for part in parts for item in (part if isinstance(part, list) else [part])]
-    asked = [each for each in messages if isinstance(each, dict) and each.get("role") in ("system", "user")]
-    texts: list[object] = [text for each in asked for text in content_parts(each)]
+    asked = [message for message in messages if isinstance(message, dict) and message.get("role") in ("system", "user")]
+    texts: list[object] = [text for message in asked for text in content_parts(message)]
     texts = texts or [*map(row.get, ("messages", "query", "question", "prompt"))]
     return [text for text in texts if isinstance(text, str) and len(text) >= 10]
 
@@ -469,7 +469,7 @@ def _is_garbled(fault: Fault) -> bool:
         with suppress(UnicodeError):
             undone.append(actual.encode(codec).decode())
     with_marks = actual.replace("\ufffd", "?")
-    expected = [text_or_json(each) for each in _accepted_values(fault) if type(each) is type(fault.actual)]
+    expected = [text_or_json(value) for value in _accepted_values(fault) if type(value) is type(fault.actual)]
     return any(text in undone or text.encode("ascii", "replace").decode() == with_marks for text in expected)
 
 
@@ -483,7 +483,7 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
 
     The ground truth then contradicts the schema, so the model is not to blame.
     """
-    if any(isinstance(each, str) and each for each in _accepted_values(fault)):
+    if any(isinstance(value, str) and value for value in _accepted_values(fault)):
         return False
     schema = _properties(fault.call or "", tools).get(fault.path or "")
     return isinstance(schema, dict) and schema.get("type") == "string"
