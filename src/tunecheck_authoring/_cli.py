@@ -145,23 +145,23 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     if options.runs and len(options.runs) < FEWEST_RUNS:
         raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
-    done = audit_rows(
+    result = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
         _dialogue_reader(dataset),
         training=_training(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
     if options.review:
-        _review(dataset, done, options)
+        _review(dataset, result, options)
         return DONE
     if options.json:
-        print_json({"rows": done.rows, "findings": [finding.as_json() for finding in done.findings]})
+        print_json({"rows": result.rows, "findings": [finding.as_json() for finding in result.findings]})
     else:
-        _show_audit(done, options)
-    return NOT_MET if done.flagged else DONE
+        _show_audit(result, options)
+    return NOT_MET if result.flagged else DONE
 
 
-def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
+def _review(dataset: Dataset, result: Audit, options: AuditOptions) -> None:
     """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all.
 
     Raises:
@@ -174,7 +174,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
-    chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    chosen = [each for each in result.findings if options.remarks or each.certainty != "look"]
     review = Review(dataset, chosen, out)
     print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C to stop", flush=True))
@@ -210,17 +210,17 @@ def _training(path: str) -> Iterator[Dialogue]:
         else:
             yield dialogue
     if unread:
-        told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
+        summary = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
         if len(unread) == count:
-            raise ConfigurationError(f"{path}: {told}; convert other formats with `tunecheck datasets convert`")
-        print(f"note: {clean(path)}: {told}", file=sys.stderr)
+            raise ConfigurationError(f"{path}: {summary}; convert other formats with `tunecheck datasets convert`")
+        print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 
 
-def _show_audit(done: Audit, options: AuditOptions) -> None:
+def _show_audit(result: Audit, options: AuditOptions) -> None:
     """Print the findings by certainty, then the counts, and the share of rows that an agent passes without a call."""
     from tunecheck_authoring._audit.dialogue import KINDS
 
-    listed = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    listed = [each for each in result.findings if options.remarks or each.certainty != "look"]
     for certainty, group in groupby(listed, key=lambda each: each.certainty):
         print(f"{_CERTAINTY_TITLES[certainty]}:")
         for finding in group:
@@ -228,13 +228,13 @@ def _show_audit(done: Audit, options: AuditOptions) -> None:
             print(f"  {clean(f'{where}: {KINDS[finding.kind]}: {finding.evidence}', 600)}")
             if finding.fix:
                 print(f"    fix: {clean(finding.fix)}")
-    hidden = len(done.findings) - len(listed)
+    hidden = len(result.findings) - len(listed)
     more = f"; {plural(hidden, 'finding')} only worth a look (--all lists them)" if hidden else ""
-    print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with certain or probable mistakes{more}")
-    if done.unread:
-        print(f"not checked, or only in part: {plural(len(done.unread), 'row')} (--all lists the reasons)")
-    if done.rows:
-        print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")
+    print(f"audited {plural(result.rows, 'row')}: {len(result.flagged):,} with certain or probable mistakes{more}")
+    if result.unread:
+        print(f"not checked, or only in part: {plural(len(result.unread), 'row')} (--all lists the reasons)")
+    if result.rows:
+        print(f"baseline: never calling a function passes {result.idle / result.rows:.1%} of the rows")
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -419,15 +419,15 @@ def _models(options: AuthorOptions) -> EndpointModels | None:
     return EndpointModels(options.writer, options.solver or options.writer, options.folder, options.max_cost, trust)
 
 
-def _simulator(given: str) -> str:
+def _simulator(name_or_file: str) -> str:
     """Return the plugin name of a simulator that is given by its name or its file.
 
     Raises:
         ConfigurationError: the file is not in the folder simulators/.
     """
-    path = Path(given)
+    path = Path(name_or_file)
     if path.suffix != ".py":
-        return given
+        return name_or_file
     if path.resolve().parent != Path("simulators").resolve():
         raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; put a copy there")
     return path.stem
@@ -515,9 +515,9 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
 
 
 def _export_as_json(report: ExportReport) -> JSON:
-    shown = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
+    values = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
     written = {code or "unknown": count for code, count in report.written.items()}
-    return {**shown, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
+    return {**values, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
 
 
 def _show_export(report: ExportReport, options: ExportOptions) -> None:

@@ -622,7 +622,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels
-    left = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
+    removed = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
     kept = 0
     rest.parent.mkdir(parents=True, exist_ok=True)
     with replacing(rest) as temporary:
@@ -630,7 +630,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
             for row, label in zip(dataset.rows(), labels, strict=False):
                 if row.id in report.leaving:
                     continue
-                if label in left:
+                if label in removed:
                     report.left_along += 1
                     continue
                 file.write(dumps_line(dict(row.values)))
@@ -638,8 +638,8 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
         if not kept:
             raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
     report.rest = kept
-    gone = len(report.leaving) + report.left_along
-    words = f"{dataset.name} without {gone:,} rows: the rows of {report.out.name} (run {run.id}) and of their clusters."
+    left = len(report.leaving) + report.left_along
+    words = f"{dataset.name} without {left:,} rows: the rows of {report.out.name} (run {run.id}) and of their clusters."
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 

@@ -268,8 +268,8 @@ def _named_by(place: Place) -> str:
 def _key_field(kind: ResourceKind, schema: Schema) -> str:
     """Return the field that holds a path's last parameter (`id` for `petId`), or else the parameter's own name."""
     parameter = kind.key or "id"
-    own = {*words_of(kind.name)}
-    rest = "_".join(word for word in words_of(parameter) if singular(word) not in own)
+    kind_words = {*words_of(kind.name)}
+    rest = "_".join(word for word in words_of(parameter) if singular(word) not in kind_words)
     candidates = (parameter, rest, *(_IDS if rest in ("", "id") or parameter.lower() in _IDS else ()))
     for each in candidates:
         found = kind.field_of(each) if each else None
@@ -436,11 +436,11 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     require_name(path)
     if path.exists():
         return False
-    made = ResourceModel(read_operations(ApiDocument(openapi), only))
+    model = ResourceModel(read_operations(ApiDocument(openapi), only))
     tables: dict[str, JSON] = {
-        "resources": {name: _table_row(kind.resource()) for name, kind in made.kinds.items()},
-        "actions": {name: _table_row(action) for name, action in made.actions.items()},
-        "configuration": sample_configuration(made.kinds, seed),
+        "resources": {name: _table_row(kind.resource()) for name, kind in model.kinds.items()},
+        "actions": {name: _table_row(action) for name, action in model.actions.items()},
+        "configuration": sample_configuration(model.kinds, seed),
     }
     write_service(path, Resources.__name__, _RESOURCES, tables)
     return True

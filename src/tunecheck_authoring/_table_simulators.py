@@ -461,20 +461,20 @@ class Recording:
             self.states[name] = dict(holds)
         return name
 
-    def keep(self, made: RecordedCall) -> None:
+    def keep(self, call: RecordedCall) -> None:
         """Add a call to the recording and to its file."""
-        self._append(made)
-        self._add(made)
+        self._append(call)
+        self._add(call)
 
     def _append(self, line: msgspec.Struct) -> None:
         with self.path.open("ab") as file:
             file.write(dumps_line(msgspec.to_builtins(line)))
 
-    def _add(self, made: RecordedCall) -> None:
+    def _add(self, call: RecordedCall) -> None:
         """Index a call by its state and arguments, and remember the first call that led to each new state."""
-        self._calls[made.before, _key(made.call, made.arguments)] = made
-        if made.after not in (made.before, self.start):
-            self.reached.setdefault(made.after, made)
+        self._calls[call.before, _key(call.call, call.arguments)] = call
+        if call.after not in (call.before, self.start):
+            self.reached.setdefault(call.after, call)
 
     def _read(self) -> None:
         """Read the states and calls in the file. The first state is the start.
@@ -569,19 +569,19 @@ class Recorded(TableSimulator):
         Raises:
             SimulatorError: the service answered with an error, or the answer is not recorded.
         """
-        made = None if self._lost else self._recording.find(self._state, name, arguments)
-        if made is None and self.live is not None:
-            made = self.live.ask(self._state, name, arguments)
-        if made is None:
+        recorded = None if self._lost else self._recording.find(self._state, name, arguments)
+        if recorded is None and self.live is not None:
+            recorded = self.live.ask(self._state, name, arguments)
+        if recorded is None:
             text = clean(f"{name}({dumps(arguments).decode()})", _SHOWN)
             if name in self.writes:
                 self._lost = self._lost or text
             why = f", because {self._lost} before it is not recorded either" if self._lost not in ("", text) else ""
             raise SimulatorError(f"not recorded: the answer to {text} is unknown{why}")
-        self._state = made.after
-        if made.error:
-            raise SimulatorError(str(made.answer))
-        answer: JSON = copy_json(made.answer)
+        self._state = recorded.after
+        if recorded.error:
+            raise SimulatorError(str(recorded.answer))
+        answer: JSON = copy_json(recorded.answer)
         return answer
 
 

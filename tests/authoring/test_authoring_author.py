@@ -24,7 +24,7 @@ from tunecheck_authoring._author.graph import find_graph, names_agree
 from tunecheck_authoring._author.paths import sample_tasks
 from tunecheck_authoring._author.rows import Trial
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of
-from tunecheck_authoring._author.world import World, describe_world, others
+from tunecheck_authoring._author.world import World, describe_world, wrong_values
 from tunecheck_bfcl import CallCheckEvaluator
 
 
@@ -434,4 +434,4 @@ def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(tasks: list[Authore
 
 def test_a_mistake_in_a_choice_may_be_another_one_or_none_of_them() -> None:
     schema: dict[str, JSON] = {"type": "string", "enum": ["celsius", "fahrenheit", "kelvin"]}
-    assert others("celsius", schema) == ["fahrenheit", "celsius 2", "kelvin"]
+    assert wrong_values("celsius", schema) == ["fahrenheit", "celsius 2", "kelvin"]

@@ -25,7 +25,7 @@ from tunecheck_authoring._audit.dialogue import (
     DialogueReader,
     Replacement,
     found,
-    of_check,
+    from_check,
     texts_in,
     words,
     worst_first,
@@ -230,7 +230,7 @@ def audit(
     for row in rows:
         count += 1
         names.add(row.name)
-        findings += (of_check(finding) for finding in row.findings if not finding.is_remark)
+        findings += (from_check(finding) for finding in row.findings if not finding.is_remark)
         dialogue = reader.read(row)
         if isinstance(dialogue, str):
             findings.append(found(row.name, "not_looked_at", dialogue))

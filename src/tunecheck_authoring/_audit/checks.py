@@ -141,7 +141,7 @@ class RowCheck:
             if tools and definition is None:
                 text = f"{each.name[:100]!r} is not among the row's tools{did_you_mean(each.name[:100], tools)}"
                 yield Finding(entry, "not_offered", text, call=call_text(each.call))
-            elif definition is not None and is_plain(row):
+            elif definition is not None and is_in_python(row):
                 yield from schema_findings(entry, each, definition)
 
 
@@ -225,7 +225,7 @@ def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions
     return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
 
 
-def is_plain(row: Mapping[str, object]) -> bool:
+def is_in_python(row: Mapping[str, object]) -> bool:
     """Return True if arguments are values; rows in other languages than Python hold source text."""
     return row.get("language") in (None, "python")
 
@@ -518,14 +518,14 @@ class EntryCheck:
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
         """Yield the findings about the result and effect of an executed call."""
-        held = None if step.result.error else collision(call, step, start)
-        if held is not None:
+        place = None if step.result.error else collision(call, step, start)
+        if place is not None:
             yield self._finding(
-                "already_there", f"initial_config already holds {held}, which this call creates", turn, text
+                "already_there", f"initial_config already holds {place}, which this call creates", turn, text
             )
         if bool(step.result.error) != (text in self.entry.failing):
-            said = clean(step.result.text, 1_000) if step.result.error else "the call succeeds despite failing_calls"
-            yield self._finding("call_fails", said, turn, text)
+            reason = clean(step.result.text, 1_000) if step.result.error else "the call succeeds despite failing_calls"
+            yield self._finding("call_fails", reason, turn, text)
         elif step.result.error:
             return
         elif reports_failure(call.name, step.result.value):
@@ -571,10 +571,10 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
         ground_truth=_read_truth(truth),
         simulators=simulators_of(row),
         config=configuration_of(row),
-        offered=None if functions is None else _names(as_list(functions, "functions")),
-        held_out={turn: _names(items) for turn, items in held_out.items()},
+        offered=None if functions is None else _function_names(as_list(functions, "functions")),
+        held_out={turn: _function_names(items) for turn, items in held_out.items()},
         by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
-        tools=_tools(functions, *held_out.values()),
+        tools=_definitions(functions, *held_out.values()),
         long_context=row.get("long_context") is True,
         judging=Judging.read(row, len(truth)),
         failing=frozenset(map(str, as_list(row.get("failing_calls") or [], "failing_calls"))),
@@ -582,10 +582,10 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
 
 
 def _read_truth(truth: list[list[JSON]]) -> list[list[GroundTruthCall]]:
-    return [[call for item in turn for call in _calls(item)] for turn in truth]
+    return [[call for item in turn for call in _ground_truth_calls(item)] for turn in truth]
 
 
-def _calls(item: JSON) -> list[GroundTruthCall]:
+def _ground_truth_calls(item: JSON) -> list[GroundTruthCall]:
     """Return the calls in an item of the ground truth. An unreadable item becomes one entry with a problem."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
@@ -603,17 +603,17 @@ def _messages(value: JSON, column: str) -> list[JSON]:
     return messages
 
 
-def _tools(*offered: object) -> ToolDefinitions:
+def _definitions(*offered: object) -> ToolDefinitions:
     """Return the definitions among the functions. Functions given by name only are left out: simulators check them."""
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
 
 
-def _names(items: list[JSON]) -> frozenset[str]:
-    return frozenset(_name(item) for item in items)
+def _function_names(items: list[JSON]) -> frozenset[str]:
+    return frozenset(_function_name(item) for item in items)
 
 
-def _name(item: JSON) -> str:
+def _function_name(item: JSON) -> str:
     """Return the name in a function document or tool, or the item itself if it is a name. Refuse other items."""
     name = item
     if isinstance(item, dict):
@@ -634,19 +634,19 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
-            named = str(part) in chosen and isinstance(_at(start, place[:-1]), dict)
-            if named and not change.is_new and _at(start, place) is not None:
+            named = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
+            if named and not change.is_new and _value_at(start, place) is not None:
                 return path_text(place)
         if change.is_new and isinstance(change.path[-1], int):
-            place_of_id = _same_id(change.after, start, change.path[:-1])
+            place_of_id = _place_of_id(change.after, start, change.path[:-1])
             if place_of_id is not None:
                 return path_text(place_of_id)
     return None
 
 
-def _same_id(item: object, start: object, path: Path) -> Path | None:
+def _place_of_id(item: object, start: object, path: Path) -> Path | None:
     """Return the path of the item in the initial state's list at `path` that has the new item's id, or None."""
-    others = _at(start, path)
+    others = _value_at(start, path)
     if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
         return None
     for index, other in enumerate(others):
@@ -655,7 +655,7 @@ def _same_id(item: object, start: object, path: Path) -> Path | None:
     return None
 
 
-def _at(value: object, path: Path) -> object:
+def _value_at(value: object, path: Path) -> object:
     """Return the value at a path, or None if the path does not exist."""
     for step in path:
         if isinstance(value, dict):

@@ -28,7 +28,7 @@ from tunecheck_authoring._audit.checks import (
     Value,
     as_right,
     call_text,
-    is_plain,
+    is_in_python,
     right_calls,
 )
 
@@ -116,13 +116,13 @@ class KnownValues:
 
     def add(self, value: object) -> None:
         """Add the texts and numbers of a value. Numbers derived from known numbers are computed again later."""
-        before = len(self._numbers)
+        count_before = len(self._numbers)
         for text in texts_in(value):
             folded = text.casefold()
             self._texts.append(folded)
             self.words.update(words(folded))
             self._numbers.update(numbers(folded))
-        if len(self._numbers) > before:
+        if len(self._numbers) > count_before:
             self._derive = None
 
     def has_text(self, text: str) -> bool:
@@ -152,18 +152,18 @@ class KnownValues:
         if (
             len(self._numbers) > _MOST_NUMBERS
             or any(abs(size - known) < _TOLERANCE for known in (0.0, 1.0))
-            or _near(size, sorted(self._numbers))
+            or _is_near(size, sorted(self._numbers))
         ):
             return True
         if self._derive is None:
-            self._derive = sorted({*_derive(sorted(self._numbers))})
-        return _near(size, self._derive)
+            self._derive = sorted({*_derived_numbers(sorted(self._numbers))})
+        return _is_near(size, self._derive)
 
     def numbers(self) -> set[float]:
         return self._numbers
 
 
-def _near(value: float, known: Sequence[float]) -> bool:
+def _is_near(value: float, known: Sequence[float]) -> bool:
     """True if the value is in this sorted list, or is a rounding of one of its numbers."""
     least = max(_TOLERANCE, abs(value) * _PRECISION)
     reach = max(least, 0.5)
@@ -171,7 +171,7 @@ def _near(value: float, known: Sequence[float]) -> bool:
     return any(abs(value - each) < least or value == round(each) for each in candidates)
 
 
-def _derive(known: list[float]) -> Iterator[float]:
+def _derived_numbers(known: list[float]) -> Iterator[float]:
     """Yield numbers that follow from known ones: multiples by `_FACTORS`, means, and results of two numbers."""
     for each in known:
         yield from (each * factor for factor in _FACTORS)
@@ -258,7 +258,7 @@ def found(
     return AuditFinding(row, kind, certainty or usual, turn, text, fix, replacement)
 
 
-def of_check(finding: Finding) -> AuditFinding:
+def from_check(finding: Finding) -> AuditFinding:
     """Return the finding for a problem that `check` found."""
     call = f"{finding.call}: " if finding.call else ""
     return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
@@ -364,7 +364,7 @@ class DialogueReader:
         elif calls and not tools:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
         truth_calls = [TruthCall(len(requests) - 1, call_text(each.call), each) for each in calls]
-        return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=not is_plain(row))
+        return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=not is_in_python(row))
 
 
 def _conversation(name: str, check: EntryCheck) -> Dialogue:

@@ -113,7 +113,7 @@ class Review:
 
 def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
     """Return how accepting a finding changes its row."""
-    if finding.replacement is None or _place(row, finding.replacement) is None:
+    if finding.replacement is None or _calls_of_turn(row, finding.replacement) is None:
         return "leave out the row"
     return "leave out the call" if finding.replacement.new is None else "replace the call"
 
@@ -125,20 +125,20 @@ def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[s
     """
     row = copy.deepcopy(row)
     for finding in accepted:
-        made = finding.replacement
-        calls = None if made is None else _place(row, made)
-        if made is None or calls is None:
+        replacement = finding.replacement
+        calls = None if replacement is None else _calls_of_turn(row, replacement)
+        if replacement is None or calls is None:
             return None
-        at = calls.index(made.old)
-        calls[at : at + 1] = [] if made.new is None else [made.new]
+        at = calls.index(replacement.old)
+        calls[at : at + 1] = [] if replacement.new is None else [replacement.new]
     return row
 
 
-def _place(row: dict[str, Any], made: Replacement) -> list[JSON] | None:
+def _calls_of_turn(row: dict[str, Any], replacement: Replacement) -> list[JSON] | None:
     """Return the turn of the ground truth that contains the call to replace, or None if no turn does."""
     truth = row.get("ground_truth")
-    calls = truth[made.turn] if isinstance(truth, list) and made.turn < len(truth) else None
-    return calls if isinstance(calls, list) and made.old in calls else None
+    calls = truth[replacement.turn] if isinstance(truth, list) and replacement.turn < len(truth) else None
+    return calls if isinstance(calls, list) and replacement.old in calls else None
 
 
 def _edit(name: str, text: str) -> dict[str, JSON]:

@@ -101,9 +101,9 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """
     if not dialogue.calls or dialogue.is_source:
         return
-    of_calls, used = KnownValues(), KnownValues()
-    of_calls.add([[*call.right.accepted.values(), call.result, call.name] for call in dialogue.calls])
-    used.add([dialogue.start, *((call.right.accepted, call.result, call.name) for call in dialogue.calls)])
+    in_calls, known = KnownValues(), KnownValues()
+    in_calls.add([[*call.right.accepted.values(), call.result, call.name] for call in dialogue.calls])
+    known.add([dialogue.start, *((call.right.accepted, call.result, call.name) for call in dialogue.calls)])
     places = {*_places(dialogue.start)}
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
@@ -114,8 +114,8 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
             is_whole_request = 2 * len(quote) > len(asked)
             if is_whole_request or not dialogue.of_turn(turn):
                 continue
-            is_missed_place = quote in places and not of_calls.has_text(quote)
-            if is_missed_place or not _is_used(quote, used, texts, dialogue):
+            is_missed_place = quote in places and not in_calls.has_text(quote)
+            if is_missed_place or not _is_used(quote, known, texts, dialogue):
                 evidence = f"the user quotes {quote!r}, but no call uses it"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
@@ -133,14 +133,14 @@ def _places(value: object) -> Iterator[str]:
             yield from _places(each)
 
 
-def _is_used(quote: str, used: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
+def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
     """True if a call contains the quotation, one of its words, or what a reading call answers to it.
 
     Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts get another kind of finding.
     """
     if len(quote) < _SHORTEST_QUOTE or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
         return True
-    if any(used.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
+    if any(known.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
         return True
     if any(resembles(text, quote) for text in texts):
         return True
@@ -166,18 +166,18 @@ _MOST_UNKNOWN = 1 / 3
 
 def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield a finding for each argument that the values before its call do not explain."""
-    given = KnownValues()
-    given.add(dialogue.start)
-    given.add(dialogue.told)
+    earlier = KnownValues()
+    earlier.add(dialogue.start)
+    earlier.add(dialogue.told)
     turns = max([len(dialogue.asked), *(call.turn + 1 for call in dialogue.calls)], default=0)
     for turn in range(turns):
-        given.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
+        earlier.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
         for call in dialogue.of_turn(turn):
-            yield from _findings_of_call(dialogue, call, given)
-            given.answer(call.result)
+            yield from _findings_of_call(dialogue, call, earlier)
+            earlier.answer(call.result)
 
 
-def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
+def _findings_of_call(dialogue: Dialogue, call: TruthCall, earlier: KnownValues) -> Iterator[AuditFinding]:
     """Yield the findings about the arguments of a call. Arguments with texts and numbers mixed are skipped."""
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
@@ -185,9 +185,9 @@ def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -
         texts = [value for value in values if isinstance(value, str)]
         figures = [float(each) for each in values if _is_figure(each)]
         if len(texts) == len(values) and texts:
-            yield from _findings_of_texts(dialogue, call, parameter, texts, given, described.casefold())
+            yield from _findings_of_texts(dialogue, call, parameter, texts, earlier, described.casefold())
         elif len(figures) == len(values) and figures:
-            yield from _findings_of_figures(dialogue, call, parameter, figures, given, described)
+            yield from _findings_of_figures(dialogue, call, parameter, figures, earlier, described)
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
@@ -196,77 +196,77 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 
 
 def _findings_of_texts(
-    dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: KnownValues, described: str
+    dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], earlier: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     """Yield at most one finding about a text argument, the most specific one.
 
     `texts` are its accepted values. A text in `described`, the function's description, needs no other source.
     """
-    cut = _cut(texts, given)
-    if cut is not None:
-        evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {cut!r}"
+    quotation = _quotation_with_mark(texts, earlier)
+    if quotation is not None:
+        evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {quotation!r}"
         # A comma before the closing quotation mark often belongs to the sentence around the quotation.
-        certainty: Certainty = "likely" if cut[-1] in "!?" else "look"
+        certainty: Certainty = "likely" if quotation[-1] in "!?" else "look"
         yield found(dialogue.name, "nearly_quoted", evidence, call.turn, certainty=certainty)
         return
-    if any(_is_given(text, given) or text.casefold() in described for text in texts):
+    if any(_occurs(text, earlier) or text.casefold() in described for text in texts):
         return
     for text in texts:
-        quoted = _nearly(text, given.quoted)
+        quoted = _similar_quotation(text, earlier.quoted)
         if quoted is not None:
             evidence = f"{parameter} of {call.name} is {text!r}; the user said {quoted!r}"
-            yield _replacing(dialogue, call, "nearly_quoted", evidence, text, quoted)
+            yield _with_fix(dialogue, call, "nearly_quoted", evidence, text, quoted)
             return
-        copied = _copied_result(text, given.results) if dialogue.is_conversation else None
+        copied = _copied_result(text, earlier.results) if dialogue.is_conversation else None
         if copied is not None:
             evidence = f"{parameter} of {call.name} is {text!r}; an earlier result is {copied!r}"
-            yield _replacing(dialogue, call, "stale_copy", evidence, text, copied)
+            yield _with_fix(dialogue, call, "stale_copy", evidence, text, copied)
             return
-        meant = _known_word_near(text, given)
-        if meant is not None:
-            evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; the row contains {meant!r}"
+        close = _known_word_near(text, earlier)
+        if close is not None:
+            evidence = f"{parameter} of {call.name} is {text!r}, which appears nowhere else; the row contains {close!r}"
             is_word = text.isalpha() and not dialogue.is_conversation  # the user may have misspelt the word
-            certainty, fix = "look" if is_word else "likely", f"is {meant!r} meant?"
+            certainty, fix = "look" if is_word else "likely", f"is {close!r} meant?"
             yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=fix, certainty=certainty)
             return
-    if dialogue.is_source or not all(_is_unfounded(text, given) for text in texts):
+    if dialogue.is_source or not all(_is_unfounded(text, earlier) for text in texts):
         return
-    if not _is_looked_up(texts, dialogue, given):
+    if not _is_looked_up(texts, dialogue, earlier):
         evidence = f"{parameter} of {call.name} is {texts[0]!r}"
         yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
 
 
-def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
+def _quotation_with_mark(texts: Sequence[str], earlier: KnownValues) -> str | None:
     """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`).
 
     None if there is none, or if a text is quoted exactly.
     """
-    quoted = given.quoted
+    quoted = earlier.quoted
     if not set(texts).isdisjoint(quoted):
         return None
     return next((each for each in quoted if each[:-1] in texts and not each[-1].isalnum()), None)
 
 
-def _is_looked_up(texts: list[str], dialogue: Dialogue, given: KnownValues) -> bool:
+def _is_looked_up(texts: list[str], dialogue: Dialogue, earlier: KnownValues) -> bool:
     """True if a read-only call with a name that the user said (a city) returns one of the texts (its airport)."""
     answers = KnownValues()
-    for answer in dialogue.look_up(given.names()):
+    for answer in dialogue.look_up(earlier.names()):
         answers.add(answer)
     return any(answers.has_text(text) for text in texts)
 
 
-def _is_given(text: str, given: KnownValues) -> bool:
+def _occurs(text: str, earlier: KnownValues) -> bool:
     """True if the text occurs, with or without a leading mark (`#tag`, `@name`)."""
     bare = text.lstrip("#@")
-    return len(bare) < 2 or given.has_words(bare)
+    return len(bare) < 2 or earlier.has_words(bare)
 
 
-def _nearly(text: str, quoted: Sequence[str]) -> str | None:
+def _similar_quotation(text: str, quoted: Sequence[str]) -> str | None:
     """Return a quotation that the text nearly equals, or None. Quotations whose placeholder it fills do not count."""
     if len(text) < _SHORTEST:
         return None
     for quote in dict.fromkeys(quoted[-_MOST_COMPARED:]):
-        if resembles(text, quote) and not _fills(text, quote):
+        if resembles(text, quote) and not _fills_template(text, quote):
             return quote
     return None
 
@@ -281,7 +281,7 @@ def is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
-def _fills(text: str, template: str) -> bool:
+def _fills_template(text: str, template: str) -> bool:
     """True if a text fills the placeholders of a template."""
     parts = _PLACEHOLDER.split(template)
     pattern = ".+?".join(map(re.escape, parts))
@@ -318,72 +318,72 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
     return matcher.quick_ratio() >= least and matcher.ratio() >= least
 
 
-def _known_word_near(text: str, given: KnownValues) -> str | None:
+def _known_word_near(text: str, earlier: KnownValues) -> str | None:
     """Return a known word at edit distance one from a text that is a single unknown word, or None.
 
     Words that differ only by a last letter (singular and plural) do not count.
     """
     word = text.casefold()
-    if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
+    if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(earlier.words) > _MOST_WORDS:
         return None
-    if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date in another format
+    if all(part.isdecimal() and _is_known(part, earlier) for part in _word_parts(word)):  # a date in another format
         return None
-    others = (known for known in given.words if known[:-1] != word and word[:-1] != known)
+    others = (known for known in earlier.words if known[:-1] != word and word[:-1] != known)
     return next((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), None)
 
 
-def _is_unfounded(text: str, given: KnownValues) -> bool:
+def _is_unfounded(text: str, earlier: KnownValues) -> bool:
     """True if most words of a text do not occur in the conversation.
 
     A text may spell out what the user says: a city with its country, words for their initials, a full name for a short
     one. Texts in another script than the conversation are not judged.
     """
     named = text.partition(",")[0]
-    if named != text and words(named) and not _is_unfounded(named, given):
+    if named != text and words(named) and not _is_unfounded(named, earlier):
         return False
-    own = [part for word in words(text) for part in _parts(word)]
-    if not own or "".join(word[0] for word in words(named)) in given.words:
+    parts = [part for word in words(text) for part in _word_parts(word)]
+    if not parts or "".join(word[0] for word in words(named)) in earlier.words:
         return False
-    if text.isascii() and 2 * sum(not word.isascii() for word in given.words) > len(given.words):
+    if text.isascii() and 2 * sum(not word.isascii() for word in earlier.words) > len(earlier.words):
         return False
-    unknown = [word for word in own if not _is_known(word, given)]
-    if len(unknown) / len(own) <= _MOST_UNKNOWN:
+    unknown = [word for word in parts if not _is_known(word, earlier)]
+    if len(unknown) / len(parts) <= _MOST_UNKNOWN:
         return False
-    return len(own) > 1 or not any(shortens(own[0], word) for word in given.words)
+    return len(parts) > 1 or not any(shortens(parts[0], word) for word in earlier.words)
 
 
-def _parts(word: str) -> list[str]:
+def _word_parts(word: str) -> list[str]:
     """Return the parts of a date, a time, an address or an id."""
     return [part for part in re.split(r"[-.@:/_]|(?<=\d)[tz](?=\d|$)", word) if part]
 
 
-def _is_known(word: str, given: KnownValues) -> bool:
+def _is_known(word: str, earlier: KnownValues) -> bool:
     """True if a word occurs, or its beginning does; hours may be in 12-hour or 24-hour form."""
     if word.isdecimal():
         if len(word) > 30:
-            return given.has_text(word)
-        return given.has_number(float(word)) or (len(word) == 2 and given.has_number(float(word) - _NOON))
-    if word in given.words or (len(word) > 2 and given.has_text(word[: max(4, len(word) - 3)])):
+            return earlier.has_text(word)
+        return earlier.has_number(float(word)) or (len(word) == 2 and earlier.has_number(float(word) - _NOON))
+    if word in earlier.words or (len(word) > 2 and earlier.has_text(word[: max(4, len(word) - 3)])):
         return True
-    if len(given.words) > _MOST_WORDS:
+    if len(earlier.words) > _MOST_WORDS:
         return True
-    return any(len(known) >= _SHORTEST and shortens(known, word) for known in given.words)
+    return any(len(known) >= _SHORTEST and shortens(known, word) for known in earlier.words)
 
 
 def _findings_of_figures(
-    dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: KnownValues, described: str
+    dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], earlier: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     """Yield a finding if none of a number's accepted values occurs or follows from numbers that occur.
 
     Numbers in the function's description are known, too.
     """
-    if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
+    if any(earlier.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
         return
     value = figures[0]
-    meant = next((each for each in given.numbers() if _mistypes(value, each)), None)
-    if meant is not None:
-        evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; the row contains {meant:g}"
-        yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant:g} meant?")
+    close = next((each for each in earlier.numbers() if _mistypes(value, each)), None)
+    if close is not None:
+        evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; the row contains {close:g}"
+        yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {close:g} meant?")
     else:
         evidence = f"{parameter} of {call.name} is {value:.15g}, which cannot be computed from the row's numbers"
         certainty: Certainty = "likely" if dialogue.is_conversation else "look"
@@ -396,7 +396,7 @@ def _mistypes(value: float, known: float) -> bool:
     return min(len(one), len(other)) >= _SHORTEST and OSA.distance(one, other, score_cutoff=1) <= 1
 
 
-def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
+def _with_fix(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
     """Return a finding with a fix that replaces a text in the call.
 
     The fix is automatic only if the call contains the text exactly once and the new text needs no escapes.

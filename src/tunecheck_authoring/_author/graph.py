@@ -23,9 +23,9 @@ from tunecheck_authoring._author.world import (
     atoms,
     fits,
     free_values,
-    others,
     places_in,
     require_known,
+    wrong_values,
 )
 
 _CONFIGURATIONS = 16
@@ -82,9 +82,9 @@ class _Search:
                         break
                     self._attempt(function)
         for function in self.world.functions.values():
-            self._see_a_change(function)
+            self._retry_until_change(function)
 
-    def _see_a_change(self, function: Function) -> None:
+    def _retry_until_change(self, function: Function) -> None:
         """Try a function with list or object parameters again until one of its successful calls changes the state.
 
         Services also report success if there was nothing to delete.
@@ -134,7 +134,7 @@ class _Search:
         """
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
-            step = self.again(fewer)
+            step = self.repeat(fewer)
             if call_succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
                 witness = replace(fewer, step=step)
         return witness
@@ -150,12 +150,12 @@ class _Search:
         if found and choice < 0.7:
             return self.random.choice(found).value
         inner = {
-            place: [*dict.fromkeys(atom.value for atom in held if may_stand(atom, function.name, place, each))]
+            place: [*dict.fromkeys(atom.value for atom in held if fits_place(atom, function.name, place, each))]
             for place, each in places_in(parameter, schema)
         }
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
-    def again(self, witness: Witness, /, **arguments: JSON) -> Called:
+    def repeat(self, witness: Witness, /, **arguments: JSON) -> Called:
         """Repeat a successful call (witness) after the calls that it needs, with some `arguments` changed."""
         return self.prepare(witness).call(_change_call(witness.call, arguments))
 
@@ -171,7 +171,7 @@ class _Search:
 
     def works(self, witness: Witness) -> bool:
         """True if a successful call (witness) succeeds again in its configuration, after its earlier calls."""
-        return call_succeeded(witness.call.name, self.again(witness))
+        return call_succeeded(witness.call.name, self.repeat(witness))
 
     def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
@@ -208,19 +208,19 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
 
 
-def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
+def fits_place(atom: Atom, function: str, place: str, schema: Schema) -> bool:
     """True if a value fits a place in a list or object by its name or description (`the name of the entity`)."""
     if not fits(schema, atom.value):
         return False
     name = place.removesuffix(".*").rpartition(".")[2]
     if names_agree(atom.pattern, function, name):
         return True
-    *around, last = (_words_of(part) for part in atom.pattern.split(".") if part not in ("@", "*"))
+    *outer, last = (_words_of(part) for part in atom.pattern.split(".") if part not in ("@", "*"))
     described = {*_words_of(str(schema.get("description") or ""))}
     if atom.pattern.endswith(".@"):
         return bool(last) and last[-1] in described
-    of = last[:-1] or [word for words in around for word in words]
-    return last[-1:] != [] and last[-1] in _KEYS & described and of[-1:] != [] and of[-1] in described
+    owner_words = last[:-1] or [word for words in outer for word in words]
+    return last[-1:] != [] and last[-1] in _KEYS & described and owner_words[-1:] != [] and owner_words[-1] in described
 
 
 def _words_of(name: str) -> list[str]:
@@ -288,7 +288,7 @@ def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
     """True if a call that changed nothing changes the state in another drawn configuration."""
     simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
-    steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
+    steps = (search.repeat(replace(witness, configuration=each, before=())) for each in drawn)
     return any(step.changes and not step.result.error for step in steps)
 
 
@@ -299,7 +299,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     """
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
-    return junk is not None and not call_succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
+    return junk is not None and not call_succeeded(witness.call.name, search.repeat(witness, **{parameter: junk}))
 
 
 def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
@@ -316,13 +316,13 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
     schema = function.parameters[parameter]
     if parameter in witness.call.arguments:
         value = witness.call.arguments[parameter]
-        values = [*others(value, schema), *free_values(search.world, function, parameter, search.random)]
+        values = [*wrong_values(value, schema), *free_values(search.world, function, parameter, search.random)]
         base = witness.step
     else:
         values = [*free_values(search.world, function, parameter, search.random)]
-        base = search.again(witness, **{parameter: values[0]})
-        values = [*others(values[0], schema), *values[1:]]
-    steps = (search.again(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
+        base = search.repeat(witness, **{parameter: values[0]})
+        values = [*wrong_values(values[0], schema), *values[1:]]
+    steps = (search.repeat(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
     return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
 
 
@@ -361,12 +361,12 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
             is_from_source = atom.pattern.partition(".")[0] == source
             if is_from_source and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
                 by_pattern[atom.pattern].append(atom.value)
-        made = len(session.calls)
+        call_count = len(session.calls)
         for pattern, values in by_pattern.items():
-            own = witness.call.arguments.get(parameter)
-            for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
+            right_value = witness.call.arguments.get(parameter)
+            for value in dict.fromkeys([*(each for each in values if each == right_value), *values[:_TRIED_VALUES]]):
                 works = call_succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
-                session.take_back(made)
+                session.take_back(call_count)
                 if works:
                     found.add(pattern)
                     break
@@ -415,7 +415,7 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
         for parameter, schema in function.parameters.items():
             for place, each in places_in(parameter, schema):
                 for atom in own_atoms:
-                    if may_stand(atom, function.name, place, each):
+                    if fits_place(atom, function.name, place, each):
                         yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
 
 
@@ -423,17 +423,17 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
     """Yield pairs of functions [first, second]: in some initial state, the second succeeds only after the first."""
     witnesses = search.witnesses
     for simulator in search.world.classes:
-        own = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
-        makers = [name for name in own if functions[name].writes]
+        names = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
+        makers = [name for name in names if functions[name].writes]
         drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
-        for name in own:
+        for name in names:
             enabling = {call.name for call in witnesses[name].before}
             for configuration in drawn:
                 alone = replace(witnesses[name], configuration=configuration, before=())
                 if not search.works(alone):
-                    others = (maker for maker in makers if maker not in (name, *enabling))
+                    untried = (maker for maker in makers if maker not in (name, *enabling))
                     enabling |= {
-                        each for each in others if search.works(replace(alone, before=(witnesses[each].call,)))
+                        each for each in untried if search.works(replace(alone, before=(witnesses[each].call,)))
                     }
             yield from ([maker, name] for maker in sorted(enabling))
 

@@ -182,8 +182,8 @@ class _Walk:
         callable_again = [name for name in self._usable if counts[name] < _MOST_OF_ONE]
         rarest = self._rarest(callable_again, _CANDIDATES)
         last = self._session.calls[-1].name if self._session.calls else None
-        fed = [name for name in rarest if last is not None and self._is_fed(name, last)]
-        return [*fed, *(name for name in rarest if name not in fed)]
+        fed_by_last = [name for name in rarest if last is not None and self._is_fed(name, last)]
+        return [*fed_by_last, *(name for name in rarest if name not in fed_by_last)]
 
     def _is_fed(self, name: str, producer: str) -> bool:
         """Return True if a result of the function `producer` can be an argument of the function `name`."""

@@ -46,7 +46,7 @@ from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, 
 from tunecheck_authoring._author.paths import Coverage, check_tasks, sample_tasks
 from tunecheck_authoring._author.rows import Trial, question_row, render_task, task_rows
 from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
-from tunecheck_authoring._author.writing import read_personas, reword_tasks, set_aside
+from tunecheck_authoring._author.writing import read_personas, reject_unsolved, reword_tasks
 
 if TYPE_CHECKING:
     from tunecheck_authoring._author.writing import EndpointModels
@@ -322,7 +322,7 @@ class AuthorPipeline:
         self._bench.content("rejected.jsonl", list[Weakness], None, lambda: rejected)
         if self._models is None:
             return valid, [*rejected, *self._refused]
-        valid, review = set_aside(valid, self._models)
+        valid, review = reject_unsolved(valid, self._models)
         self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
         return valid, [*rejected, *review, *self._refused]
 

@@ -34,13 +34,13 @@ from tunecheck_authoring._author.wording import (
     mentions_value,
     place_text,
 )
-from tunecheck_authoring._author.world import Function, World, free_values, functions_of, load_shipped, others
+from tunecheck_authoring._author.world import Function, World, free_values, functions_of, load_shipped, wrong_values
 
 _ALIKE = 0.3
 """Requests with a greater share of common words may be taken for each other."""
 
 
-def call_text(call: FunctionCall) -> str:
+def ground_truth_text(call: FunctionCall) -> str:
     """Return a call as ground truths write it."""
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
@@ -67,18 +67,19 @@ def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
     """Draw a simulator that is not among these and shares no function name with them, or return None."""
-    used_names = {name for each in simulators for name in world.known(each).operations()}
+    used_names = {name for each in simulators for name in world.class_of(each).operations()}
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
-    others = [name for name in candidates if used_names.isdisjoint(world.known(name).operations())]
+    others = [name for name in candidates if used_names.isdisjoint(world.class_of(name).operations())]
     return random.choice(others) if others else None
 
 
 def unanswerable_request(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
     """Return a request that none of these simulators can carry out, taken from another service if there is one."""
     name = other_service(world, simulators, random)
-    offered = {} if name is None else functions_of({name: world.known(name)}, {})
-    known = [each.request for own in simulators for each in functions_of({own: world.known(own)}, {}).values()]
-    functions = [each for each in offered.values() if each.required and not _resembles(each.request, known)]
+    offered = {} if name is None else functions_of({name: world.class_of(name)}, {})
+    own_functions = functions_of({each: world.class_of(each) for each in simulators}, {})
+    own_requests = [each.request for each in own_functions.values()]
+    functions = [each for each in offered.values() if each.required and not _resembles(each.request, own_requests)]
     if not functions:
         return "Please water the plants on the balcony."
     function = random.choice(functions)
@@ -151,7 +152,7 @@ class RequestWriter:
 
 
 _NOTES = 120
-_READS = "read_only"
+_FREE_CALLS = "read_only"
 _CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
 
 _OPTIONAL = ""
@@ -189,7 +190,7 @@ def task_rows(
     world: World, graph: GraphFile, seed: int, name: str, task: AuthoredTask, kinds: Sequence[Variant]
 ) -> Iterator[RowLine]:
     """Yield the task as a row, and a variant of the first kind in `kinds` that the task allows."""
-    calls = [[call_text(planned.call) for planned in turn] for turn in task.turns]
+    calls = [[ground_truth_text(planned.call) for planned in turn] for turn in task.turns]
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
     base = Draft(turns, task.simulators, task.configuration)
     yield _row(name, task, "base", base)
@@ -263,7 +264,7 @@ class VariantBuilder:
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = format_values(details_of({name: place.planned.arguments[name].value}))
         answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
-        return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_READS)
+        return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_FREE_CALLS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
         """Return the draft with a changing function withheld until the next turn.
@@ -276,7 +277,7 @@ class VariantBuilder:
         place = self.random.choice(places)
         turn = draft.turns[place.at]
         added = DraftTurn(None, turn.calls, added=[place.planned.function])
-        return replace(draft.put(place.at, DraftTurn(turn.text), added), free_calls=_READS)
+        return replace(draft.put(place.at, DraftTurn(turn.text), added), free_calls=_FREE_CALLS)
 
     def long_context(self, draft: Draft) -> Draft | None:
         """Return the draft with many unrelated lines before a request."""
@@ -392,7 +393,7 @@ def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
     """Return a task with one turn as a row for `call_check`, with all functions of its simulators as tools."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
-    tools = [tool for each in task.simulators for tool in world.known(each).tool_definitions()]
+    tools = [tool for each in task.simulators for tool in world.class_of(each).tool_definitions()]
     return QuestionLine(
         id=f"{name}-{task.id}",
         task=f"{name}-{task.id}",
@@ -496,10 +497,10 @@ class Trial:
 
         def passes(turns: Turns) -> bool:
             # Copy the arguments: a simulator may keep a list or an object and change it later.
-            made: list[Turn] = [
+            copies: list[Turn] = [
                 [(FunctionCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns
             ]
-            return check.judge(Given(truth, made)).valid is True
+            return check.judge(Given(truth, copies)).valid is True
 
         if not passes(turns):
             return _NOT_PASSED
@@ -531,12 +532,12 @@ class Trial:
         random = Random(f"{row} {self._seed}")
         for number, turn in enumerate(turns):
             for at, call in enumerate(turn):
-                rest = [*turn[:at], *turn[at + 1 :]]
-                yield call, f"without {canonical_text([call])}", [*turns[:number], rest, *turns[number + 1 :]]
+                shorter_turn = [*turn[:at], *turn[at + 1 :]]
+                yield call, f"without {canonical_text([call])}", [*turns[:number], shorter_turn, *turns[number + 1 :]]
                 for changed in self._change_calls(call, random):
-                    own = [*turn[:at], changed, *turn[at + 1 :]]
+                    changed_turn = [*turn[:at], changed, *turn[at + 1 :]]
                     text = f"{canonical_text([changed])} for {canonical_text([call])}"
-                    yield call, text, [*turns[:number], own, *turns[number + 1 :]]
+                    yield call, text, [*turns[:number], changed_turn, *turns[number + 1 :]]
 
     def _change_calls(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
         """Yield the call with up to `_CHANGES` other values of each argument; one argument is changed at a time.
@@ -548,7 +549,7 @@ class Trial:
             schema = function.parameters.get(name, {}) if function is not None else {}
             known = free_values(self._world, function, name, random) if function is not None and schema else []
             likely = [each for each in known if each != value]
-            values: list[JSON] = [*others(value, schema)[: _CHANGES - 1], *likely[:1]]
+            values: list[JSON] = [*wrong_values(value, schema)[: _CHANGES - 1], *likely[:1]]
             for other in values:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
 

@@ -217,8 +217,8 @@ def value_text(value: JSON) -> str:
         case str():
             return f'"{value}"'
         case list():
-            one = "one with " if any(isinstance(each, dict) for each in value) else ""
-            return _join_texts([f"{one}{value_text(each)}" for each in value]) or "an empty list"
+            introduction = "one with " if any(isinstance(each, dict) for each in value) else ""
+            return _join_texts([f"{introduction}{value_text(each)}" for each in value]) or "an empty list"
         case dict():
             return _join_texts([f"{_label(key, each)} {value_text(each)}" for key, each in value.items()])
     return str(value)
@@ -237,11 +237,11 @@ def place_text(path: Sequence[str | int]) -> str:
 
 def _first_of(things: str) -> str:
     """Return "first order line" for "order lines"; without a plural "first item of the stock list"."""
-    *before, last = things.split() or [""]
-    one = singular(last)
-    if one == last:
+    *first_words, last = things.split() or [""]
+    singular_form = singular(last)
+    if singular_form == last:
         return f"first item of the {things}{'' if last == 'list' else ' list'}" if things else "first item of the list"
-    return " ".join(["first", *before, one])
+    return " ".join(["first", *first_words, singular_form])
 
 
 def mentions_value(value: JSON, words: str) -> bool:
@@ -255,5 +255,5 @@ def mentions_value(value: JSON, words: str) -> bool:
             return all(mentions_value(each, words) for each in value.values())
         case str():
             return value.lower() in words.lower()
-    shown = {str(value), f"{value:g}", f"{value:,}"}
-    return any(re.search(rf"(?<![\d.]){re.escape(text)}(?!\.?\d)", words) for text in shown)
+    spellings = {str(value), f"{value:g}", f"{value:,}"}
+    return any(re.search(rf"(?<![\d.]){re.escape(text)}(?!\.?\d)", words) for text in spellings)

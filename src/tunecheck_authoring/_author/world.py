@@ -127,7 +127,7 @@ class World:
         spare = {name: each for name, each in others.items() if used_names.isdisjoint(each.operations())}
         return cls(classes, file, included, spare)
 
-    def known(self, name: str) -> type[Simulator]:
+    def class_of(self, name: str) -> type[Simulator]:
         """Return the class of one of the world's simulators, or of a spare simulator."""
         return self.classes[name] if name in self.classes else self.spare[name]
 
@@ -142,7 +142,7 @@ class World:
             ConfigurationError: A simulator cannot start from its part.
         """
         try:
-            return Backend.of({name: self.known(name) for name in simulators}, configuration)
+            return Backend.of({name: self.class_of(name) for name in simulators}, configuration)
         except ConfigurationError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
@@ -338,8 +338,9 @@ def _below(pattern: str, step: str) -> str:
 
 def _is_table(value: Mapping[object, object]) -> bool:
     """True if the keys name items, such as ids, not fields: all items are objects, or a key is not a field's name."""
-    held = len(value) > 1 and all(isinstance(item, Mapping) for item in value.values())
-    return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
+    if len(value) > 1 and all(isinstance(item, Mapping) for item in value.values()):
+        return True
+    return any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
 
 
 def fits(schema: Schema, value: JSON) -> bool:
@@ -395,9 +396,9 @@ def plain_values(place: str, schema: Schema, random: Random, function: str = "",
     by_format = load_shipped().by_format.get(str(schema.get("format")), [])
     # The first source with a fitting value wins; the most specific sources come first.
     known: list[Sequence[JSON]] = [[schema.get("example")], as_list(schema.get("examples")), by_format, described]
-    of = [f"{singular(each)} " for each in words_of(function)]
+    subjects = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
-    known += (load_shipped().by_word.get(about + word, []) for about in (*of, "") for word in words)
+    known += (load_shipped().by_word.get(about + word, []) for about in (*subjects, "") for word in words)
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
@@ -421,13 +422,13 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         required = {str(each) for each in as_list(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
-        made: dict[str, JSON] = {}
+        example: dict[str, JSON] = {}
         for key in chosen:
             values = plain_values(f"{place}.{key}", properties[key], random, function, held)
-            fresh = [each for each in values if each not in made.values()]
+            fresh = [each for each in values if each not in example.values()]
             # If every value is used already, leave out `held`, which would offer the same values again.
-            made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
-        return [made]
+            example[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
+        return [example]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
         lower, upper = real_number(schema.get("minimum")), real_number(schema.get("maximum"))
         if lower is None:
@@ -441,7 +442,7 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
     return _PLAIN.get(str(kind), _PLAIN["string"])
 
 
-def others(value: JSON, schema: Schema) -> list[JSON]:
+def wrong_values(value: JSON, schema: Schema) -> list[JSON]:
     """Return wrong values for an argument that are close to the right one and have its type.
 
     They test whether a row notices a mistake.
@@ -456,9 +457,9 @@ def others(value: JSON, schema: Schema) -> list[JSON]:
     if isinstance(value, str):
         return [f"{value} 2"]
     if isinstance(value, list):
-        last = [[*value[:-1], other] for other in (others(value[-1], {}) if value else [])]
+        last = [[*value[:-1], other] for other in (wrong_values(value[-1], {}) if value else [])]
         return [*([value[:-1]] if len(value) > 1 else []), *last]
     if isinstance(value, dict):
-        changed = [{**value, key: other} for key, each in value.items() for other in others(each, {})]
+        changed = [{**value, key: other} for key, each in value.items() for other in wrong_values(each, {})]
         return [*changed, *({name: value[name] for name in value if name != key} for key in value if len(value) > 1)]
     return []

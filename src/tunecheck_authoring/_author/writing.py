@@ -72,19 +72,19 @@ def reword_tasks(
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
     written = models.write(requests)
     texts = {each.id: written.get(each.id, "").strip() for each in requests}
-    problems = {each.id: problem for each in requests if (problem := _problem(texts[each.id], each)) is not None}
+    problems = {each.id: problem for each in requests if (problem := _why_unusable(texts[each.id], each)) is not None}
     return [_reword(task, voices[task.id], texts, problems) for task in tasks]
 
 
 def _reword(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
     """Return the task in the writer's words; a turn whose words have a problem keeps its own, and `plain` says why."""
-    ids = [_id(task, at) for at in range(len(task.words))]
+    ids = [_request_id(task, at) for at in range(len(task.words))]
     words = [original if each in problems else texts[each] for each, original in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
     return msgspec.structs.replace(task, voice=voice, words=words, plain=plain)
 
 
-def _id(task: AuthoredTask, turn: int) -> str:
+def _request_id(task: AuthoredTask, turn: int) -> str:
     return f"{task.id}-{turn + 1}"
 
 
@@ -98,10 +98,10 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
         said_before = "".join(f"\n- {text}" for text in task.words[:at])
         before = f"\n\nWhat the user has asked for before:{said_before}" if at else ""
         prompt = f"The user: {persona}{before}\n\nThe request to say in their words:\n{plain}"
-        yield WritingRequest(_id(task, at), prompt, plain, values)
+        yield WritingRequest(_request_id(task, at), prompt, plain, values)
 
 
-def _problem(words: str, request: WritingRequest) -> str | None:
+def _why_unusable(words: str, request: WritingRequest) -> str | None:
     """Return why the writer's words are unusable, or None: they must hold all values, no call, and not be too long."""
     if not words:
         return "nothing was written"
@@ -115,7 +115,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
     return "the words are too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
-def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
+def reject_unsolved(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
     """Return the rows that the solver solved as meant, and a weakness with the reason for each other row."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
@@ -168,7 +168,7 @@ class EndpointModels:
         from tunecheck import UnansweredError, evaluate
 
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
-        left = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)
+        budget = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)
         try:
             result = evaluate(
                 data=data,
@@ -177,7 +177,7 @@ class EndpointModels:
                 evaluation_name=name,
                 results_dir=self.work / _RUNS,
                 reuse=earlier[-1] if earlier else None,
-                max_cost=left,
+                max_cost=budget,
                 trust=self.trust,
             )
         except UnansweredError as error:

@@ -120,7 +120,7 @@ class McpSession:
         if result.get("isError"):
             return _text(result), True
         structured = result.get("structuredContent")
-        return (structured if isinstance(structured, dict) else _read(_text(result))), False
+        return (structured if isinstance(structured, dict) else _as_json(_text(result))), False
 
     @property
     def folder(self) -> Path | None:
@@ -202,7 +202,7 @@ def _text(result: Message) -> str:
     return "\n".join(str(part["text"]) if "text" in part else f"[{part.get('type')}]" for part in parts)
 
 
-def _read(text: str) -> JSON:
+def _as_json(text: str) -> JSON:
     """Return the JSON object in a text; a list is wrapped into one, and any other text is unchanged."""
     try:
         value = loads(text)
@@ -318,7 +318,7 @@ class _HttpServer:
             if "id" not in message:
                 self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
-            answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _whole(reply)
+            answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _message(reply)
             return next(answer for answer in answers if answer.get("id") == message["id"])
         except StopIteration:
             raise ValueError("the reply has no answer to the request") from None
@@ -339,7 +339,7 @@ class _HttpServer:
         return kind(self._url.netloc.rpartition("@")[2], timeout=time_limit_s)
 
 
-def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
+def _message(reply: http.client.HTTPResponse) -> Iterator[Message]:
     """Yield the single message of a reply, or raise ValueError if it is too long or not a JSON object."""
     text = reply.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
@@ -379,14 +379,14 @@ def files_in(folder: Path) -> dict[str, JSON] | None:
     Returns None if the files have more than a megabyte together, or the folder has anything but files and folders.
     """
     found: dict[str, JSON] = {}
-    left = _MOST_FILE_BYTES
+    bytes_left = _MOST_FILE_BYTES
     for path in sorted(folder.rglob("*")):
         name = f"{FOLDER}/{path.relative_to(folder).as_posix()}"
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             return None
         if path.is_dir():
             found[name] = None
-        elif (left := left - path.stat().st_size) < 0:
+        elif (bytes_left := bytes_left - path.stat().st_size) < 0:
             return None
         else:
             found[name] = _file_text(path.read_bytes(), folder)

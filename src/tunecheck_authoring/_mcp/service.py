@@ -51,10 +51,10 @@ def write_recorded(server: str, path: Path) -> bool:
         for tool in offered:
             tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
-        tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
-        shown = tried.showing_all()
+        probe = _StateProbe(session, dict(zip(tools, offered, strict=True)), writes)
+        state_from = probe.tools_that_show_state()
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
-    tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**shown}}
+    tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**state_from}}
     write_service(path, Recorded.__name__, _TABLES, tables, line)
     path.with_suffix(".recording.jsonl").unlink(missing_ok=True)  # of an earlier simulator
     return True
@@ -74,7 +74,7 @@ def _hint(tool: Message, name: str) -> JSON:
     return annotations.get(name) if isinstance(annotations, dict) else None
 
 
-class _Tried:
+class _StateProbe:
     """Trial calls that find out which tools show the server's state.
 
     Args:
@@ -87,17 +87,17 @@ class _Tried:
         self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
-    def showing_all(self) -> dict[str, dict[str, JSON]]:
+    def tools_that_show_state(self) -> dict[str, dict[str, JSON]]:
         """Return the tools without arguments that together show every write, for `state_from`.
 
         If there are no such tools, return {FILES: {}} if the server's files show every write, else {}. Only additions
         are tried: a deletion may find nothing to delete.
         """
-        before, changes = self._shown(), []
+        before, changes = self._state_answers(), []
         for name in self._writes:
             for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
                 _, failed = self._session.call(self._own_name(name), self._arguments(name))
-                after = self._shown()
+                after = self._state_answers()
                 changed = {each for each in after if after[each] != before.get(each)}
                 before = after
                 if changed or not failed:
@@ -108,7 +108,7 @@ class _Tried:
             return {name: {} for name in self._readers if name in tools}
         return {FILES: {}} if changes and all(FILES in changed for changed in changes) else {}
 
-    def _shown(self) -> dict[str, JSON]:
+    def _state_answers(self) -> dict[str, JSON]:
         """Return the current answers of tools that need no arguments, by name, and the server's files."""
         answers: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
         files = None if self._session.folder is None else files_in(self._session.folder)
@@ -207,7 +207,7 @@ class LiveServer:
             ServerGoneError: The server does not answer, or differs from the recording.
         """
         live = self._reach(state)
-        call = self._make(live, name, arguments)
+        call = self._make_call(live, name, arguments)
         self._keep(live)
         self.recording.keep(call)
         return call
@@ -263,7 +263,7 @@ class LiveServer:
             at = route[-1].before
         live = self._in_use.pop(at) if at in self._in_use else self._begin()
         for call in reversed(route):
-            self._make(live, call.call, call.arguments)
+            self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
                 live.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
@@ -278,7 +278,7 @@ class LiveServer:
         """The name of the simulator's file of tables, for messages."""
         return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
-    def _make(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+    def _make_call(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
         """Make a call in a session and return it with the states before and after it.
 
         A call that may write changes the session's state; a new state is recorded.
