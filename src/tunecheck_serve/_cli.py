@@ -6,11 +6,11 @@ import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import CommandOptions, Invocation, command, flag, option
-from tunecheck.plugins import JSON, Trust, clean
+from tunecheck.plugins import JSON, Trust, clean, find
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -85,7 +85,7 @@ def _service(options: ServeOptions) -> Service:
             "--set and --judge are only for --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
         )
     if options.service is not None:
-        return _named_service(options.service)
+        return cast("type[Service]", find("services", options.service))()
     if options.simulated is not None:
         endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
         return ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
@@ -94,16 +94,6 @@ def _service(options: ServeOptions) -> Service:
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
     source = replayed if dataset is None else _rows(replayed, dataset)
     return ModelServer(source, f"answers of {options.replay}")
-
-
-def _named_service(name: str) -> Service:
-    """Return a new service of a plug-in by its name."""
-    from tunecheck.plugins import find
-    from tunecheck_serve._server import Service
-
-    made = find("services", name)
-    assert isinstance(made, type) and issubclass(made, Service)
-    return made()
 
 
 def _evaluator(options: ServeOptions, name: str) -> Service:

@@ -73,10 +73,8 @@ class ServedEvaluator(Service):
         """
 
         async def begin(_: web.Application) -> None:
-            if self._process is not None:
-                refused = await self._process.start()
-                if not refused:
-                    self._executor = self._process
+            if self._process is not None and not await self._process.start():  # no reason against it was returned
+                self._executor = self._process
 
         async def end(_: web.Application) -> None:
             await self._executor.close()
