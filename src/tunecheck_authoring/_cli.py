@@ -59,7 +59,7 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     ]
     unusable_ids = {name for places in unusable.values() for name in places}
     all_rows_lack = any(line.startswith("note: ") for line in lines)
-    lines += _lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
+    lines += _finding_lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
     if all_rows_lack and not problems:
         lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
     return CheckResult(not problems, lines, {"rows": len(rows), "problems": problems, "findings": findings})
@@ -87,7 +87,7 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
     return lambda row: read(row, {})
 
 
-def _lines(
+def _finding_lines(
     findings: Sequence[Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
 ) -> Iterator[str]:
     """Yield the findings by row, and a last line that counts the problems. Remarks are listed only if `remarks`.
@@ -98,7 +98,7 @@ def _lines(
         shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
             yield clean(entry)
-            yield from (f"  {clean(_line(finding))}" for finding in shown)
+            yield from (f"  {clean(_finding_line(finding))}" for finding in shown)
     entries = unusable | {finding.entry for finding in findings if not finding.is_remark}
     noted = sum(finding.is_remark for finding in findings)
     hint = "" if remarks else " (--remarks lists them)"
@@ -106,7 +106,7 @@ def _lines(
     yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
 
 
-def _line(finding: Finding) -> str:
+def _finding_line(finding: Finding) -> str:
     """Return a finding as one line: its turn, the kind of problem, its call and its text."""
     from tunecheck_authoring._audit.checks import PROBLEMS
 
@@ -148,7 +148,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     result = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
         _dialogue_reader(dataset),
-        training=_training(options.against) if options.against else (),
+        training=_training_dialogues(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
     if options.review:
@@ -190,7 +190,7 @@ def _dialogue_reader(dataset: Dataset) -> DialogueReader:
     return DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
 
 
-def _training(path: str) -> Iterator[Dialogue]:
+def _training_dialogues(path: str) -> Iterator[Dialogue]:
     """Yield the dialogues of a training set. A note on stderr counts the rows that cannot be compared.
 
     Raises:
@@ -325,10 +325,10 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
     _check_author(options)
-    models = _models(options)
-    simulators = [*map(_simulator, options.simulator or ()), *_made_services(options)]
+    models = _make_models(options)
+    simulators = [*map(_simulator_name, options.simulator or ()), *_made_services(options)]
     command = _command_line(options, invocation.typed)
-    with _backends(options) as backends:
+    with _open_backends(options) as backends:
         report = author_dataset(options, simulators, backends, command=command, models=models)
     if options.json:
         print_json(to_builtins(report, enc_hook=str))
@@ -364,7 +364,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     return [name]
 
 
-def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
+def _open_backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
     """Return a context manager that gives the simulators' backends.
 
     With --mcp, the service's simulator asks the server for answers that are not recorded.
@@ -402,7 +402,7 @@ def _check_author(options: AuthorOptions) -> None:
     options.kinds()
 
 
-def _models(options: AuthorOptions) -> EndpointModels | None:
+def _make_models(options: AuthorOptions) -> EndpointModels | None:
     """Return the writer and the solver, or None without --writer. Other options for models need it.
 
     Raises:
@@ -419,7 +419,7 @@ def _models(options: AuthorOptions) -> EndpointModels | None:
     return EndpointModels(options.writer, options.solver or options.writer, options.folder, options.max_cost, trust)
 
 
-def _simulator(name_or_file: str) -> str:
+def _simulator_name(name_or_file: str) -> str:
     """Return the plugin name of a simulator that is given by its name or its file.
 
     Raises:

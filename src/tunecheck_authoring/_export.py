@@ -142,10 +142,10 @@ class ExampleReader:
             conversation = ExpectedConversation(data, self._backends)
             examples = [conversation.differing(target, turn)] if self._one else conversation.from_turn(turn)
         else:
-            examples = [self._question(data, target)]
+            examples = [self._question_example(data, target)]
         yield from (replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in examples)
 
-    def _question(self, data: Values, target: Values) -> Example:
+    def _question_example(self, data: Values, target: Values) -> Example:
         """Return the example of a row with a single question.
 
         Raises:
@@ -403,8 +403,8 @@ def export(run: Run, options: ExportOptions, against: Run | None = None) -> Expo
     with raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary, temporary.open("wb") as file:
-            file.writelines(dumps_line(_record(each, options.to, paired=paired)) for each in examples)
-        write_file(report.source, dumps_readably(_source(run, against, options, examples)))
+            file.writelines(dumps_line(_as_record(each, options.to, paired=paired)) for each in examples)
+        write_file(report.source, dumps_readably(_source_file(run, against, options, examples)))
     return report
 
 
@@ -560,7 +560,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
             yield example
 
 
-def _record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
+def _as_record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
     """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat."""
     right = example.right_reply.message()
     wrong = example.actual_reply.message() if paired and example.actual_reply is not None else None
@@ -589,7 +589,7 @@ def _openai_record(
     return {"messages": [*history, right], **tools}
 
 
-def _source(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:
+def _source_file(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:
     """Return the content of the file that names the source of each exported line."""
     dataset = run.manifest().dataset
     return ExportFile(
@@ -619,7 +619,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     dataset = open_dataset(known.path, number_ids=True)
     if known.sha256 is not None and dataset.scan().sha256 != known.sha256:
         raise ConfigurationError(f"{known.path} has changed since run {run.id}; make a new run with this data first")
-    clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
+    clusters = _find_clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels
     removed = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
@@ -643,7 +643,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 
-def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
+def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     """Return the clusters of rows by the declared column, or else by a detected one, as comparisons do.
 
     Returns None if clusters are turned off or no column can cluster the rows.

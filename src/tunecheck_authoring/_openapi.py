@@ -134,13 +134,13 @@ class _SchemaWriter:
         name, node = self.document.named(value)
         self.parts += 1
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
-            return _open(node)
+            return _type_only(node)
         above = (*above, name) if name else above
         node = self._join_schemas(node, above, depth)
         options = [each for key in ("oneOf", "anyOf") for each in as_list(node.get(key))]
         if options:
             return {**self._alternatives(options, above, depth), **_description(node)}
-        return self._simple(node, above, depth)
+        return self._plain_schema(node, above, depth)
 
     def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
         """Join the parts of `allOf` and the schema's other keys."""
@@ -149,8 +149,8 @@ class _SchemaWriter:
             part = self.document.named(each)[1]
             self.parts += 1
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
-                _join(joined, self._join_schemas(part, above, depth + 1))
-        _join(joined, {key: value for key, value in node.items() if key != "allOf"})
+                _merge_into(joined, self._join_schemas(part, above, depth + 1))
+        _merge_into(joined, {key: value for key, value in node.items() if key != "allOf"})
         return joined
 
     def _alternatives(self, options: Sequence[JSON], above: tuple[str, ...], depth: int) -> Schema:
@@ -164,15 +164,15 @@ class _SchemaWriter:
         if schemas and all(each.get("type") == "object" for each in schemas):
             joined: Schema = {}
             for each in schemas:
-                _join(joined, {key: value for key, value in each.items() if key != "required"})
+                _merge_into(joined, {key: value for key, value in each.items() if key != "required"})
             required = [set(map(str, as_list(each.get("required")))) for each in schemas]
             joined["required"] = [*sorted(set.intersection(*required))]
             return joined
         return schemas[0] if len(schemas) == 1 else {"anyOf": [*schemas]} if schemas else {}
 
-    def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
+    def _plain_schema(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
         """Return the type, limits, choices, items and fields of a schema without alternatives."""
-        schema: Schema = {**_open(node), **_description(node)}
+        schema: Schema = {**_type_only(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
         if isinstance(node.get("default"), (str, int, float)):
@@ -201,7 +201,7 @@ class _SchemaWriter:
         return {"properties": properties, "required": [*required]}
 
 
-def _open(node: Node) -> Schema:
+def _type_only(node: Node) -> Schema:
     """Return a schema with only the type. Return {}, which allows any value, unless there is one known type."""
     listed = node.get("type")
     types = [each for each in (listed if isinstance(listed, list) else [listed]) if each in _TYPES]
@@ -214,7 +214,7 @@ def _description(node: Node) -> Schema:
     text = node.get("description") or node.get("title")
     if isinstance(text, str) and text.strip():
         description["description"] = one_line(text)
-    examples = [each for each in (node.get("example"), *_values(node.get("examples"))) if _is_plain(each)]
+    examples = [each for each in (node.get("example"), *_example_values(node.get("examples"))) if _is_short_value(each)]
     if examples:
         description["examples"] = examples[:5]
     return description
@@ -226,18 +226,18 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
 
 
-def _is_plain(value: JSON) -> bool:
+def _is_short_value(value: JSON) -> bool:
     """Return True for a boolean, a number, or a text of 1 to 200 characters."""
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and 0 < len(value) <= 200)
 
 
-def _values(value: JSON) -> Iterator[JSON]:
+def _example_values(value: JSON) -> Iterator[JSON]:
     """Yield examples from a list, or from objects by name that may wrap the value."""
     for each in value.values() if isinstance(value, dict) else as_list(value):
         yield each.get("value") if isinstance(each, dict) else each
 
 
-def _join(into: dict[str, JSON], other: Node) -> None:
+def _merge_into(into: dict[str, JSON], other: Node) -> None:
     """Merge `other` into a schema in place: fields and required names add up, other keys are replaced."""
     for key, value in other.items():
         before = into.get(key)
@@ -336,21 +336,21 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
 
 @dataclass(frozen=True, slots=True)
 class _ApiEntry:
-    """An operation in the file, and `around`, the object of its path, with parameters that its operations share."""
+    """An operation in the file, and `path_item`, the object of its path, with parameters that its operations share."""
 
     method: str
     path: str
     node: Node
-    around: Node
+    path_item: Node
 
 
 def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
     """Yield every operation of the file with its method and path."""
     for path, each in cast("Node", document.root["paths"]).items():
-        around = document.resolve(each)
+        path_item = document.resolve(each)
         for method in _METHODS:
-            if isinstance(around.get(method), dict):
-                yield _ApiEntry(method, path, document.resolve(around[method]), around)
+            if isinstance(path_item.get(method), dict):
+                yield _ApiEntry(method, path, document.resolve(path_item[method]), path_item)
 
 
 def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
@@ -362,7 +362,7 @@ def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
 def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiOperation:
     """Return an entry of the file as an operation. Its name is not in `names`, and is added there."""
     node = entry.node
-    parts = _parts(entry.path)
+    parts = _path_parts(entry.path)
     operation_id = node.get("operationId")
     title = operation_id if isinstance(operation_id, str) and operation_id.strip() else f"{entry.method} {entry.path}"
     name = unused_name(identifier(title), names)
@@ -383,7 +383,7 @@ def is_parameter(part: str) -> bool:
     return part.startswith("{") and part.endswith("}")
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _path_parts(path: str) -> tuple[str, ...]:
     """Return the parts of a path: pets, {id}, feed for `/pets/{id}:feed`."""
     return tuple(part for part in re.sub(r"\}[:.]", "}/", path.partition("?")[0]).split("/") if part)
 
@@ -407,11 +407,11 @@ def unused_name(name: str, taken: Container[str]) -> str:
 def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Parameter], str]:
     """Return the parameters by their names in the function, and the name of the body's schema in the file."""
     nodes: dict[tuple[str, str], Node] = {}
-    for node in (entry.around, entry.node):  # an operation's own parameters replace those of the path
+    for node in (entry.path_item, entry.node):  # an operation's own parameters replace those of the path
         for each in as_list(node.get("parameters")):
             parameter = document.resolve(each)
             nodes[str(parameter.get("in")), str(parameter.get("name"))] = parameter
-    for part in filter(is_parameter, _parts(entry.path)):
+    for part in filter(is_parameter, _path_parts(entry.path)):
         nodes.setdefault(("path", part[1:-1]), {"type": "string"})
     parameters: dict[str, Parameter] = {}
     body_name = ""
@@ -419,10 +419,10 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
         if place in ("path", "query", "formData") or (
             place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)
         ):
-            schema = _describe(document.schema(parameter.get("schema") or parameter), parameter)
+            schema = _with_parameter_text(document.schema(parameter.get("schema") or parameter), parameter)
             required = place == "path" or parameter.get("required") is True
             where = "body" if place == "formData" else cast("Place", place)
-            _add(parameters, Parameter(schema, where, name, required))
+            _add_parameter(parameters, Parameter(schema, where, name, required))
     for media, required in _bodies(document, entry.node, nodes.values()):
         body_name, body = document.named(media)
         if body.get("type") == "array":
@@ -439,7 +439,7 @@ def _keys(document: ApiDocument) -> set[str]:
     return {str(document.resolve(each).get("name")).lower() for each in document.resolve(schemes).values()}
 
 
-def _describe(schema: Schema, parameter: Node) -> Schema:
+def _with_parameter_text(schema: Schema, parameter: Node) -> Schema:
     """Return the schema with the description and the example of its parameter."""
     text, example = parameter.get("description"), parameter.get("example")
     if isinstance(text, str) and text.strip():
@@ -453,13 +453,13 @@ def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> 
     """Yield the schema of the request's body, if there is one, and True if the body is required."""
     body = document.resolve(node.get("requestBody"))
     if body:
-        yield _media(document, body), body.get("required") is True
+        yield _content_schema(document, body), body.get("required") is True
     for parameter in parameters:
         if parameter.get("in") == "body":
             yield parameter.get("schema"), parameter.get("required") is True
 
 
-def _media(document: ApiDocument, holder: Node) -> JSON:
+def _content_schema(document: ApiDocument, holder: Node) -> JSON:
     """Return the schema of a body or an answer, or None. JSON is preferred if there are several."""
     content = document.resolve(holder.get("content"))
     kinds = sorted(content, key=lambda kind: ("json" not in kind, "form" not in kind))
@@ -474,16 +474,16 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         if schema:
-            _add(parameters, Parameter(schema, "body", "body", required))
+            _add_parameter(parameters, Parameter(schema, "body", "body", required))
         return
-    required_names = cast("Sequence[JSON]", schema.get("required") or ())
+    needed = cast("Sequence[JSON]", schema.get("required") or ())
     for name, each in properties.items():
         field_schema = cast("Schema", each)
         if not field_schema.pop("readOnly", False) or (with_key and name == "id"):
-            _add(parameters, Parameter(field_schema, "body", name, required=required and name in required_names))
+            _add_parameter(parameters, Parameter(field_schema, "body", name, required=required and name in needed))
 
 
-def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
+def _add_parameter(parameters: dict[str, Parameter], parameter: Parameter) -> None:
     """Add a parameter under a free name. A body field that is also in the path is the same parameter."""
     name = identifier(parameter.original)
     known = parameters.get(name)
@@ -501,7 +501,7 @@ def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
     """
     answers = document.resolve(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
-    media = _media(document, document.resolve(answers[code])) if code is not None else None
+    media = _content_schema(document, document.resolve(answers[code])) if code is not None else None
     name, node_of_answer = document.named(media)
     fields = document.resolve(node_of_answer.get("properties"))
     for field_name, each in fields.items():

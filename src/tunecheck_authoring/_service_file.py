@@ -50,8 +50,8 @@ class ResourceKind:
 
     def field_of(self, parameter: str) -> str | None:
         """Return the field with a parameter's name, spelled alike (`pet_id` for `petId`, `tags` for `tag`), or None."""
-        wanted = _plain(parameter)
-        return next((name for name in self.fields if _plain(name) == wanted), None)
+        wanted = _spelling(parameter)
+        return next((name for name in self.fields if _spelling(name) == wanted), None)
 
     @property
     def makes(self) -> Literal["number", "uuid", "text"]:
@@ -68,7 +68,7 @@ class ResourceKind:
         return Resource(key=self.key, makes=self.makes, defaults=defaults)
 
 
-def _plain(name: str) -> str:
+def _spelling(name: str) -> str:
     return "".join(words_of(name)).removesuffix("s")
 
 
@@ -86,7 +86,7 @@ class ResourceModel:
             if operation.ends_with_key:
                 self._add_items(operation)
         for operation in by_length:
-            self._learn(operation)
+            self._add_fields(operation)
         effects = [self._effect(operation) for operation in operations]  # adds the last kinds
         for operation, (kind, does) in zip(operations, effects, strict=True):
             self.actions[operation.name] = self._action(operation, kind, does)
@@ -101,11 +101,11 @@ class ResourceModel:
         if known is not None and known.name == _named_by(place):
             self._by_place[place] = known
         else:
-            known = self._new(place, key)
+            known = self._new_kind(place, key)
         if operation.answer.name and not operation.answer.is_list:
             self._by_schema.setdefault(operation.answer.name, known)
 
-    def _new(self, place: Place, key: str | None) -> ResourceKind:
+    def _new_kind(self, place: Place, key: str | None) -> ResourceKind:
         """Add and return a kind for the collection at a place. If its name is taken, it gets a longer one."""
         name = _named_by(place)
         if name in self.kinds:
@@ -115,7 +115,7 @@ class ResourceModel:
         kind = self.kinds[name] = self._by_place[place] = ResourceKind(name, key)
         return kind
 
-    def _learn(self, operation: ApiOperation) -> None:
+    def _add_fields(self, operation: ApiOperation) -> None:
         """Add an operation's fields and required fields to the kind of records at its path, if there is one.
 
         Path parameters before the record's own become the kind's scopes: a pet belongs to the owner in
@@ -163,7 +163,7 @@ class ResourceModel:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
         known = self._by_schema.get(operation.answer.name) or self._by_schema.get(operation.body_name)
         if method == "get" and operation.answer.is_list:
-            kind = kind or known or self._found_here(operation, "id")
+            kind = kind or known or self._add_kind_here(operation, "id")
             return kind, "list" if kind.key is not None else "read"
         if method == "post" and (kind is not None and kind.key is not None):
             return kind, "create"
@@ -173,22 +173,22 @@ class ResourceModel:
             return known, "update"
         owner = self._owner(operation)
         if method == "get":
-            kind = kind or self._found_here(operation, None if owner is None else operation.in_path[-1])
+            kind = kind or self._add_kind_here(operation, None if owner is None else operation.in_path[-1])
             return kind, "read" if kind.key is None or self._key_parameter(operation, kind) else "list"
         if kind is not None:
             return kind, {"delete": "delete", "post": "create"}.get(method, "update")
         if owner is not None:
             return owner, "act"
-        return self._found_here(operation, "id"), "create"
+        return self._add_kind_here(operation, "id"), "create"
 
-    def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
+    def _add_kind_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
         """Add and return a kind of records for a path that no operation lists or creates.
 
         `key` is the field that identifies a record: a number `id`, or a parameter of the path. A parameter is unique
         only within the record before it in the path. None: there is only one record.
         """
-        kind = self._new(_place(operation.parts), key)
-        self._learn(operation)
+        kind = self._new_kind(_place(operation.parts), key)
+        self._add_fields(operation)
         if key == "id":
             kind.fields.setdefault("id", {"type": "integer"})
         elif key is not None and key in operation.parameters:

@@ -94,7 +94,7 @@ class TableSimulator(Simulator):
         """Return the OpenAI tools of all operations, from methods or else from the table."""
         own, functions = operations_of(cls), cls.functions()  # type: ignore[arg-type]
         return [
-            tool_definition(operation) if name in own else _definition(name, functions[name])
+            tool_definition(operation) if name in own else _table_tool(name, functions[name])
             for name, operation in cls.operations().items()
         ]
 
@@ -118,15 +118,15 @@ def _operations(simulator: type[TableSimulator]) -> Mapping[str, Operation]:
         properties, required = content.get("properties"), content.get("required")
         names = (*properties,) if isinstance(properties, dict) else ()
         needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
-        table[name] = Operation(name, functools.partial(_call, name), names, needed, len(names))
+        table[name] = Operation(name, functools.partial(_answer_call, name), names, needed, len(names))
     return types.MappingProxyType({**table, **operations_of(simulator)})  # type: ignore[arg-type]
 
 
-def _call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
+def _answer_call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
     return simulator.answer(name, arguments)
 
 
-def _definition(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
+def _table_tool(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return a function of a table as an OpenAI tool definition."""
     parameters = copy_json(content.get("parameters", {"type": "object", "properties": {}}))
     description = content.get("description", "")
@@ -217,12 +217,12 @@ class Resources(TableSimulator):
             DataError: a resource is unknown, or a record has no key.
         """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
-        self._made: dict[str, int] = dict.fromkeys(self.resources, 0)
+        self._highest_numbers: dict[str, int] = dict.fromkeys(self.resources, 0)
         for name, content in config.items():
             if name not in self.resources:
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
             for record in self._records_of(name, content):
-                self._keep(name, self._key_of(name, record), dict(copy_json(record)))
+                self._store(name, self._key_of(name, record), dict(copy_json(record)))
 
     def state(self) -> dict[str, object]:
         """Return the records by key for each resource, or the only record."""
@@ -252,11 +252,11 @@ class Resources(TableSimulator):
             raise DataError(f"initial_config.{name}: a record lacks its key {key!r}; add the key to each record")
         return _ONLY if key is None else str(record[key])
 
-    def _keep(self, name: str, key: str, record: Record) -> None:
+    def _store(self, name: str, key: str, record: Record) -> None:
         """Store a record. The highest number among the keys is kept, so that no new record gets an old key."""
         self._records[name][key] = record
         if key.isdecimal() and len(key) < _LONGEST_NUMBER:
-            self._made[name] = max(self._made[name], int(key))
+            self._highest_numbers[name] = max(self._highest_numbers[name], int(key))
 
     @classmethod
     def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
@@ -286,7 +286,7 @@ class Resources(TableSimulator):
             raise SimulatorError(f"{name}: {'; '.join(check.violations)}")
         for parameter, resource in action.refers.items():
             if parameter in arguments and str(arguments[parameter]) not in self._records[resource]:
-                raise _no_such(resource, self.resources[resource].key, arguments[parameter])
+                raise _no_such_record(resource, self.resources[resource].key, arguments[parameter])
         if action.does in ("update", "act"):
             return self._change(name, action, arguments)
         execute: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
@@ -296,12 +296,12 @@ class Resources(TableSimulator):
         """Add a record with the arguments as fields, or one for each object in the argument `each`; return copies."""
         records = None if action.each is None else arguments.get(action.each)
         if isinstance(records, list):
-            added: list[JSON] = [self._add(action, record) for record in records if isinstance(record, dict)]
+            added: list[JSON] = [self._add_record(action, record) for record in records if isinstance(record, dict)]
             return {action.answers or action.resource: added}
         fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
-        return self._add(action, fields)
+        return self._add_record(action, fields)
 
-    def _add(self, action: Action, fields: Record) -> Record:
+    def _add_record(self, action: Action, fields: Record) -> Record:
         """Store a new record with default fields and, unless the fields have a key, a new key; return a copy.
 
         Raises:
@@ -313,14 +313,14 @@ class Resources(TableSimulator):
             record = {kind.key: self._next_key(action.resource, kind), **record}
         elif kind.key is not None and str(record[kind.key]) in records:
             raise SimulatorError(f"there is already a {action.resource} with {kind.key} {quoted(record[kind.key])}")
-        self._keep(action.resource, self._key_of(action.resource, record), record)
+        self._store(action.resource, self._key_of(action.resource, record), record)
         return copy_json(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
         """Return a key that no record ever had; equal calls get equal keys."""
         while True:
-            self._made[name] += 1
-            key = made_key(name, kind.makes, self._made[name])
+            self._highest_numbers[name] += 1
+            key = made_key(name, kind.makes, self._highest_numbers[name])
             if str(key) not in self._records[name]:
                 return key
 
@@ -368,7 +368,7 @@ class Resources(TableSimulator):
             return records.setdefault(_ONLY, {})
         record = records.get(str(arguments.get(action.key)))
         if record is None or not action.selects(record, arguments):
-            raise _no_such(action.resource, kind.key, arguments.get(action.key))
+            raise _no_such_record(action.resource, kind.key, arguments.get(action.key))
         return record
 
     def _matching(self, action: Action, arguments: Record) -> Iterator[Record]:
@@ -386,7 +386,7 @@ def made_key(name: str, makes: str, number: int) -> int | str:
     return keys.get(makes, number)
 
 
-def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
+def _no_such_record(resource: str, key: str | None, value: JSON) -> SimulatorError:
     return SimulatorError(f"there is no {resource} with {key} {quoted(value)}")
 
 
@@ -448,12 +448,12 @@ class Recording:
         """Return the recorded call in this state, or None."""
         return self._calls.get((state, _key(name, arguments)))
 
-    def begin(self, holds: Mapping[str, JSON]) -> None:
+    def record_start(self, holds: Mapping[str, JSON]) -> None:
         """Write a new file with the state in which the service starts."""
         self.path.write_bytes(dumps_line({"format_version": FORMAT_VERSION}))
-        self.start = self.hold(holds)
+        self.start = self.record_state(holds)
 
-    def hold(self, holds: Mapping[str, JSON]) -> str:
+    def record_state(self, holds: Mapping[str, JSON]) -> str:
         """Return the name of a state; a new state is written to the file."""
         name = content_hash(dict(holds))[:16]
         if name not in self.states:
@@ -461,16 +461,16 @@ class Recording:
             self.states[name] = dict(holds)
         return name
 
-    def keep(self, call: RecordedCall) -> None:
+    def record_call(self, call: RecordedCall) -> None:
         """Add a call to the recording and to its file."""
         self._append(call)
-        self._add(call)
+        self._index(call)
 
     def _append(self, line: msgspec.Struct) -> None:
         with self.path.open("ab") as file:
             file.write(dumps_line(msgspec.to_builtins(line)))
 
-    def _add(self, call: RecordedCall) -> None:
+    def _index(self, call: RecordedCall) -> None:
         """Index a call by its state and arguments, and remember the first call that led to each new state."""
         self._calls[call.before, _key(call.call, call.arguments)] = call
         if call.after not in (call.before, self.start):
@@ -492,7 +492,7 @@ class Recording:
                     self.start = self.start or state.state
                     self.states[state.state] = state.holds
                 else:
-                    self._add(read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
+                    self._index(read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path}: cannot be read as a recording: {error}") from None
 
@@ -536,16 +536,16 @@ class Recorded(TableSimulator):
             DataError: a call of `before` is malformed, fails, or was not recorded.
         """
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
-        self._state, self._lost = self._recording.start, ""
+        self._state, self._lost_call = self._recording.start, ""
         before = config.get("before", [])
         for call in before if isinstance(before, list) else [before]:
             match call:
                 case {"name": str() as name, "arguments": dict() as arguments}:
-                    self._first(name, arguments)
+                    self._call_before_start(name, arguments)
                 case _:
                     raise DataError('initial_config: `before` must be a list of calls: {"name": …, "arguments": {…}}')
 
-    def _first(self, name: str, arguments: dict[str, JSON]) -> None:
+    def _call_before_start(self, name: str, arguments: dict[str, JSON]) -> None:
         """Make a call before the conversation begins. Its failure is an error of the configuration."""
         try:
             self.answer(name, arguments)
@@ -553,7 +553,7 @@ class Recorded(TableSimulator):
             raise DataError(f"initial_config: the call of {clean(name)} in `before` fails: {error}") from None
 
     def state(self) -> dict[str, object]:
-        return {"not_recorded": self._lost} if self._lost else {**self._recording.states.get(self._state, {})}
+        return {"not_recorded": self._lost_call} if self._lost_call else {**self._recording.states.get(self._state, {})}
 
     @classmethod
     def sample(cls) -> Mapping[str, JSON]:
@@ -569,14 +569,15 @@ class Recorded(TableSimulator):
         Raises:
             SimulatorError: the service answered with an error, or the answer is not recorded.
         """
-        recorded = None if self._lost else self._recording.find(self._state, name, arguments)
+        recorded = None if self._lost_call else self._recording.find(self._state, name, arguments)
         if recorded is None and self.live is not None:
             recorded = self.live.ask(self._state, name, arguments)
         if recorded is None:
             text = clean(f"{name}({dumps(arguments).decode()})", _SHOWN)
             if name in self.writes:
-                self._lost = self._lost or text
-            why = f", because {self._lost} before it is not recorded either" if self._lost not in ("", text) else ""
+                self._lost_call = self._lost_call or text
+            is_first = self._lost_call in ("", text)
+            why = "" if is_first else f", because {self._lost_call} before it is not recorded either"
             raise SimulatorError(f"not recorded: the answer to {text} is unknown{why}")
         self._state = recorded.after
         if recorded.error:

@@ -104,8 +104,8 @@ class RowAnswers(ChatSource):
         Raises:
             NoAnswerError: no row has the messages, or the recorded conversation has no such step.
         """
-        indexed, turn, step = self._find(request)
-        record = self._record(indexed)
+        indexed, turn, step = self._find_row(request)
+        record = self._recorded_result(indexed)
         if record is not None:
             if indexed.scenario is None:
                 record = {"result": [[record["result"]]]}
@@ -123,7 +123,7 @@ class RowAnswers(ChatSource):
     async def close(self) -> None:
         await self._endpoint.close()
 
-    def _find(self, request: ChatRequest) -> tuple[_IndexedRow, int, int]:
+    def _find_row(self, request: ChatRequest) -> tuple[_IndexedRow, int, int]:
         """Return the row of a request, with its turn and step (from 0). If several rows match, the best one is taken.
 
         Raises:
@@ -132,7 +132,7 @@ class RowAnswers(ChatSource):
         first_message = _spoken_messages(request.messages)[:1]
         matches: list[tuple[_IndexedRow, int, int]] = []
         for indexed in self._rows_by_first_message.get(content_key(first_message), ()):
-            place = indexed.place(request, self._steps(indexed))
+            place = indexed.place(request, self._step_counts(indexed))
             if place is not None:
                 matches.append((indexed, *place))
         if not matches:
@@ -141,18 +141,18 @@ class RowAnswers(ChatSource):
             return matches[0]
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
 
-    def _record(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
+    def _recorded_result(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
         """Return the row's recorded result, or None if only the answer to its messages may be recorded."""
         try:
             return self._endpoint.recorded_result(indexed.row)
         except NoAnswerError:
             return None
 
-    def _steps(self, indexed: _IndexedRow) -> Sequence[int]:
+    def _step_counts(self, indexed: _IndexedRow) -> Sequence[int]:
         """Return the number of answers in each turn, from the record or else estimated from the ground truth."""
         if indexed.scenario is None:
             return [1]
-        record = self._record(indexed)
+        record = self._recorded_result(indexed)
         if record is not None:
             turns = record.get("result")
             return [len(turn) if isinstance(turn, list) else 1 for turn in turns] if isinstance(turns, list) else []

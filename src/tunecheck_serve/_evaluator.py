@@ -73,7 +73,7 @@ class ServedEvaluator(Service):
         """
 
         async def begin(_: web.Application) -> None:
-            if self._process is not None and not await self._process.start():  # no reason against it was returned
+            if self._process is not None and not await self._process.start():  # returns evaluators that it cannot load
                 self._executor = self._process
 
         async def end(_: web.Application) -> None:

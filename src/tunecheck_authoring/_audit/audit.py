@@ -49,18 +49,19 @@ Sketch: TypeAlias = "array[int]"
 class KnownRow:
     """The digest of a row for comparisons: its messages, functions and calls, and a sketch of its wording.
 
-    `said` covers all messages, `offered` the functions and the start state, `path` the expected calls. `asked` and
-    `told` have a digest of each beginning of the user's and the other messages. `sketch` is empty for a short row.
-    Rows of one `cluster` derive from one another by declaration, and are not compared.
+    `words_digest` covers all messages, `tools_digest` the functions and the start state, `path` the expected calls.
+    `user_beginnings` and `other_beginnings` have a digest of each beginning of the user's and the other messages.
+    `sketch` is empty for a short row. Rows of one `cluster` derive from one another by declaration, and are not
+    compared.
     """
 
     name: str
-    said: bytes
-    offered: bytes
+    words_digest: bytes
+    tools_digest: bytes
     path: tuple[str, ...]
     sketch: Sketch
-    asked: tuple[bytes, ...]
-    told: tuple[bytes, ...]
+    user_beginnings: tuple[bytes, ...]
+    other_beginnings: tuple[bytes, ...]
     cluster: object = None
 
     def shares_cluster(self, other: KnownRow) -> bool:
@@ -69,7 +70,7 @@ class KnownRow:
 
     def continues(self, other: KnownRow) -> bool:
         """Return True if this row begins with the other row's whole chat."""
-        return other.asked[-1] in self.asked and other.told[-1] in self.told
+        return other.user_beginnings[-1] in self.user_beginnings and other.other_beginnings[-1] in self.other_beginnings
 
 
 @dataclass
@@ -85,7 +86,7 @@ class KnownRows:
 
         A path of one call says too little to be indexed. A full key drops its oldest row.
         """
-        self._by_words.setdefault(row.said, row)
+        self._by_words.setdefault(row.words_digest, row)
         if len(row.path) >= _SHORTEST_PATH:
             self._by_path.setdefault(row.path, row)
         for key in row.sketch[:_KEYS]:
@@ -98,13 +99,13 @@ class KnownRows:
 
         Rows of one declared cluster, and a row that continues the other's chat, may share their wording.
         """
-        same = self._by_words.get(row.said)
+        same = self._by_words.get(row.words_digest)
         if same is not None and same.shares_cluster(row) and same.path == row.path:
             return
-        if same is not None and same.path != row.path and same.offered == row.offered:
+        if same is not None and same.path != row.path and same.tools_digest == row.tools_digest:
             evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
-        elif same is not None and same.offered == row.offered:
+        elif same is not None and same.tools_digest == row.tools_digest:
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, exclude_related=True)) is not None:
             evidence = f"{near[0].name} contains {near[1]:.0%} of this row's wording"
@@ -112,7 +113,7 @@ class KnownRows:
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""
-        same = self._by_words.get(row.said)
+        same = self._by_words.get(row.words_digest)
         if same is not None:
             evidence = f"training row {same.name} has the same wording"
             yield found(row.name, "in_training_data", evidence, fix=_DROP, certainty="sure")
@@ -151,12 +152,12 @@ def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
     return KnownRow(
         dialogue.name,
-        said=_digest("\n".join([*request_words, *dialogue.told])),
-        offered=_digest("\n".join(tools) + start),
+        words_digest=_digest("\n".join([*request_words, *dialogue.told])),
+        tools_digest=_digest("\n".join(tools) + start),
         path=dialogue.path,
         sketch=array("Q", sketch),
-        asked=_beginnings(dialogue.asked),
-        told=_beginnings(dialogue.told),
+        user_beginnings=_beginnings(dialogue.asked),
+        other_beginnings=_beginnings(dialogue.told),
         cluster=cluster,
     )
 
@@ -340,7 +341,7 @@ def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditF
             failed[name].append(failure)
     for name, failures in failed.items():
         if name in names and len(failures) == len(runs) >= FEWEST_RUNS:
-            yield from _alike(name, failures)
+            yield from _shared_failure(name, failures)
 
 
 def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
@@ -361,7 +362,7 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
             yield name, _Failure(canonical_text(answer), str(row.get("cause") or ""), evidence_of(row))
 
 
-def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
+def _shared_failure(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
     """Yield a finding if most runs gave the same wrong answer, or all runs failed for the same cause."""
     [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
     first = next(each for each in failures if each.answer == answer)

@@ -110,13 +110,13 @@ class RowCheck:
         `number` (from 1) names a row without an id.
         """
         entry = entry_name(row, number)
-        yield from self._id(entry, row, number)
+        yield from self._check_id(entry, row, number)
         for column, value in row.items():
-            yield from _roles(entry, column, value)
+            yield from _check_roles(entry, column, value)
         if "turns" not in row:
             yield from self._calls(entry, row, self._ground_truth(row))
 
-    def _id(self, entry: str, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+    def _check_id(self, entry: str, row: Mapping[str, object], number: int) -> Iterator[Finding]:
         """Yield a finding if an earlier row has the same id. Rows without an id are not compared."""
         name = usable_id(row.get("id"))
         if name is None:
@@ -166,12 +166,12 @@ def call_text(call: FunctionCall) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _roles(entry: str, column: str, value: object) -> Iterator[Finding]:
+def _check_roles(entry: str, column: str, value: object) -> Iterator[Finding]:
     """Yield a finding for each unknown role in a column's messages, which may be grouped by turn."""
     for at, item in enumerate(value if isinstance(value, list) else ()):
         place = f"{column[:100]}[{at}]"
         if isinstance(item, list):
-            yield from _roles(entry, place, item)
+            yield from _check_roles(entry, place, item)
         elif isinstance(item, dict) and ("content" in item or "tool_calls" in item):
             role = item.get("role")
             if isinstance(role, str) and role not in ROLES:
@@ -422,20 +422,20 @@ class EntryCheck:
         """
         self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
         replay = self.replay(self.entry.config)
-        yield from self._configuration()
-        yield from self._held_out()
-        yield from self._judging(replay.start)
+        yield from self._check_configuration()
+        yield from self._check_held_out()
+        yield from self._check_judging(replay.start)
         self.start = replay.start
-        yield from self._truth(self.entry.ground_truth, replay)
+        yield from self._check_truth(self.entry.ground_truth, replay)
         self.played, self.is_unchanged = self._made, replay.state == replay.start
         for truth in self.entry.judging.alternatives:
             self._made = []
-            yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
+            yield from self._check_truth(_read_truth(truth), self.replay(self.entry.config))
 
-    def _truth(self, truth: list[list[GroundTruthCall]], replay: Player) -> Iterator[Finding]:
+    def _check_truth(self, truth: list[list[GroundTruthCall]], replay: Player) -> Iterator[Finding]:
         """Execute the calls of all turns in the replay, and yield their findings."""
         for turn, calls in enumerate(truth):
-            yield from self._turn(turn, calls, self.offered(turn), replay)
+            yield from self._check_turn(turn, calls, self.offered(turn), replay)
 
     def offered(self, turn: int) -> frozenset[str]:
         """Return the names of the functions on offer in a turn, including those that it or an earlier turn adds."""
@@ -445,7 +445,7 @@ class EntryCheck:
             offered = self._operations().difference(*held_out.values())
         return offered.union(*(names for added, names in held_out.items() if added <= turn))
 
-    def _judging(self, start: object) -> Iterator[Finding]:
+    def _check_judging(self, start: object) -> Iterator[Finding]:
         """Yield a finding for each setting of the judging that names an unknown operation or path."""
         judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
@@ -465,7 +465,7 @@ class EntryCheck:
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
-    def _configuration(self) -> Iterator[Finding]:
+    def _check_configuration(self) -> Iterator[Finding]:
         """Yield remarks about simulators without a configuration, and about configurations without a simulator."""
         config = self.entry.config
         for name, simulator in self._classes.items():
@@ -474,7 +474,7 @@ class EntryCheck:
         for name in config.keys() - self._classes.keys():
             yield self._finding("unused_configuration", f"the row has no simulator {name[:100]!r}")
 
-    def _held_out(self) -> Iterator[Finding]:
+    def _check_held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
         operations = self._operations()
         for turn, names in self.entry.held_out.items():
@@ -491,7 +491,7 @@ class EntryCheck:
             if not messages and turn not in self.entry.held_out:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
-    def _turn(
+    def _check_turn(
         self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player
     ) -> Iterator[Finding]:
         """Execute the calls of one turn in the replay, note them as made, and yield their findings."""
@@ -510,13 +510,13 @@ class EntryCheck:
             converted = as_right(each.call, tools)
             yield from schema_findings(self.entry.name, converted, tools.get(each.call.name), turn)
             step = replay.call(each.call)
-            yield from self._call(turn, each.call, each.text, step, replay.start)
+            yield from self._check_call(turn, each.call, each.text, step, replay.start)
             self._made.append(PlayedCall(turn, each.text, each.call, step))
             without_effect = without_effect and not (step.has_effect or step.result.error)
         if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
-    def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
+    def _check_call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
         """Yield the findings about the result and effect of an executed call."""
         place = None if step.result.error else collision(call, step, start)
         if place is not None:

@@ -336,12 +336,12 @@ class DialogueReader:
     def read(self, row: CheckedRow) -> Dialogue | str:
         """Return the row's dialogue, or the reason (a text) why the row cannot be checked."""
         if row.replayed is not None:
-            return _conversation(row.name, row.replayed)
+            return _read_conversation(row.name, row.replayed)
         if "turns" in row.values:
             return "the conversation's calls were not executed"
-        return self._question(row.name, row.values)
+        return self._read_question(row.name, row.values)
 
-    def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
+    def _read_question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
         """Return the dialogue of a single question, or the reason why it cannot be checked.
 
         Without a ground truth, the calls of an assistant's message count as expected calls.
@@ -367,7 +367,7 @@ class DialogueReader:
         return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=not is_in_python(row))
 
 
-def _conversation(name: str, check: EntryCheck) -> Dialogue:
+def _read_conversation(name: str, check: EntryCheck) -> Dialogue:
     """Return the dialogue of a replayed conversation; its calls have the results of the replay."""
     entry = check.entry
     calls = [

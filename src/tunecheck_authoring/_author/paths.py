@@ -123,7 +123,7 @@ class _Walk:
         self._configuration = world.configuration(self._services, random)
         self._session = world.session(self._services, self._configuration)
         self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
-        self._places: list[tuple[int, int]] = []
+        self._call_places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
         self._recoveries: dict[str, str] = {}
 
@@ -143,23 +143,23 @@ class _Walk:
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
         """Return the task of this walk, or None if a turn found no call that works."""
         if turns == (1, 1):
-            return self._question(task_id)
+            return self._question_task(task_id)
         for number in range(self._random.randint(*turns)):
             self._turns.append([])
-            if not (number and self._random.random() < _RECOVERS and self._recover(number)):
+            if not (number and self._random.random() < _RECOVERS and self._add_recovery(number)):
                 for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
-                    self._step(number, self._candidates())
+                    self._add_call(number, self._candidates())
             if not self._turns[-1]:
                 return None
         return self._task(task_id)
 
-    def _question(self, task_id: str) -> AuthoredTask | None:
+    def _question_task(self, task_id: str) -> AuthoredTask | None:
         """Return a task with one turn: calls that each succeed alone, or no calls."""
         self._sources.clear()
         self._turns.append([])
         call_count = self._random.choice(_CALLS_OF_A_QUESTION)
         for _ in range(call_count):
-            self._step(0, self._candidates())
+            self._add_call(0, self._candidates())
         for call in self._turns[0]:
             self._session.take_back(0)
             if not call_succeeded(call.function, self._session.call(call.call)):
@@ -191,16 +191,16 @@ class _Walk:
         sources = (source for each in parameters for source in self._sources[f"{name}.{each}"])
         return any(source.partition(".")[0] == producer for source in sources)
 
-    def _step(self, turn: int, candidates: Sequence[str]) -> bool:
+    def _add_call(self, turn: int, candidates: Sequence[str]) -> bool:
         """Add one call that succeeds and does something new to the turn; return False if no candidate allows this."""
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._plan_call(self._world.functions[name])
-                if planned.call not in self._session.calls and self._make(turn, planned):
+                if planned.call not in self._session.calls and self._try_call(turn, planned):
                     return True
         return False
 
-    def _make(self, turn: int, planned: PlannedCall) -> bool:
+    def _try_call(self, turn: int, planned: PlannedCall) -> bool:
         """Execute a planned call and add it to the turn.
 
         If the call has no new effect or overwrites an earlier call of the turn, undo it and return False.
@@ -208,14 +208,14 @@ class _Walk:
         call_count = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
         step = self._session.call(planned.call)
-        if not self._is_worth(planned.function, step, texts) or self._overwrites(step, turn):
+        if not self._has_new_effect(planned.function, step, texts) or self._overwrites(step, turn):
             self._session.take_back(call_count)
             return False
-        self._places.append((turn, len(self._turns[turn])))
+        self._call_places.append((turn, len(self._turns[turn])))
         self._turns[turn].append(planned)
         return True
 
-    def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
+    def _has_new_effect(self, name: str, step: Called, texts: set[str]) -> bool:
         """Return True if a call changed the state or, if its function only reads, returned a text not in `texts`."""
         if not call_succeeded(name, step):
             return False
@@ -228,7 +228,7 @@ class _Walk:
         earlier = self._session.steps[-1 - in_turn : -1]
         return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
-    def _recover(self, turn: int) -> bool:
+    def _add_recovery(self, turn: int) -> bool:
         """Add two calls to the turn, the second of which fails without the first, and note the error reply.
 
         Returns False if the turn stays empty. A turn with only the first call is valid, too.
@@ -239,7 +239,7 @@ class _Walk:
             call_count = len(self._session.calls)
             refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
             self._session.take_back(call_count)
-            if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
+            if refused.error and self._add_call(turn, [maker]) and self._add_call(turn, [name]):
                 self._recoveries[str(turn)] = refused.text
                 return True
             if self._turns[turn]:
@@ -270,12 +270,12 @@ class _Walk:
         fitting = self._fitting(found, f"{function.name}.{name}", schema)
         results = [(atom, call) for atom, call in fitting if call is not None and _can_be_said(atom)]
         last_turn = len(self._turns) - 1
-        shown = {atom.value for atom, call in found if call is not None and self._places[call][0] < last_turn}
+        shown = {atom.value for atom, call in found if call is not None and self._call_places[call][0] < last_turn}
         known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
         in_state = [atom for atom, call in fitting if call is None and atom.value in known]
         if results and self._random.random() < _FROM_A_RESULT:
             atom, call = self._random.choice(results)
-            return Argument(value=atom.value, source=self._places[call], path=[*atom.path], edge=atom.pattern)
+            return Argument(value=atom.value, source=self._call_places[call], path=[*atom.path], edge=atom.pattern)
         if in_state and self._random.random() < _FROM_THE_STATE:
             atom = self._random.choice(in_state)
             return Argument(value=atom.value, edge=atom.pattern)

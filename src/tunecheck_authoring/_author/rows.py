@@ -253,14 +253,14 @@ class VariantBuilder:
         """
         places = [
             (place, name)
-            for place in self._single(draft)
+            for place in self._single_calls(draft)
             for name in self._said_parameters(place.planned)
             if not self._can_be_known(name, place, draft)
         ]
         if not places:
             return None
         place, name = self.random.choice(places)
-        request = self._words().turn(place.number, without=[name])
+        request = self._writer().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = format_values(details_of({name: place.planned.arguments[name].value}))
         answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
@@ -271,7 +271,7 @@ class VariantBuilder:
 
         Return None if no function can be withheld.
         """
-        places = [place for place in self._single(draft) if self._can_be_held_out(place)]
+        places = [place for place in self._single_calls(draft) if self._can_be_held_out(place)]
         if not places:
             return None
         place = self.random.choice(places)
@@ -315,23 +315,23 @@ class VariantBuilder:
 
         None without another value.
         """
-        places = [(place, name) for place in self._single(draft) for name in self._said_parameters(place.planned)]
+        places = [(place, name) for place in self._single_calls(draft) for name in self._said_parameters(place.planned)]
         self.random.shuffle(places)
         for place, name in places:
             value, function = place.planned.arguments[name].value, self.world.functions[place.planned.function]
             likely = [each for each in free_values(self.world, function, name, self.random) if each != value]
             if likely:
                 first = self.random.choice(likely)
-                text = self._words().turn(place.number, instead={name: first})
+                text = self._writer().turn(place.number, instead={name: first})
                 changed = format_targets(details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
                 return draft.put(place.at, replace(draft.turns[place.at], text=text))
         return None
 
-    def _words(self) -> RequestWriter:
+    def _writer(self) -> RequestWriter:
         return RequestWriter(self.world, self.task, self.task.voice)
 
-    def _single(self, draft: Draft) -> list[SingleCallTurn]:
+    def _single_calls(self, draft: Draft) -> list[SingleCallTurn]:
         """Return the unchanged turns with one call."""
         return [
             SingleCallTurn(at, turn.number, self.task.turns[turn.number][0])
@@ -353,7 +353,7 @@ class VariantBuilder:
         argument = place.planned.arguments[name]
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
-        request = self._words().turn(place.number, without=[name])
+        request = self._writer().turn(place.number, without=[name])
         if mentions_value(argument.value, " ".join([*texts, request])):
             return True
         if argument.edge is None:
@@ -457,11 +457,11 @@ class Trial:
         """
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
-            found = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
+            found = self._question_weakness(row) if isinstance(row, QuestionLine) else self._conversation_weakness(row)
             self._known[content] = found and msgspec.structs.replace(found, id=row.id, variant=row.variant)
         return self._known[content]
 
-    def _question(self, row: QuestionLine) -> Weakness | None:
+    def _question_weakness(self, row: QuestionLine) -> Weakness | None:
         """Return the weakness of a question, or None.
 
         Its own calls must pass, wrong calls must fail, its words must hold all values.
@@ -483,7 +483,7 @@ class Trial:
         unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
         return unsaid or self._passing_mistake(row.id, [calls], passes)
 
-    def _conversation(self, row: RowLine) -> Weakness | None:
+    def _conversation_weakness(self, row: RowLine) -> Weakness | None:
         """Return the weakness of a conversation: a finding of `check`, or wrong calls that pass.
 
         None if it is valid.

@@ -97,7 +97,7 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
     """Word requests as "Please cancel an order, with order id 7. Then …", one after another if `in_order`."""
-    texts = [ask.request + _details(ask, _with, ", with ") for ask in asks]
+    texts = [ask.request + _details(ask, _with_label, ", with ") for ask in asks]
     return f"Please {('. Then ' if in_order else '. Please also ').join(texts)}."
 
 
@@ -165,7 +165,7 @@ def format_targets(details: Sequence[tuple[str, str]]) -> str:
     return _join_texts([f"the {label} {text}" for label, text in details])
 
 
-def _with(label: str, value: str) -> str:
+def _with_label(label: str, value: str) -> str:
     """Return "order id 7", or "the id you got as the order id" for a described value."""
     return f"{value} as the {label}" if value.startswith("the ") else f"{label} {value}"
 

@@ -147,7 +147,7 @@ class EndpointModels:
             messages: JSON = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": each.prompt}]
             rows.append({"id": each.id, "messages": messages})
         result = self._run("writer", self.writer, rows)
-        texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
+        texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows_of(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
@@ -155,7 +155,7 @@ class EndpointModels:
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that the solver model must solve before they join the data set.")
         result = self._run("solver", self.solver, str(path))
-        return {str(row["row_id"]): reason for row in _rows(result) if (reason := _why_unsolved(row)) is not None}
+        return {str(row["row_id"]): reason for row in _rows_of(result) if (reason := _why_unsolved(row)) is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> EvaluationResult:
         """Run the writer or the solver with the rest of the budget, and add its cost.
@@ -181,7 +181,7 @@ class EndpointModels:
                 trust=self.trust,
             )
         except UnansweredError as error:
-            first = next(row["error.target"] for row in _rows(error.result))
+            first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first
             raise RunError(f"the {name} model gave no answer: {message}; fix this and run again") from None
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
@@ -189,7 +189,7 @@ class EndpointModels:
         return result
 
 
-def _rows(result: EvaluationResult) -> Iterable[Mapping[str, JSON]]:
+def _rows_of(result: EvaluationResult) -> Iterable[Mapping[str, JSON]]:
     return cast("Iterable[Mapping[str, JSON]]", result["rows"])
 
 

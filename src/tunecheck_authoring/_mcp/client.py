@@ -88,7 +88,7 @@ class McpSession:
         )
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
-            self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+            self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
             self._transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, time_limit_s)
         except BaseException:  # Ctrl-C, too, must not leave the server running
             self.close()
@@ -99,7 +99,7 @@ class McpSession:
         found: list[Message] = []
         cursor: JSON = None
         for _ in range(_MOST_PAGES):
-            page = self._ask("tools/list", {} if cursor is None else {"cursor": cursor})
+            page = self._request("tools/list", {} if cursor is None else {"cursor": cursor})
             listed = page.get("tools")
             found += [tool for tool in (listed if isinstance(listed, list) else []) if isinstance(tool, dict)]
             cursor = page.get("nextCursor")
@@ -114,13 +114,13 @@ class McpSession:
             ServerGoneError: the server gave no valid answer.
         """
         try:
-            result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
+            result = self._request("tools/call", {"name": name, "arguments": dict(arguments)})
         except _RefusedError as error:
             return str(error), True
         if result.get("isError"):
-            return _text(result), True
+            return _result_text(result), True
         structured = result.get("structuredContent")
-        return (structured if isinstance(structured, dict) else _as_json(_text(result))), False
+        return (structured if isinstance(structured, dict) else _as_json(_result_text(result))), False
 
     @property
     def folder(self) -> Path | None:
@@ -130,7 +130,7 @@ class McpSession:
     def close(self) -> None:
         self._transport.close()
 
-    def _ask(self, method: str, params: Message) -> Message:
+    def _request(self, method: str, params: Message) -> Message:
         """Send a request and return its result.
 
         Raises:
@@ -144,15 +144,15 @@ class McpSession:
         except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
-            raise self._gone(method, why or type(error).__name__) from None
+            raise self._gone_error(method, why or type(error).__name__) from None
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):
             why = str(error_of.get("message"))
-            raise _RefusedError(why) if method == "tools/call" else self._gone(method, why)
+            raise _RefusedError(why) if method == "tools/call" else self._gone_error(method, why)
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
 
-    def _gone(self, method: str, why: str) -> ServerGoneError:
+    def _gone_error(self, method: str, why: str) -> ServerGoneError:
         return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}")
 
 
@@ -195,7 +195,7 @@ class _RefusedError(Exception):
     """The server refused a call."""
 
 
-def _text(result: Message) -> str:
+def _result_text(result: Message) -> str:
     """Return the texts of a call's result as one. Other parts, such as images, become their type in brackets."""
     content = result.get("content")
     parts = [part for part in (content if isinstance(content, list) else []) if isinstance(part, dict)]
@@ -258,7 +258,7 @@ class _ServerProcess:
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
                 raise ValueError("the server stopped; run its command in a shell to see why")
-            answer = _object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
+            answer = _as_object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
         return None
@@ -344,7 +344,7 @@ def _message(reply: http.client.HTTPResponse) -> Iterator[Message]:
     text = reply.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
         raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
-    yield _object(text.decode("utf-8", "replace"))
+    yield _as_object(text.decode("utf-8", "replace"))
 
 
 def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
@@ -361,11 +361,11 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
         if line.startswith("data:"):
             data += line[5:].strip()
         elif not line.strip() and data:
-            yield _object(data)
+            yield _as_object(data)
             data = ""
 
 
-def _object(text: str) -> Message:
+def _as_object(text: str) -> Message:
     """Return the JSON object of a message, or raise ValueError."""
     value = loads(text)
     if not isinstance(value, dict):

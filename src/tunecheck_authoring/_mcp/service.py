@@ -193,7 +193,7 @@ class LiveServer:
             if looks_secret(name):
                 self._redactor.add(Secret(value))
         if not self.recording.start:  # the first session records the state in which the server starts
-            self._keep(self._begin())
+            self._keep_session(self._start_session())
 
     def recorder(self) -> type[Recorded]:
         """Return the simulator that asks the server for answers that are not recorded."""
@@ -208,8 +208,8 @@ class LiveServer:
         """
         live = self._reach(state)
         call = self._make_call(live, name, arguments)
-        self._keep(live)
-        self.recording.keep(call)
+        self._keep_session(live)
+        self.recording.record_call(call)
         return call
 
     def close(self) -> None:
@@ -219,7 +219,7 @@ class LiveServer:
         self._in_use.clear()
         self._idle.close()
 
-    def _keep(self, live: _LiveSession) -> None:
+    def _keep_session(self, live: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
         if live.state in self._in_use:
             live.session.close()
@@ -228,7 +228,7 @@ class LiveServer:
         if len(self._in_use) > _MOST_KEPT:
             self._in_use.pop(next(iter(self._in_use))).session.close()
 
-    def _begin(self) -> _LiveSession:
+    def _start_session(self) -> _LiveSession:
         """Start a session in the recorded first state; the very first session records that state.
 
         Raises:
@@ -238,8 +238,8 @@ class LiveServer:
         with _closed_on_error(live):
             state = self._state(live)
             if not self.recording.start:
-                self.recording.begin(state)
-            live.state = self.recording.hold(state)
+                self.recording.record_start(state)
+            live.state = self.recording.record_state(state)
             if live.state != self.recording.start:
                 raise ServerGoneError(
                     f"{self._shown}: the server did not start in the recorded state: put the text '{{folder}}' into "
@@ -261,7 +261,7 @@ class LiveServer:
         while at not in self._in_use and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
-        live = self._in_use.pop(at) if at in self._in_use else self._begin()
+        live = self._in_use.pop(at) if at in self._in_use else self._start_session()
         for call in reversed(route):
             self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
@@ -289,7 +289,7 @@ class LiveServer:
             if name in self._simulator.writes:
                 if not failed:
                     live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
-                live.state = self.recording.hold(self._state(live))
+                live.state = self.recording.record_state(self._state(live))
         return RecordedCall(
             before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=live.state
         )
