@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+import tunecheck_authoring as authoring  # its names load on first use
 from tunecheck import ConfigurationError
 from tunecheck.cli import (
     DONE,
@@ -35,7 +36,6 @@ from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_m
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
     from tunecheck.simulators import Backends
-    from tunecheck_authoring import Audit, AuthorReport, CheckedRow, Dialogue, DialogueReader, ExportReport, Finding
     from tunecheck_authoring._audit.checks import Value
     from tunecheck_authoring._author.files import Variant
     from tunecheck_authoring._author.writing import EndpointModels
@@ -49,8 +49,7 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     rows = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
     listed = [finding for findings_of_row in rows for finding in findings_of_row]
     unusable, lines = find_unusable_rows(dataset)
-    problems = sum(not finding.is_remark for finding in listed)
-    problems += sum(map(len, unusable.values()))
+    problems = sum(not finding.is_remark for finding in listed) + sum(map(len, unusable.values()))
     findings: list[JSON] = [asdict(finding) for finding in listed]
     findings += [
         {"entry": name, "problem": "unusable", "text": problem, "place": place}
@@ -67,15 +66,14 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
 
 def checked_rows(
     dataset: Dataset, rows: Iterable[Mapping[str, object]], options: DataCheckOptions
-) -> Iterator[CheckedRow]:
+) -> Iterator[authoring.CheckedRow]:
     """Yield the rows with the findings of every check; conversations are replayed on their simulators, too."""
     from tunecheck.calls import TOOL_COLUMNS
     from tunecheck.episodes import Services
-    from tunecheck_authoring._audit.checks import RowCheck, checked_rows as replayed_rows
 
     services = Services(data=options.benchmark_data, trust=Trust.of_command(options.trust or ()).of(*dataset.files))
-    check = RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
-    return replayed_rows(rows, services, row_check=check)
+    check = authoring.RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
+    return authoring.checked_rows(rows, services, row_check=check)
 
 
 def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
@@ -88,7 +86,7 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
 
 
 def _finding_lines(
-    findings: Sequence[Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
+    findings: Sequence[authoring.Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
 ) -> Iterator[str]:
     """Yield the findings by row, and a last line that counts the problems. Remarks are listed only if `remarks`.
 
@@ -106,13 +104,11 @@ def _finding_lines(
     yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(finding: authoring.Finding) -> str:
     """Return a finding as one line: its turn, the kind of problem, its call and its text."""
-    from tunecheck_authoring._audit.checks import PROBLEMS
-
     where = "" if finding.turn is None else f"turn {finding.turn}: "
     call = f"{finding.call}: " if finding.call else ""
-    return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
+    return f"{where}{authoring.PROBLEMS[finding.problem]}: {call}{finding.text}"
 
 
 _CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
@@ -140,12 +136,12 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     """
     from tunecheck import find_run
     from tunecheck.datasets import open_dataset
-    from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
+    from tunecheck_authoring._audit.audit import FEWEST_RUNS
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
         raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
-    result = audit_rows(
+    result = authoring.audit(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
         _dialogue_reader(dataset),
         training=_training_dialogues(options.against) if options.against else (),
@@ -161,7 +157,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     return NOT_MET if result.flagged else DONE
 
 
-def _review(dataset: Dataset, result: Audit, options: AuditOptions) -> None:
+def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) -> None:
     """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all.
 
     Raises:
@@ -180,30 +176,29 @@ def _review(dataset: Dataset, result: Audit, options: AuditOptions) -> None:
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C to stop", flush=True))
 
 
-def _dialogue_reader(dataset: Dataset) -> DialogueReader:
+def _dialogue_reader(dataset: Dataset) -> authoring.DialogueReader:
     """Return a reader of rows as dialogues, by the data set's column mapping."""
     from tunecheck.calls import TOOL_COLUMNS
-    from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
+    from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS
 
     columns = (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)
     ground_truth, tools, question = (row_reader(dataset, each) for each in columns)
-    return DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
+    return authoring.DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
 
 
-def _training_dialogues(path: str) -> Iterator[Dialogue]:
+def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
     """Yield the dialogues of a training set. A note on stderr counts the rows that cannot be compared.
 
     Raises:
         ConfigurationError: no row can be compared.
     """
     from tunecheck.datasets import open_dataset
-    from tunecheck_authoring._audit.checks import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)
     reader = _dialogue_reader(dataset)
     count, unread = 0, []
     for row in dataset.rows():
-        dialogue = reader.read(CheckedRow(row.id, row.values, ()))
+        dialogue = reader.read(authoring.CheckedRow(row.id, row.values, ()))
         count += 1
         if isinstance(dialogue, str):
             unread.append(dialogue)
@@ -216,7 +211,7 @@ def _training_dialogues(path: str) -> Iterator[Dialogue]:
         print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 
 
-def _show_audit(result: Audit, options: AuditOptions) -> None:
+def _show_audit(result: authoring.Audit, options: AuditOptions) -> None:
     """Print the findings by certainty, then the counts, and the share of rows that an agent passes without a call."""
     from tunecheck_authoring._audit.dialogue import KINDS
 
@@ -322,14 +317,12 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
     and words of each conversation, its variants. Unchanged parts are not made again.
     """
-    from tunecheck_authoring._author.pipeline import author as author_dataset
-
     _check_author(options)
     models = _make_models(options)
     simulators = [*map(_simulator_name, options.simulator or ()), *_made_services(options)]
     command = _command_line(options, invocation.typed)
     with _open_backends(options) as backends:
-        report = author_dataset(options, simulators, backends, command=command, models=models)
+        report = authoring.author(options, simulators, backends, command=command, models=models)
     if options.json:
         print_json(to_builtins(report, enc_hook=str))
     else:
@@ -350,13 +343,9 @@ def _made_services(options: AuthorOptions) -> list[str]:
     if options.openapi is not None and options.mcp is not None:
         raise ConfigurationError(f"--openapi and --mcp both write {path}; give one of the two services as --simulator")
     if options.openapi is not None:
-        from tunecheck_authoring._service_file import write_simulator
-
-        is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+        is_new = authoring.write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
     elif options.mcp is not None:
-        from tunecheck_authoring._mcp.service import write_recorded
-
-        is_new = write_recorded(options.mcp, path)
+        is_new = authoring.write_recorded(options.mcp, path)
     else:
         return []
     if not options.json:
@@ -433,7 +422,7 @@ def _simulator_name(name_or_file: str) -> str:
     return path.stem
 
 
-def _show_author(report: AuthorReport) -> None:
+def _show_author(report: authoring.AuthorReport) -> None:
     """Print what happened to each stage's file and, if the data set was written, its rows, rejections and files."""
     from tunecheck_authoring._author.pipeline import plain_turns
 
@@ -483,7 +472,7 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
     """
     from tunecheck import find_run
-    from tunecheck_authoring._export import FORMS, export as export_rows
+    from tunecheck_authoring._export import FORMS
 
     if options.to not in FORMS:
         raise ConfigurationError(f"--to: there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
@@ -492,7 +481,7 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
         raise ConfigurationError(f"--cause: there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
-    report = export_rows(run, options, find_run(options.against, options.folder) if options.against else None)
+    report = authoring.export(run, options, find_run(options.against, options.folder) if options.against else None)
     if options.json:
         print_json(_export_as_json(report))
     else:
@@ -514,13 +503,13 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
         )
 
 
-def _export_as_json(report: ExportReport) -> JSON:
+def _export_as_json(report: authoring.ExportReport) -> JSON:
     values = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
     written = {code or "unknown": count for code, count in report.written.items()}
     return {**values, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
 
 
-def _show_export(report: ExportReport, options: ExportOptions) -> None:
+def _show_export(report: authoring.ExportReport, options: ExportOptions) -> None:
     """Print the number of examples by cause, the rows left out by reason, and the written files."""
     what = "that just one run got right" if options.against else "that failed"
     written = report.written.total()
