@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import tunecheck_serve as local  # its names load on first use
 from tunecheck import ConfigurationError
 from tunecheck.cli import CommandOptions, Invocation, command, flag, option
 from tunecheck.plugins import JSON, Trust, clean, find
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_serve._server import ChatSource, Service
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +48,10 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     """
     import asyncio
 
-    from tunecheck_serve._server import ServerOptions, key_from, parse_faults, run_server
-
-    served = ServerOptions(
-        key=key_from(options.key_env),
+    served = local.ServerOptions(
+        key=local.key_from(options.key_env),
         latency_ms=options.latency_ms,
-        faults=parse_faults(options.fault or []),
+        faults=local.parse_faults(options.fault or []),
         seed=options.seed or 0,
         log=None if options.quiet else functools.partial(print, file=sys.stderr),
     )
@@ -63,15 +61,14 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     def ready(url: str) -> None:
         print(f"serving {clean(service.about)} on {url} (POST {service.paths}); Ctrl-C stops the server", flush=True)
 
-    asyncio.run(run_server(service, served, host=options.host, port=options.port, on_ready=ready))
+    asyncio.run(local.run_server(service, served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
 
-def _service(options: ServeOptions) -> Service:
+def _service(options: ServeOptions) -> local.Service:
     """Return the service that the options name, or raise ConfigurationError unless they name exactly one."""
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
-    from tunecheck_serve._server import ModelServer
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
@@ -85,35 +82,33 @@ def _service(options: ServeOptions) -> Service:
             "--set and --judge are only for --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
         )
     if options.service is not None:
-        return cast("type[Service]", find("services", options.service))()
+        return cast("type[local.Service]", find("services", options.service))()
     if options.simulated is not None:
         endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
-        return ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
+        return local.ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
     assert options.replay is not None
     replayed = ReplayEndpoint(options.replay)
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
     source = replayed if dataset is None else _rows(replayed, dataset)
-    return ModelServer(source, f"answers of {options.replay}")
+    return local.ModelServer(source, f"answers of {options.replay}")
 
 
-def _evaluator(options: ServeOptions, name: str) -> Service:
+def _evaluator(options: ServeOptions, name: str) -> local.Service:
     """Return a service with the evaluator, created with the parameters of --set and the model of --judge."""
     from tunecheck.cli import load_named, make_evaluators, settings_by_evaluator
-    from tunecheck_serve._evaluator import ServedEvaluator
 
     judge = None if options.judge is None else load_named(options.judge, Trust())
     evaluators = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, Trust())
-    return ServedEvaluator(name, evaluators[name])
+    return local.ServedEvaluator(name, evaluators[name])
 
 
-def _rows(endpoint: Endpoint, dataset: str) -> ChatSource:
+def _rows(endpoint: Endpoint, dataset: str) -> local.ChatSource:
     """Return the endpoint's answers to the rows of a data set. Simulators load only if its files are trusted."""
     from tunecheck.datasets import open_dataset
     from tunecheck.simulators import Backends
-    from tunecheck_serve._conversations import RowAnswers
 
     opened = open_dataset(dataset)
-    return RowAnswers(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
+    return local.RowAnswers(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
 
 
 def _bfcl_rows(path: Path) -> str | None:

@@ -12,25 +12,8 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
+from tunecheck import pipeline
 from tunecheck.endpoints import ALL_SECRETS
-from tunecheck.pipeline import (
-    DEFAULT_TIMEOUT_S,
-    RESULT,
-    AsyncExecutor,
-    ColumnMissingError,
-    Executor,
-    Outcome,
-    Output,
-    Partial,
-    ProcessExecutor,
-    ThreadExecutor,
-    VerdictReader,
-    Work,
-    bind_evaluator,
-    can_be_sent,
-    counted_metric,
-    is_of_workspace,
-)
 from tunecheck.plugins import JSON, Failure, UserLoop
 from tunecheck_azure import as_verdict
 from tunecheck_serve._server import BadRequestError, Middleware, Service, json_reply, read_object
@@ -53,18 +36,19 @@ class ServedEvaluator(Service):
 
     paths = "/evaluate"
 
-    def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(self, name: str, evaluator: object, limit_s: float = pipeline.DEFAULT_TIMEOUT_S) -> None:
         """Prepare the evaluator. `limit_s` is the timeout of one call."""
         self.name, self.about = name, f"the evaluator {name}"
-        self._bound = bound = bind_evaluator(name, evaluator, {})
-        self._executor: Executor = (
-            AsyncExecutor(bound, _MOST_ROWS, limit_s, UserLoop())
+        self._bound = bound = pipeline.bind_evaluator(name, evaluator, {})
+        self._executor: pipeline.Executor = (
+            pipeline.AsyncExecutor(bound, _MOST_ROWS, limit_s, UserLoop())
             if bound.asynchronous and not bound.asks_models
-            else ThreadExecutor([bound], _MOST_ROWS, limit_s)
+            else pipeline.ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
-        self._process: ProcessExecutor | None = None
-        if is_of_workspace(bound) and can_be_sent(bound):  # as in runs: a crash ends only that process
-            self._process = ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
+        self._process: pipeline.ProcessExecutor | None = None
+        # As in runs, a crash of the user's evaluator ends only its own process.
+        if pipeline.is_of_workspace(bound) and pipeline.can_be_sent(bound):
+            self._process = pipeline.ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         """Add the routes for rows and health checks to the application.
@@ -98,24 +82,24 @@ class ServedEvaluator(Service):
         """
         try:
             arguments = self._bound.bind(_columns(asked.get("data")), {})
-        except ColumnMissingError as error:
+        except pipeline.ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
-        ((outcome,),) = (await self._executor.run([Work([arguments], None)])).outcomes
+        ((outcome,),) = (await self._executor.run([pipeline.Work([arguments], None)])).outcomes
         return self._reply_of(outcome)
 
-    def _reply_of(self, outcome: Outcome) -> dict[str, JSON]:
+    def _reply_of(self, outcome: pipeline.Outcome) -> dict[str, JSON]:
         """Return the reply for an evaluator's outcome: its verdict, a failure without secrets, or "not applicable"."""
-        failure = outcome.failure if isinstance(outcome, Partial) else outcome
+        failure = outcome.failure if isinstance(outcome, pipeline.Partial) else outcome
         if isinstance(failure, Failure):
             return _not_scored("Error", str(ALL_SECRETS.answer(f"{failure.type}: {failure.message}")))
-        scores = outcome.output if isinstance(outcome, Partial) else outcome
-        output: Output = scores if isinstance(scores, dict) else {}
-        with_result = [key.removesuffix(RESULT) for key in output if key.endswith(RESULT)]
-        metric = counted_metric(with_result, self.name, self._bound.primary)
+        scores = outcome.output if isinstance(outcome, pipeline.Partial) else outcome
+        output: pipeline.Output = scores if isinstance(scores, dict) else {}
+        with_result = [key.removesuffix(pipeline.RESULT) for key in output if key.endswith(pipeline.RESULT)]
+        metric = pipeline.counted_metric(with_result, self.name, self._bound.primary)
         if metric is None:
             metric = next((key for key, value in output.items() if isinstance(value, (int, float))), None)
         row: dict[str, JSON] = {f"outputs.{self.name}.{key}": value for key, value in output.items()}
-        verdict = as_verdict(VerdictReader(self.name, metric), row)
+        verdict = as_verdict(pipeline.VerdictReader(self.name, metric), row)
         if verdict["score"] is None and verdict["passed"] is None:
             return _not_scored("Skipped", verdict["reason"] or "not applicable")
         score = verdict["score"] if verdict["score"] is not None else float(verdict["passed"] is True)

@@ -77,17 +77,11 @@ def chat_question(body: bytes) -> Asked:
     if asked.get("n") not in (None, 1):
         raise BadRequestError("n: must be 1, because this server gives one choice")
     model, options = asked.get("model"), asked.get("stream_options")
-    return Asked(
-        ChatRequest(
-            messages=_messages(asked.get("messages"), "messages"),
-            tools=_tools(asked),
-            parameters={name: value for name, value in asked.items() if name not in _NOT_PARAMETERS},
-        ),
-        _digest(asked),
-        model=model if isinstance(model, str) else None,
-        stream=asked.get("stream") is True,
-        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
-    )
+    parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
+    request = ChatRequest(_messages(asked.get("messages"), "messages"), _tools(asked), parameters)
+    with_usage = isinstance(options, dict) and options.get("include_usage") is True
+    name = model if isinstance(model, str) else None
+    return Asked(request, _digest(asked), name, stream=asked.get("stream") is True, with_usage=with_usage)
 
 
 def score_question(body: bytes) -> Asked:
@@ -101,11 +95,11 @@ def score_question(body: bytes) -> Asked:
     asked = read_object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
-    named = next((inner[key] for key in ("messages", "input_string") if inner.get(key) is not None), data)
-    messages = _messages(named, "input_data")
-    parameters = asked.get("params") or asked.get("parameters") or inner.get("parameters")
-    given = parameters if isinstance(parameters, dict) else {}
-    return Asked(ChatRequest(messages, _tools(asked) or _tools(inner), given), _digest(asked))
+    content = next((inner[key] for key in ("messages", "input_string") if inner.get(key) is not None), data)
+    messages = _messages(content, "input_data")
+    given = asked.get("params") or asked.get("parameters") or inner.get("parameters")
+    parameters = given if isinstance(given, dict) else {}
+    return Asked(ChatRequest(messages, _tools(asked) or _tools(inner), parameters), _digest(asked))
 
 
 def read_object(body: bytes) -> dict[str, JSON]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from tunecheck import DataError, PluginError
+from tunecheck import DataError, PluginError, episodes
 from tunecheck.calls import (
     FunctionCall,
     FunctionDefinition,
@@ -34,17 +34,6 @@ from tunecheck.datasets import (
     may_be_left_out,
     refuse,
     usable_id,
-)
-from tunecheck.episodes import (
-    Called,
-    Path,
-    Player,
-    Services,
-    configuration_of,
-    held_out_of,
-    leaves,
-    path_text,
-    simulators_of,
 )
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.plugins import JSON, clean, did_you_mean
@@ -336,7 +325,10 @@ class CheckedRow:
 
 
 def findings(
-    rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
+    rows: Iterable[Mapping[str, object]],
+    services: episodes.Services | None = None,
+    *,
+    row_check: RowCheck | None = None,
 ) -> Iterator[Finding]:
     """Yield the problems of a data set by entry and turn. For the arguments see `checked_rows`."""
     for row in checked_rows(rows, services, row_check=row_check):
@@ -344,7 +336,10 @@ def findings(
 
 
 def checked_rows(
-    rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
+    rows: Iterable[Mapping[str, object]],
+    services: episodes.Services | None = None,
+    *,
+    row_check: RowCheck | None = None,
 ) -> Iterator[CheckedRow]:
     """Yield the rows of a data set with their problems, found by executing the ground truth on new simulators.
 
@@ -356,7 +351,7 @@ def checked_rows(
     Raises:
         DataError: A row needs long context, and the constants for it are missing.
     """
-    services = services or Services()
+    services = services or episodes.Services()
     for number, row in enumerate(rows, 1):
         name = entry_name(row, number)
         found = [] if row_check is None else [*row_check.findings(row, number)]
@@ -396,7 +391,7 @@ class PlayedCall:
     turn: int
     text: str
     call: FunctionCall
-    step: Called
+    step: episodes.Called
 
 
 class EntryCheck:
@@ -405,7 +400,7 @@ class EntryCheck:
     `start` is the state before the first call. `is_unchanged` is True if the state after the last call is the same.
     """
 
-    def __init__(self, entry: CheckedConversation, services: Services) -> None:
+    def __init__(self, entry: CheckedConversation, services: episodes.Services) -> None:
         """Prepare the check of an entry. Nothing is executed before `findings` is iterated."""
         self.entry = entry
         self.played: list[PlayedCall] = []
@@ -432,7 +427,7 @@ class EntryCheck:
             self._made = []
             yield from self._check_truth(_read_truth(truth), self.replay(self.entry.config))
 
-    def _check_truth(self, truth: list[list[GroundTruthCall]], replay: Player) -> Iterator[Finding]:
+    def _check_truth(self, truth: list[list[GroundTruthCall]], replay: episodes.Player) -> Iterator[Finding]:
         """Execute the calls of all turns in the replay, and yield their findings."""
         for turn, calls in enumerate(truth):
             yield from self._check_turn(turn, calls, self.offered(turn), replay)
@@ -458,9 +453,9 @@ class EntryCheck:
                 hint = did_you_mean(path[:100], known)
                 yield self._finding("judging", f"ignored_state: the state has no path {path[:100]!r}{hint}")
 
-    def replay(self, config: Mapping[str, JSON]) -> Player:
+    def replay(self, config: Mapping[str, JSON]) -> episodes.Player:
         """Return a player that makes calls on new simulators with this configuration."""
-        return Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
+        return episodes.Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
@@ -492,7 +487,7 @@ class EntryCheck:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
     def _check_turn(
-        self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player
+        self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: episodes.Player
     ) -> Iterator[Finding]:
         """Execute the calls of one turn in the replay, note them as made, and yield their findings."""
         without_effect = bool(calls)
@@ -516,7 +511,9 @@ class EntryCheck:
         if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
-    def _check_call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
+    def _check_call(
+        self, turn: int, call: FunctionCall, text: str, step: episodes.Called, start: object
+    ) -> Iterator[Finding]:
         """Yield the findings about the result and effect of an executed call."""
         place = None if step.result.error else collision(call, step, start)
         if place is not None:
@@ -563,14 +560,14 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
     truth = [as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth_turns)]
     if len(truth) != len(turns):
         refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
-    held_out = held_out_of(row)
+    held_out = episodes.held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
     return CheckedConversation(
         name=entry_name(row, number),
         turns=turns,
         ground_truth=_read_truth(truth),
-        simulators=simulators_of(row),
-        config=configuration_of(row),
+        simulators=episodes.simulators_of(row),
+        config=episodes.configuration_of(row),
         offered=None if functions is None else _function_names(as_list(functions, "functions")),
         held_out={turn: _function_names(items) for turn, items in held_out.items()},
         by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
@@ -622,29 +619,29 @@ def _function_name(item: JSON) -> str:
     return name if isinstance(name, str) else refuse(f"a function has no name: {str(item)[:60]}")
 
 
-def collision(call: FunctionCall, step: Called, start: object) -> str | None:
+def collision(call: FunctionCall, step: episodes.Called, start: object) -> str | None:
     """Return the place in the initial state where a call put a new item over an existing one, or None.
 
     An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
     entry hides a mistake in its configuration.
     """
-    argument_values = {str(value) for value in leaves(call.arguments)}
-    answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
+    argument_values = {str(value) for value in episodes.leaves(call.arguments)}
+    answered = [value for value in episodes.leaves(step.result.value) if isinstance(value, (str, int))]
     chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *argument_values}
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
             named = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
             if named and not change.is_new and _value_at(start, place) is not None:
-                return path_text(place)
+                return episodes.path_text(place)
         if change.is_new and isinstance(change.path[-1], int):
             place_of_id = _place_of_id(change.after, start, change.path[:-1])
             if place_of_id is not None:
-                return path_text(place_of_id)
+                return episodes.path_text(place_of_id)
     return None
 
 
-def _place_of_id(item: object, start: object, path: Path) -> Path | None:
+def _place_of_id(item: object, start: object, path: episodes.Path) -> episodes.Path | None:
     """Return the path of the item in the initial state's list at `path` that has the new item's id, or None."""
     others = _value_at(start, path)
     if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
@@ -655,7 +652,7 @@ def _place_of_id(item: object, start: object, path: Path) -> Path | None:
     return None
 
 
-def _value_at(value: object, path: Path) -> object:
+def _value_at(value: object, path: episodes.Path) -> object:
     """Return the value at a path, or None if the path does not exist."""
     for step in path:
         if isinstance(value, dict):

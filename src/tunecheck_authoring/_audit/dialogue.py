@@ -18,19 +18,7 @@ from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.episodes import Change, leaves
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
-from tunecheck_authoring._audit.checks import (
-    ASKS,
-    PROBLEMS,
-    CheckedRow,
-    EntryCheck,
-    Finding,
-    RightCall,
-    Value,
-    as_right,
-    call_text,
-    is_in_python,
-    right_calls,
-)
+from tunecheck_authoring._audit import checks
 
 # Texts in quotation marks of any kind, except apostrophes inside words and keys before a JSON value.
 _QUOTED = re.compile(
@@ -209,7 +197,7 @@ _LOOK: Final = {
     "not_looked_at": "not checked",
 }
 
-KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}
+KINDS: Final[Mapping[str, str]] = {**checks.PROBLEMS, **_LIKELY, **_LOOK}
 """Descriptions of the kinds of findings; those of `check` are sure."""
 
 _ORDER = {kind: at for at, kind in enumerate(KINDS)}
@@ -258,7 +246,7 @@ def found(
     return AuditFinding(row, kind, certainty or usual, turn, text, fix, replacement)
 
 
-def from_check(finding: Finding) -> AuditFinding:
+def from_check(finding: checks.Finding) -> AuditFinding:
     """Return the finding for a problem that `check` found."""
     call = f"{finding.call}: " if finding.call else ""
     return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
@@ -279,7 +267,7 @@ class TruthCall:
 
     turn: int
     text: str
-    right: RightCall
+    right: checks.RightCall
     result: object = None
     changes: Sequence[Change] = ()
 
@@ -314,7 +302,7 @@ class Dialogue:
     @property
     def path(self) -> tuple[str, ...]:
         """The expected calls as texts; equal calls have equal texts."""
-        return tuple(call_text(call.right.call) for call in self.calls)
+        return tuple(checks.call_text(call.right.call) for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,16 +312,16 @@ class DialogueReader:
     `cluster` is the declared cluster column: rows that derive from one another share its value.
     """
 
-    ground_truth: Value
-    tools: Value
-    question: Value
+    ground_truth: checks.Value
+    tools: checks.Value
+    question: checks.Value
     cluster: str | None = None
 
-    def cluster_of(self, row: CheckedRow) -> object:
+    def cluster_of(self, row: checks.CheckedRow) -> object:
         """Return the row's value in the declared cluster column, or None without such a column."""
         return None if self.cluster is None else row.values.get(self.cluster)
 
-    def read(self, row: CheckedRow) -> Dialogue | str:
+    def read(self, row: checks.CheckedRow) -> Dialogue | str:
         """Return the row's dialogue, or the reason (a text) why the row cannot be checked."""
         if row.replayed is not None:
             return _read_conversation(row.name, row.replayed)
@@ -356,31 +344,32 @@ class DialogueReader:
         except ValueError:  # `check` reports this
             tools = ToolDefinitions({})
         truth = self.ground_truth(row)
-        right = right_calls(row, truth, tools) if truth is not None else None
-        calls = [as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
+        right = checks.right_calls(row, truth, tools) if truth is not None else None
+        calls = [checks.as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
         unknown = None
         if truth is None and row.get("check") not in _WITHOUT_TRUTH:
             unknown = "whether the answer is right, because the row has no ground truth"
         elif calls and not tools:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
-        truth_calls = [TruthCall(len(requests) - 1, call_text(each.call), each) for each in calls]
-        return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=not is_in_python(row))
+        truth_calls = [TruthCall(len(requests) - 1, checks.call_text(each.call), each) for each in calls]
+        is_source = not checks.is_in_python(row)
+        return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=is_source)
 
 
-def _read_conversation(name: str, check: EntryCheck) -> Dialogue:
+def _read_conversation(name: str, check: checks.EntryCheck) -> Dialogue:
     """Return the dialogue of a replayed conversation; its calls have the results of the replay."""
-    entry = check.entry
+    entry, tools = check.entry, check.entry.tools
     calls = [
-        TruthCall(each.turn, each.text, as_right(each.call, entry.tools), each.step.result.value, each.step.changes)
+        TruthCall(each.turn, each.text, checks.as_right(each.call, tools), each.step.result.value, each.step.changes)
         for each in check.played
     ]
     requests = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
     context = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
     start, look_up = [entry.config, check.start], partial(_looked_up, check)
-    return Dialogue(name, requests, context, calls, entry.tools, start, is_conversation=True, look_up=look_up)
+    return Dialogue(name, requests, context, calls, tools, start, is_conversation=True, look_up=look_up)
 
 
-def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:
+def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[object]:
     """Yield what the services answer about these names.
 
     Each reading operation with one required parameter is called with each name, on new simulators.
@@ -388,7 +377,7 @@ def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:
     backend = check.replay(check.entry.config).backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
     for operation in operations:
-        if len(operation.required) == 1 and ASKS.search(operation.name):
+        if len(operation.required) == 1 and checks.ASKS.search(operation.name):
             for name in names:
                 result = backend.call(FunctionCall(operation.name, {operation.required[0]: name}))
                 if not result.error:
@@ -423,7 +412,7 @@ def texts_in(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def argument_values(call: RightCall) -> Iterator[tuple[str, list[object]]]:
+def argument_values(call: checks.RightCall) -> Iterator[tuple[str, list[object]]]:
     """Yield each argument's accepted values; a single list or object yields its leaves one by one."""
     for name, values in call.accepted.items():
         if len(values) == 1 and isinstance(values[0], (list, dict)):

@@ -165,14 +165,6 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
         configured = {name: each for name, each in self.initial_config.items() if each}
         return [f"{name} {canonical(each).decode()}" for name, each in configured.items()]
 
-    @property
-    def turn_count(self) -> int:
-        return len(self.turns)
-
-    @property
-    def call_count(self) -> int:
-        return sum(map(len, self.ground_truth))
-
 
 class QuestionLine(Written, frozen=True, kw_only=True):
     """A line of `variants.jsonl`, and a row of the data set with a single turn: a question.
@@ -194,14 +186,6 @@ class QuestionLine(Written, frozen=True, kw_only=True):
     def apart(self) -> list[str]:
         """Return the texts of the messages, which training and test rows must not share."""
         return [str(message.get("content")) for message in self.messages]
-
-    @property
-    def turn_count(self) -> int:
-        return 1
-
-    @property
-    def call_count(self) -> int:
-        return len(self.ground_truth)
 
 
 Line: TypeAlias = RowLine | QuestionLine

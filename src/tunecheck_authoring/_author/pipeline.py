@@ -29,19 +29,7 @@ from tunecheck.plugins import (
 )
 from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Backends
-from tunecheck_authoring._author.files import (
-    AuthoredTask,
-    AuthorFile,
-    GraphFile,
-    Line,
-    QuestionLine,
-    RowLine,
-    StageRecord,
-    Variant,
-    Weakness,
-    WorldFile,
-    write_rows,
-)
+from tunecheck_authoring._author import files
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import Coverage, check_tasks, sample_tasks
 from tunecheck_authoring._author.rows import Trial, question_row, render_task, task_rows
@@ -56,6 +44,7 @@ if TYPE_CHECKING:
 RECORD = "author.json"
 
 T = TypeVar("T")
+Lines: TypeAlias = Sequence[files.Line]
 
 
 class Workbench:
@@ -80,9 +69,9 @@ class Workbench:
         with raise_as(ConfigurationError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
         known = folder / RECORD
-        self._record = AuthorFile(name=name)
+        self._record = files.AuthorFile(name=name)
         if known.is_file():
-            self._record = read_fitting(read_object(known), AuthorFile, str(known))
+            self._record = read_fitting(read_object(known), files.AuthorFile, str(known))
 
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
@@ -107,7 +96,7 @@ class Workbench:
         content = make() if merge is None or file_hash is None else merge(_read(path, kind), make())
         with raise_as(ConfigurationError, path, "cannot be written"):
             write_file(path, _text(content))
-            self._record.stages[file] = StageRecord(input_hash, sha256_of(path))
+            self._record.stages[file] = files.StageRecord(input_hash, sha256_of(path))
             write_file(self.folder / RECORD, dumps_readably(self._record))
         self.input = content_hash([input_hash, self._record.stages[file].made])
         return content
@@ -215,8 +204,8 @@ class AuthorPipeline:
             ConfigurationError: the file names other simulators.
         """
         classes = find_world(self._simulators, self._backends)
-        inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
-        file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))
+        inputs: JSON = [[*classes], World(classes, files.WorldFile(simulators=[])).fingerprint()]
+        file = self._bench.content("world.yaml", files.WorldFile, inputs, lambda: describe_world(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
@@ -229,7 +218,7 @@ class AuthorPipeline:
         """Make or read `graph.yaml`, check it, and write the diagram if the options ask for one."""
         world, seed, draw = self._world, self._options.seed, self._options.draw
         self._graph = self._bench.content(
-            "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
+            "graph.yaml", files.GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
         )
         check_graph(self._graph, world)
         if draw is not None:
@@ -243,20 +232,20 @@ class AuthorPipeline:
         inputs: list[JSON] = [options.tasks, [*self._turns], options.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
-        refused: list[Weakness] = []
-        tasks = self._bench.content("tasks.jsonl", list[AuthoredTask], inputs, lambda: self._sample(refused))
+        refused: list[files.Weakness] = []
+        tasks = self._bench.content("tasks.jsonl", list[files.AuthoredTask], inputs, lambda: self._sample(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, options.seed) for task in tasks]
-        self._refused = self._bench.content("refused.jsonl", list[Weakness], None, lambda: refused)
+        self._refused = self._bench.content("refused.jsonl", list[files.Weakness], None, lambda: refused)
 
-    def _sample(self, refused: list[Weakness]) -> list[AuthoredTask]:
+    def _sample(self, refused: list[files.Weakness]) -> list[files.AuthoredTask]:
         """Return new tasks with words, reworded by the writer if there is one.
 
         Rejected tasks are appended to `refused`.
         """
         models, seed = self._models, self._options.seed
 
-        def weakness(task: AuthoredTask) -> Weakness | None:
+        def weakness(task: files.AuthoredTask) -> files.Weakness | None:
             """Return the weakness of a task's row, or None; keep it in `refused`."""
             row = next(self._rows_of(render_task(self._world, task, seed), ()))
             weakness_of_row = self._trial.weakness(row)
@@ -271,10 +260,10 @@ class AuthorPipeline:
     def make_variants(self) -> None:
         """Make or read `variants.jsonl`: each task as a row, with one variant of it."""
         inputs: JSON = [[*self._kinds], self._options.seed]
-        kind: type[list[Line]] = list[QuestionLine] if self._turns == (1, 1) else list[RowLine]  # type: ignore[assignment]
+        kind: type[list[files.Line]] = list[files.QuestionLine] if self._turns == (1, 1) else list[files.RowLine]  # type: ignore[assignment]
         self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._vary()])
 
-    def _vary(self) -> Iterator[Line]:
+    def _vary(self) -> Iterator[files.Line]:
         """Yield the rows of all tasks. Each task gets a variant of the kind that is rarest so far."""
         counts: Counter[str] = Counter()
         for task in self._tasks:
@@ -282,7 +271,7 @@ class AuthorPipeline:
                 counts[row.variant] += 1
                 yield row
 
-    def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
+    def _rows_of(self, task: files.AuthoredTask, kinds: Sequence[files.Variant]) -> Iterator[files.Line]:
         """Return the task's row and, for a conversation, a variant of the first of these kinds that is possible."""
         seed, name = self._options.seed, self._options.name
         if self._turns == (1, 1):
@@ -311,7 +300,7 @@ class AuthorPipeline:
         report.variants.update(row.variant for row in (*test, *train))
         report.rejected.update(each.reason for each in rejected if each.variant != "task")
 
-    def _judge_rows(self) -> tuple[list[Line], list[Weakness]]:
+    def _judge_rows(self) -> tuple[list[files.Line], list[files.Weakness]]:
         """Return the valid rows and the weaknesses of all rejected rows and tasks; write the files of rejected rows.
 
         With models, rows that the solver does not solve as meant are rejected, too.
@@ -319,16 +308,18 @@ class AuthorPipeline:
         judged = [(row, self._trial.weakness(row)) for row in self._candidates]
         valid = [row for row, weakness in judged if weakness is None]
         rejected = [weakness for _, weakness in judged if weakness is not None]
-        self._bench.content("rejected.jsonl", list[Weakness], None, lambda: rejected)
+        self._bench.content("rejected.jsonl", list[files.Weakness], None, lambda: rejected)
         if self._models is None:
             return valid, [*rejected, *self._refused]
         valid, review = reject_unsolved(valid, self._models)
-        self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
+        self._bench.content("review.jsonl", list[files.Weakness], [each.id for each in review], lambda: review)
         return valid, [*rejected, *review, *self._refused]
 
-    def _card(self, test: Sequence[Line], train: Sequence[Line], rejected: Sequence[Weakness], used: Coverage) -> str:
+    def _card(self, test: Lines, train: Lines, rejected: Sequence[files.Weakness], used: Coverage) -> str:
         """Return the data set's card: contents, coverage (`used`), and rejected rows with reasons."""
         graph, rows = self._graph, [*test, *train]
+        truths = [[row.ground_truth] if isinstance(row, files.QuestionLine) else row.ground_truth for row in rows]
+        turns = [turn for truth in truths for turn in truth]
         usable = {name for name, each in graph.functions.items() if each.problem is None}
         edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
         reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in rejected)
@@ -340,8 +331,7 @@ class AuthorPipeline:
             f"* {plural(len({row.task for row in rows}), 'conversation')}: "
             f"{plural(len(test), 'test row')}, {plural(len(train), 'training row')}.",
             *(["* Test and training rows share no sequence of calls and no configuration."] if train else []),
-            f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
-            f"{plural(sum(row.call_count for row in rows), 'call')}.",
+            f"* {plural(len(turns), 'turn')}, {plural(sum(map(len, turns)), 'call')}.",
             f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
             f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
             f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
@@ -358,7 +348,7 @@ class AuthorPipeline:
         return "\n".join(lines).rstrip() + "\n"
 
 
-def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
+def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[files.Line]]:
     """Split rows into test rows (first) and training rows, which share no sequence of calls and no configuration.
 
     `share` is the largest share of training rows; with 0, all rows are test rows.
@@ -382,7 +372,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
     return [row for row in rows if row.id not in train], [row for row in rows if row.id in train]
 
 
-def _together(rows: Sequence[Line]) -> list[list[Line]]:
+def _together(rows: Lines) -> list[list[files.Line]]:
     """Group rows that share a task, a path or a key of `apart`, directly or through other rows."""
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
@@ -396,13 +386,13 @@ def _together(rows: Sequence[Line]) -> list[list[Line]]:
         keys = [f"task {row.task}", *row.apart, *([f"path {row.path}"] if row.path else [])]
         for key in keys[1:]:
             parents[root(key)] = root(keys[0])
-    groups: dict[str, list[Line]] = defaultdict(list)
+    groups: dict[str, list[files.Line]] = defaultdict(list)
     for row in rows:
         groups[root(f"task {row.task}")].append(row)
     return [*groups.values()]
 
 
-def write_dataset(out: Path, test: Sequence[Line], train: Sequence[Line], card: str, name: str) -> list[Path]:
+def write_dataset(out: Path, test: Lines, train: Lines, card: str, name: str) -> list[Path]:
     """Write the data set and the training set with their sidecars, and the card; return the paths of the files.
 
     A training set without rows is not written.
@@ -410,9 +400,9 @@ def write_dataset(out: Path, test: Sequence[Line], train: Sequence[Line], card: 
     Raises:
         ConfigurationError: A file cannot be written.
     """
-    written = write_rows(out, test, f"Test rows of the data set {name}.")
+    written = files.write_rows(out, test, f"Test rows of the data set {name}.")
     if train:
-        written += write_rows(train_path(out), train, f"Training rows of the data set {name}.")
+        written += files.write_rows(train_path(out), train, f"Training rows of the data set {name}.")
     card_path = out.with_name(f"{out.stem}.card.md")
     with raise_as(ConfigurationError, card_path, "cannot be written"):
         write_file(card_path, card.encode())
@@ -430,7 +420,7 @@ def plain_turns(plain: Counter[str]) -> list[str]:
     return [f"In {turns}, the plain request stays because the writer's words are unusable: {reasons}."] if plain else []
 
 
-def _unused_functions(graph: GraphFile, used: Coverage, rejected: Sequence[Weakness]) -> list[str]:
+def _unused_functions(graph: files.GraphFile, used: Coverage, rejected: Sequence[files.Weakness]) -> list[str]:
     """Return a line for each function that no row uses, with the reason."""
     reasons = {each.function: f"{each.reason}: {each.detail}" for each in reversed(rejected)}  # the first one counts
     unused = [name for name in graph.functions if not used.functions[name]]

@@ -14,26 +14,8 @@ from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text, write
 from tunecheck.episodes import Episode, Given, GroundTruth, Services, StateCheck, Turn, play
 from tunecheck.plugins import JSON, canonical, dumps, find
 from tunecheck_authoring._audit.checks import PROBLEMS, findings, right_calls
-from tunecheck_authoring._author.files import (
-    AuthoredTask,
-    GraphFile,
-    Line,
-    PlannedCall,
-    QuestionLine,
-    RowLine,
-    Variant,
-    Weakness,
-)
+from tunecheck_authoring._author import files, wording
 from tunecheck_authoring._author.graph import available
-from tunecheck_authoring._author.wording import (
-    VOICES,
-    Ask,
-    details_of,
-    format_targets,
-    format_values,
-    mentions_value,
-    place_text,
-)
 from tunecheck_authoring._author.world import Function, World, free_values, functions_of, load_shipped, wrong_values
 
 _ALIKE = 0.3
@@ -45,19 +27,19 @@ def ground_truth_text(call: FunctionCall) -> str:
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
 
-def execute(world: World, task: AuthoredTask) -> Episode:
+def execute(world: World, task: files.AuthoredTask) -> Episode:
     """Return the episode of executing a task's calls on new simulators."""
     backend = world.backend(task.simulators, task.configuration)
     return play(backend, ([planned.call for planned in turn] for turn in task.turns))
 
 
-def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
+def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.AuthoredTask:
     """Return the task with the user's plain words for each turn, in one voice that the seed determines.
 
     A task without calls gets a request that no function carries out.
     """
     random = Random(f"{seed} voice {task.id}")
-    voice = random.choice([*VOICES])
+    voice = random.choice([*wording.VOICES])
     if task.turns == [[]]:
         words = [unanswerable_request(world, task.simulators, voice, random)]
     else:
@@ -85,7 +67,8 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
     function = random.choice(functions)
     names = [each for each in function.parameters if each in function.required]
     values = {each: random.choice(free_values(world, function, each, random)) for each in names}
-    return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details_of(values))], True)
+    word = wording.VOICES.get(voice, wording.VOICES["plain"])
+    return word([wording.Ask(function.request, wording.details_of(values))], True)
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
@@ -98,8 +81,8 @@ def _resembles(request: str, others: Sequence[str]) -> bool:
 class RequestWriter:
     """Writer of the requests for a task's calls in one voice."""
 
-    def __init__(self, world: World, task: AuthoredTask, voice: str) -> None:
-        self._world, self._task, self._voice = world, task, VOICES.get(voice, VOICES["plain"])
+    def __init__(self, world: World, task: files.AuthoredTask, voice: str) -> None:
+        self._world, self._task, self._voice = world, task, wording.VOICES.get(voice, wording.VOICES["plain"])
         self._in_order = len(task.turns) > 1
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
@@ -116,10 +99,10 @@ class RequestWriter:
                 for name, each in arguments.items()
                 if each.source is not None and name not in instead
             }
-            asks.append(Ask(self._request(planned), details_of(values, texts)))
+            asks.append(wording.Ask(self._request(planned), wording.details_of(values, texts)))
         return self._voice(asks, self._in_order)
 
-    def _request(self, planned: PlannedCall) -> str:
+    def _request(self, planned: files.PlannedCall) -> str:
         return self._world.functions[planned.function].request
 
     def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
@@ -129,13 +112,13 @@ class RequestWriter:
         """
         turn, at = source
         producer = self._task.turns[turn][at]
-        field = place_text(path)
+        field = wording.place_text(path)
         request = self._request(producer).partition(",")[0]
         if turn == place[0]:
             return f"the {field} that you get when you {request}"
         return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
 
-    def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
+    def _which(self, producer: files.PlannedCall, source: tuple[int, int]) -> str:
         """Return the words before "I asked you": "when", or which time it was.
 
         If the task has several calls of the producer's function, it was "the first time" or "the last time".
@@ -187,8 +170,8 @@ class Draft:
 
 
 def task_rows(
-    world: World, graph: GraphFile, seed: int, name: str, task: AuthoredTask, kinds: Sequence[Variant]
-) -> Iterator[RowLine]:
+    world: World, graph: files.GraphFile, seed: int, name: str, task: files.AuthoredTask, kinds: Sequence[files.Variant]
+) -> Iterator[files.RowLine]:
     """Yield the task as a row, and a variant of the first kind in `kinds` that the task allows."""
     calls = [[ground_truth_text(planned.call) for planned in turn] for turn in task.turns]
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
@@ -204,13 +187,13 @@ def task_rows(
             return
 
 
-def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
+def _row(name: str, task: files.AuthoredTask, variant: str, draft: Draft) -> files.RowLine:
     """Return a draft as a row of the data set `name`.
 
     The row's id is that of the task, followed by the variant unless it is "base".
     """
     task_id = f"{name}-{task.id}"
-    return RowLine(
+    return files.RowLine(
         id=task_id if variant == "base" else f"{task_id}-{variant}",
         task=task_id,
         variant=variant,
@@ -230,7 +213,7 @@ class SingleCallTurn:
 
     at: int
     number: int
-    planned: PlannedCall
+    planned: files.PlannedCall
 
 
 @dataclass
@@ -241,8 +224,8 @@ class VariantBuilder:
     """
 
     world: World
-    graph: GraphFile
-    task: AuthoredTask
+    graph: files.GraphFile
+    task: files.AuthoredTask
     episode: Episode
     random: Random
 
@@ -262,7 +245,7 @@ class VariantBuilder:
         place, name = self.random.choice(places)
         request = self._writer().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
-        stated = format_values(details_of({name: place.planned.arguments[name].value}))
+        stated = wording.format_values(wording.details_of({name: place.planned.arguments[name].value}))
         answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
         return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_FREE_CALLS)
 
@@ -323,7 +306,7 @@ class VariantBuilder:
             if likely:
                 first = self.random.choice(likely)
                 text = self._writer().turn(place.number, instead={name: first})
-                changed = format_targets(details_of({name: value}))
+                changed = wording.format_targets(wording.details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
                 return draft.put(place.at, replace(draft.turns[place.at], text=text))
         return None
@@ -339,7 +322,7 @@ class VariantBuilder:
             if turn.number is not None and len(turn.calls) == 1
         ]
 
-    def _said_parameters(self, planned: PlannedCall) -> list[str]:
+    def _said_parameters(self, planned: files.PlannedCall) -> list[str]:
         """Return the required parameters that the user gives a value.
 
         Booleans, which have no fixed wording, are left out.
@@ -354,10 +337,10 @@ class VariantBuilder:
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
         request = self._writer().turn(place.number, without=[name])
-        if mentions_value(argument.value, " ".join([*texts, request])):
+        if wording.mentions_value(argument.value, " ".join([*texts, request])):
             return True
         if argument.edge is None:
-            return mentions_value(argument.value, str(self.task.configuration))
+            return wording.mentions_value(argument.value, str(self.task.configuration))
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
@@ -389,12 +372,12 @@ def note(random: Random, number: int) -> str:
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
 
-def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
+def question_row(world: World, name: str, task: files.AuthoredTask) -> files.QuestionLine:
     """Return a task with one turn as a row for `call_check`, with all functions of its simulators as tools."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
     tools = [tool for each in task.simulators for tool in world.class_of(each).tool_definitions()]
-    return QuestionLine(
+    return files.QuestionLine(
         id=f"{name}-{task.id}",
         task=f"{name}-{task.id}",
         variant=variant,
@@ -406,7 +389,7 @@ def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
     )
 
 
-def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
+def _possible(world: World, call: files.PlannedCall) -> dict[str, list[JSON]]:
     """Return the accepted values by parameter.
 
     The value `""` means that the parameter, which has a default, may be omitted.
@@ -437,8 +420,8 @@ _CHANGES = 3
 """The most other values that are tried for an argument."""
 
 
-_NOT_PASSED = Weakness(reason="the ground truth does not pass")
-_IDLE_PASSES = Weakness(reason="an agent that does nothing passes")
+_NOT_PASSED = files.Weakness(reason="the ground truth does not pass")
+_IDLE_PASSES = files.Weakness(reason="an agent that does nothing passes")
 
 
 class Trial:
@@ -446,22 +429,22 @@ class Trial:
 
     def __init__(self, world: World, seed: int) -> None:
         self._world, self._seed = world, seed
-        self._known: dict[bytes, Weakness | None] = {}
+        self._known: dict[bytes, files.Weakness | None] = {}
         classes = {**world.spare, **world.classes}
         self._services = Services(classes)
 
-    def weakness(self, row: Line) -> Weakness | None:
+    def weakness(self, row: files.Line) -> files.Weakness | None:
         """Return the reason why a row is not a valid test, or None if it is valid.
 
         Results are remembered by content.
         """
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
-            found = self._question_weakness(row) if isinstance(row, QuestionLine) else self._conversation_weakness(row)
+            found = self._try_question(row) if isinstance(row, files.QuestionLine) else self._try_conversation(row)
             self._known[content] = found and msgspec.structs.replace(found, id=row.id, variant=row.variant)
         return self._known[content]
 
-    def _question_weakness(self, row: QuestionLine) -> Weakness | None:
+    def _try_question(self, row: files.QuestionLine) -> files.Weakness | None:
         """Return the weakness of a question, or None.
 
         Its own calls must pass, wrong calls must fail, its words must hold all values.
@@ -483,7 +466,7 @@ class Trial:
         unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
         return unsaid or self._passing_mistake(row.id, [calls], passes)
 
-    def _conversation_weakness(self, row: RowLine) -> Weakness | None:
+    def _try_conversation(self, row: files.RowLine) -> files.Weakness | None:
         """Return the weakness of a conversation: a finding of `check`, or wrong calls that pass.
 
         None if it is valid.
@@ -491,15 +474,13 @@ class Trial:
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
-            return Weakness(reason=PROBLEMS[found.problem], detail=f"{found.call or ''} {found.text}".strip())
+            return files.Weakness(reason=PROBLEMS[found.problem], detail=f"{found.call or ''} {found.text}".strip())
         truth, check = GroundTruth.read(content), StateCheck(self._services)
         turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
 
         def passes(turns: Turns) -> bool:
-            # Copy the arguments: a simulator may keep a list or an object and change it later.
-            copies: list[Turn] = [
-                [(FunctionCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns
-            ]
+            # Copies, because a simulator may keep a list or an object of the arguments and change it later.
+            copies: list[Turn] = [[(deepcopy(call),) for call in turn] for turn in turns]
             return check.judge(Given(truth, copies)).valid is True
 
         if not passes(turns):
@@ -508,7 +489,7 @@ class Trial:
             return _IDLE_PASSES
         return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
 
-    def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
+    def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:
         """Yield a weakness for each argument that neither the user's words nor earlier results contain.
 
         Executes the calls on new simulators.
@@ -521,11 +502,11 @@ class Trial:
                 yield from _unsaid(call, words)
                 words += f"{backend.call(call).text}\n"
 
-    def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> Weakness | None:
+    def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> files.Weakness | None:
         """Return a weakness if the turns still pass with one deliberate mistake, or None."""
         mistakes = self._mistakes(row, turns)
         found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
-        return found and Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
+        return found and files.Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
         """Yield mistakes: a call, a description, and the turns without the call or with one changed argument of it."""
@@ -554,9 +535,9 @@ class Trial:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
 
 
-def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
+def _unsaid(call: FunctionCall, words: str) -> Iterator[files.Weakness]:
     """Yield a weakness for each argument of a call that the words do not contain."""
     for name, value in call.arguments.items():
-        if not mentions_value(value, words):
+        if not wording.mentions_value(value, words):
             detail = f"{name}={value!r} of {call.name}"
-            yield Weakness(reason="the request does not state a value", detail=detail, function=call.name)
+            yield files.Weakness(reason="the request does not state a value", detail=detail, function=call.name)
