@@ -55,7 +55,8 @@ REMARKS: Final = {
 }
 """Descriptions of the remarks: an entry with a remark may still be right."""
 
-Value = Callable[[Mapping[str, object]], object]
+RowValues = Mapping[str, object]
+Value = Callable[[RowValues], object]
 """A function that returns one value of a row."""
 
 _LONGEST = 200
@@ -93,7 +94,7 @@ class RowCheck:
         self._ground_truth, self._tools = ground_truth, tools
         self._rows: dict[str, int] = {}
 
-    def findings(self, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+    def findings(self, row: RowValues, number: int) -> Iterator[Finding]:
         """Yield the row's problems, among them an id of an earlier row.
 
         `number` (from 1) names a row without an id.
@@ -105,7 +106,7 @@ class RowCheck:
         if "turns" not in row:
             yield from self._calls(entry, row, self._ground_truth(row))
 
-    def _check_id(self, entry: str, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+    def _check_id(self, entry: str, row: RowValues, number: int) -> Iterator[Finding]:
         """Yield a finding if an earlier row has the same id. Rows without an id are not compared."""
         name = usable_id(row.get("id"))
         if name is None:
@@ -115,7 +116,7 @@ class RowCheck:
             text = f"row {number:,} has the id of row {first:,}: make ids unique, or evaluate with --number-ids"
             yield Finding(entry, "duplicate_id", text)
 
-    def _calls(self, entry: str, row: Mapping[str, object], truth: object) -> Iterator[Finding]:
+    def _calls(self, entry: str, row: RowValues, truth: object) -> Iterator[Finding]:
         """Yield the findings about a row's tools and ground-truth calls."""
         try:
             tools = ToolDefinitions.read(self._tools(row))
@@ -143,7 +144,7 @@ def schema_findings(
     return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
 
 
-def entry_name(row: Mapping[str, object], number: int) -> str:
+def entry_name(row: RowValues, number: int) -> str:
     """Return a row's name: its id, else its number."""
     name = usable_id(row.get("id"))
     return name[:_LONGEST] if name else f"row-{number}"
@@ -200,7 +201,7 @@ class RightCalls:
     problem: str | None = None
 
 
-def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
+def right_calls(row: RowValues, truth: object, tools: ToolDefinitions) -> RightCalls:
     """Return the right calls in a row's ground truth.
 
     If the row's `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers: `[{"f":
@@ -214,7 +215,7 @@ def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions
     return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
 
 
-def is_in_python(row: Mapping[str, object]) -> bool:
+def is_in_python(row: RowValues) -> bool:
     """Return True if arguments are values; rows in other languages than Python hold source text."""
     return row.get("language") in (None, "python")
 
@@ -319,16 +320,13 @@ class CheckedRow:
     """A row and its findings; `replayed` is the replay of its ground truth, if the replay was possible."""
 
     name: str
-    values: Mapping[str, object]
+    values: RowValues
     findings: Sequence[Finding]
     replayed: EntryCheck | None = None
 
 
 def findings(
-    rows: Iterable[Mapping[str, object]],
-    services: episodes.Services | None = None,
-    *,
-    row_check: RowCheck | None = None,
+    rows: Iterable[RowValues], services: episodes.Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
     """Yield the problems of a data set by entry and turn. For the arguments see `checked_rows`."""
     for row in checked_rows(rows, services, row_check=row_check):
@@ -336,10 +334,7 @@ def findings(
 
 
 def checked_rows(
-    rows: Iterable[Mapping[str, object]],
-    services: episodes.Services | None = None,
-    *,
-    row_check: RowCheck | None = None,
+    rows: Iterable[RowValues], services: episodes.Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[CheckedRow]:
     """Yield the rows of a data set with their problems, found by executing the ground truth on new simulators.
 
@@ -377,7 +372,7 @@ def checked_rows(
             yield CheckedRow(name, row, found, check)
 
 
-def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]:
+def _misspelt_columns(name: str, row: RowValues) -> Iterator[Finding]:
     """Yield a finding for each column with nearly the name of a column that changes the judging."""
     for key in row.keys() - JUDGING_COLUMNS:
         if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
@@ -430,7 +425,7 @@ class EntryCheck:
     def _check_truth(self, truth: list[list[GroundTruthCall]], replay: episodes.Player) -> Iterator[Finding]:
         """Execute the calls of all turns in the replay, and yield their findings."""
         for turn, calls in enumerate(truth):
-            yield from self._check_turn(turn, calls, self.offered(turn), replay)
+            yield from self._check_turn(turn, calls, replay)
 
     def offered(self, turn: int) -> frozenset[str]:
         """Return the names of the functions on offer in a turn, including those that it or an earlier turn adds."""
@@ -486,47 +481,41 @@ class EntryCheck:
             if not messages and turn not in self.entry.held_out:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
-    def _check_turn(
-        self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: episodes.Player
-    ) -> Iterator[Finding]:
+    def _check_turn(self, turn: int, calls: list[GroundTruthCall], replay: episodes.Player) -> Iterator[Finding]:
         """Execute the calls of one turn in the replay, note them as made, and yield their findings."""
+        tools, offered = self.entry.tools, self.offered(turn)
         without_effect = bool(calls)
-        for each in calls:
-            if each.call is None:
+        for expected in calls:
+            call = expected.call
+            if call is None:
                 without_effect = False
-                yield self._finding("unreadable_call", clean(each.problem, 1_000), turn, each.text)
+                yield self._finding("unreadable_call", clean(expected.problem, 1_000), turn, expected.text)
                 continue
-            if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
-                name, held_out = each.call.name, sorted(self.entry.held_out.items())
-                later = next((f" only from turn {at} on" for at, names in held_out if name in names), None)
-                text = f"{name!r} is not in the row's functions" if later is None else f"{name!r} is available{later}"
-                yield self._finding("not_offered", text, turn, each.text)
-            tools = self.entry.tools
-            converted = as_right(each.call, tools)
-            yield from schema_findings(self.entry.name, converted, tools.get(each.call.name), turn)
-            step = replay.call(each.call)
-            yield from self._check_call(turn, each.call, each.text, step, replay.start)
-            self._made.append(PlayedCall(turn, each.text, each.call, step))
-            without_effect = without_effect and not (step.has_effect or step.result.error)
+            if offered.isdisjoint((call.name, tool_name(call.name))):
+                held_out = sorted(self.entry.held_out.items())
+                later = next((added for added, names in held_out if call.name in names), None)
+                why = "is not in the row's functions" if later is None else f"is available only from turn {later} on"
+                yield self._finding("not_offered", f"{call.name!r} {why}", turn, expected.text)
+            yield from schema_findings(self.entry.name, as_right(call, tools), tools.get(call.name), turn)
+            played = PlayedCall(turn, expected.text, call, replay.call(call))
+            yield from self._check_call(played, replay.start)
+            self._made.append(played)
+            without_effect = without_effect and not (played.step.has_effect or played.step.result.error)
         if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
-    def _check_call(
-        self, turn: int, call: FunctionCall, text: str, step: episodes.Called, start: object
-    ) -> Iterator[Finding]:
-        """Yield the findings about the result and effect of an executed call."""
-        place = None if step.result.error else collision(call, step, start)
-        if place is not None:
-            yield self._finding(
-                "already_there", f"initial_config already holds {place}, which this call creates", turn, text
-            )
-        if bool(step.result.error) != (text in self.entry.failing):
-            reason = clean(step.result.text, 1_000) if step.result.error else "the call succeeds despite failing_calls"
-            yield self._finding("call_fails", reason, turn, text)
-        elif step.result.error:
-            return
-        elif reports_failure(call.name, step.result.value):
-            yield self._finding("reports_failure", clean(step.result.text, 1_000), turn, text)
+    def _check_call(self, played: PlayedCall, start: object) -> Iterator[Finding]:
+        """Yield the findings about the result and effect of an executed call. `start` is the initial state."""
+        result, place_in_row = played.step.result, (played.turn, played.text)
+        taken = None if result.error else collision(played.call, played.step, start)
+        if taken is not None:
+            text = f"initial_config already holds {taken}, which this call creates"
+            yield self._finding("already_there", text, *place_in_row)
+        if bool(result.error) != (played.text in self.entry.failing):
+            reason = clean(result.text, 1_000) if result.error else "the call succeeds despite failing_calls"
+            yield self._finding("call_fails", reason, *place_in_row)
+        elif not result.error and reports_failure(played.call.name, result.value):
+            yield self._finding("reports_failure", clean(result.text, 1_000), *place_in_row)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
         return Finding(self.entry.name, problem, text, turn, call)
@@ -546,7 +535,7 @@ def reports_failure(operation: str, value: object) -> bool:
     )
 
 
-def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversation:
+def read_conversation(row: RowValues, number: int) -> CheckedConversation:
     """Read the entry of a row; `number` (from 1) names a row without an id.
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
