@@ -46,7 +46,7 @@ class ServedEvaluator(Service):
             else pipeline.ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
         self._process: pipeline.ProcessExecutor | None = None
-        # As in runs, a crash of the user's evaluator ends only its own process.
+        # A crash of the user's evaluator then ends only its own process, the same as in runs.
         if pipeline.is_of_workspace(bound) and pipeline.can_be_sent(bound):
             self._process = pipeline.ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 

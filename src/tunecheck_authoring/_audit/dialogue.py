@@ -137,11 +137,7 @@ class KnownValues:
         0 and 1 are always known. Among very many numbers, every number counts as known.
         """
         size = abs(value)
-        if (
-            len(self._numbers) > _MOST_NUMBERS
-            or any(abs(size - known) < _TOLERANCE for known in (0.0, 1.0))
-            or _is_near(size, sorted(self._numbers))
-        ):
+        if len(self._numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self._numbers})):
             return True
         if self._derive is None:
             self._derive = sorted({*_derived_numbers(sorted(self._numbers))})

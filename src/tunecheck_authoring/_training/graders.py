@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -17,6 +17,9 @@ VARIABLE = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
 # How a failed text check is worded, by operation.
 _FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain (ignoring case)"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
+TextMetric: TypeAlias = Literal[
+    "fuzzy_match", "bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_3", "rouge_4", "rouge_5", "rouge_l"
+]
 
 
 class GraderMessage(msgspec.Struct, frozen=True):
@@ -34,12 +37,7 @@ class Grader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input: str | list[GraderMessage] = ""
     reference: str = ""
     operation: Literal["eq", "ne", "like", "ilike"] | None = None
-    evaluation_metric: (
-        Literal[
-            "fuzzy_match", "bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_3", "rouge_4", "rouge_5", "rouge_l"
-        ]
-        | None
-    ) = None
+    evaluation_metric: TextMetric | None = None
     pass_threshold: float | None = None
     model: str = ""
     sampling_params: dict[str, Any] | None = None
