@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import msgspec
 
-from tunecheck import ConfigurationError, Row, Run
+from tunecheck import ConfigurationError, Row, Run, plugins
 from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
 from tunecheck.comparison import pair
 from tunecheck.datasets import SOURCE_ID, TRIAL, Dataset, UnusableRowError, open_dataset, sidecar_path, sidecar_text
@@ -28,21 +28,7 @@ from tunecheck.endpoints import openai_tools, read_messages
 from tunecheck.episodes import OwnWording, Player, Scenario, ToolsDialect, question_row, read_scenario, step_row
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics
-from tunecheck.plugins import (
-    FORMAT_VERSION,
-    JSON,
-    RunFile,
-    Trust,
-    cause_named,
-    dumps,
-    dumps_line,
-    loads,
-    order_causes,
-    plural,
-    raise_as,
-    replacing,
-    write_file,
-)
+from tunecheck.plugins import JSON
 from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_runs
 from tunecheck.runs import dumps_readably, value_reader
 from tunecheck.simulators import Backend, Backends
@@ -103,7 +89,7 @@ def _call_for_trl(call: JSON) -> JSON:
     text = function.get("arguments") if isinstance(function, dict) else None
     if isinstance(call, dict) and isinstance(function, dict) and isinstance(text, str):
         with suppress(ValueError):
-            return {**call, "function": {**function, "arguments": loads(text)}}
+            return {**call, "function": {**function, "arguments": plugins.loads(text)}}
     return call
 
 
@@ -120,7 +106,9 @@ class ExampleReader:
     example for each expected call from the failed turn on.
     """
 
-    def __init__(self, manifest: RunFile, backends: Backends, *, question: str | None = None, one: bool) -> None:
+    def __init__(
+        self, manifest: plugins.RunFile, backends: Backends, *, question: str | None = None, one: bool
+    ) -> None:
         """Prepare readers of a row's ground truth, response, tools and messages by the run's column mapping."""
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
@@ -309,7 +297,7 @@ def _canonical_key(example: Example, *, paired: bool) -> bytes:
     messages = [*example.messages, example.right_reply.message()]
     if paired and example.actual_reply is not None:
         messages.append(example.actual_reply.message())
-    return dumps([[*map(_without_ids, messages)], example.tools])
+    return plugins.dumps([[*map(_without_ids, messages)], example.tools])
 
 
 def _without_ids(message: Message) -> JSON:
@@ -340,7 +328,7 @@ class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
     `left` is the data set without the exported rows; null if the rows belong to no test set.
     """
 
-    format_version: int = FORMAT_VERSION
+    format_version: int = plugins.FORMAT_VERSION
     run: str
     against: str | None = None
     form: Form
@@ -394,17 +382,17 @@ def export(run: Run, options: ExportOptions, against: Run | None = None) -> Expo
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
-    place = {code: at for at, code in enumerate(order_causes({example.cause for example in examples}))}
+    place = {code: at for at, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
     if options.leave_test_set is not None:
-        with raise_as(ConfigurationError, options.leave_test_set, "cannot be written"):
+        with plugins.raise_as(ConfigurationError, options.leave_test_set, "cannot be written"):
             _write_rest(run, options.leave_test_set, report)
-    with raise_as(ConfigurationError, out, "cannot be written"):
+    with plugins.raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(out) as temporary, temporary.open("wb") as file:
-            file.writelines(dumps_line(_as_record(each, options.to, paired=paired)) for each in examples)
-        write_file(report.source, dumps_readably(_source_file(run, against, options, examples)))
+        with plugins.replacing(out) as temporary, temporary.open("wb") as file:
+            file.writelines(plugins.dumps_line(_as_record(each, options.to, paired=paired)) for each in examples)
+        plugins.write_file(report.source, dumps_readably(_source_file(run, against, options, examples)))
     return report
 
 
@@ -435,9 +423,9 @@ def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
 def _why_nothing(report: ExportReport) -> str:
     """Return the reason why no row was exported: none failed, or the most frequent reasons for leaving rows out."""
     if not report.failed:
-        return f"none of its {plural(report.rows, 'row')} failed"
+        return f"none of its {plugins.plural(report.rows, 'row')} failed"
     reasons = "; ".join(f"{reason} ({count:,})" for reason, count in report.left_out.most_common(3))
-    return f"no usable row among its {plural(report.failed, 'failed row')}: {reasons}"
+    return f"no usable row among its {plugins.plural(report.failed, 'failed row')}: {reasons}"
 
 
 class FailedRows:
@@ -457,7 +445,7 @@ class FailedRows:
             raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
-        backends = Backends(trust=Trust.of_command(options.trust or ()).of(place))
+        backends = Backends(trust=plugins.Trust.of_command(options.trust or ()).of(place))
         primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
         metrics = counted_metrics(run.rows(), primaries)
         self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
@@ -477,7 +465,7 @@ class FailedRows:
         if self._causes:
             is_selected, reason = code in self._causes, "failed for another cause"
         else:
-            is_selected = not code or cause_named(code).side == "model"
+            is_selected = not code or plugins.cause_named(code).side == "model"
             reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
         if not is_selected:
             self._report.left_out[reason] += 1
@@ -625,7 +613,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     removed = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
     kept = 0
     rest.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(rest) as temporary:
+    with plugins.replacing(rest) as temporary:
         with temporary.open("wb") as file:
             for row, label in zip(dataset.rows(), labels, strict=False):
                 if row.id in report.leaving:
@@ -633,14 +621,14 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 if label in removed:
                     report.left_along += 1
                     continue
-                file.write(dumps_line(dict(row.values)))
+                file.write(plugins.dumps_line(dict(row.values)))
                 kept += 1
         if not kept:
             raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
     report.rest = kept
     left = len(report.leaving) + report.left_along
     words = f"{dataset.name} without {left:,} rows: the rows of {report.out.name} (run {run.id}) and of their clusters."
-    write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
+    plugins.write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 
 def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
@@ -657,5 +645,5 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     for row in dataset.rows():
         for name, labels in values.items():
             value = row.values.get(name)
-            labels.append(None if value is None else dumps(value).decode())
+            labels.append(None if value is None else plugins.dumps(value).decode())
     return clusters_of(None, declared, values)

@@ -31,22 +31,10 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from tunecheck import DataError
+from tunecheck import DataError, plugins
 from tunecheck.calls import FunctionDefinition, quoted
 from tunecheck.episodes import leaves
-from tunecheck.plugins import (
-    FORMAT_VERSION,
-    JSON,
-    canonical,
-    check_version,
-    clean,
-    content_hash,
-    dumps,
-    dumps_line,
-    loads,
-    read_as,
-    read_regular,
-)
+from tunecheck.plugins import JSON
 from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
 
 _MOST_BYTES = 64 << 20
@@ -102,7 +90,7 @@ class TableSimulator(Simulator):
 def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, object]:
     """Return the class attributes in a simulator's file of tables, or raise DataError if it cannot be read."""
     try:
-        content = loads(read_regular(path, _MOST_BYTES))
+        content = plugins.loads(plugins.read_regular(path, _MOST_BYTES))
         return simulator.from_json(content if isinstance(content, dict) else {})
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: cannot be read as the tables of a service: {error}") from None
@@ -393,7 +381,7 @@ def _no_such_record(resource: str, key: str | None, value: JSON) -> SimulatorErr
 def _holds(record: Record, name: str, expected: JSON) -> bool:
     """Return True if a field has the expected value; if either is a list, one common value is enough."""
     held, wanted = (value if isinstance(value, list) else [value] for value in (record.get(name), expected))
-    return not {*map(canonical, held)}.isdisjoint(map(canonical, wanted))
+    return not {*map(plugins.canonical, held)}.isdisjoint(map(plugins.canonical, wanted))
 
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
@@ -450,12 +438,12 @@ class Recording:
 
     def record_start(self, holds: Mapping[str, JSON]) -> None:
         """Write a new file with the state in which the service starts."""
-        self.path.write_bytes(dumps_line({"format_version": FORMAT_VERSION}))
+        self.path.write_bytes(plugins.dumps_line({"format_version": plugins.FORMAT_VERSION}))
         self.start = self.record_state(holds)
 
     def record_state(self, holds: Mapping[str, JSON]) -> str:
         """Return the name of a state; a new state is written to the file."""
-        name = content_hash(dict(holds))[:16]
+        name = plugins.content_hash(dict(holds))[:16]
         if name not in self.states:
             self._append(RecordedState(state=name, holds=dict(holds)))
             self.states[name] = dict(holds)
@@ -468,7 +456,7 @@ class Recording:
 
     def _append(self, line: msgspec.Struct) -> None:
         with self.path.open("ab") as file:
-            file.write(dumps_line(msgspec.to_builtins(line)))
+            file.write(plugins.dumps_line(msgspec.to_builtins(line)))
 
     def _index(self, call: RecordedCall) -> None:
         """Index a call by its state and arguments, and remember the first call that led to each new state."""
@@ -483,22 +471,22 @@ class Recording:
             DataError: the file cannot be read, or a line is neither.
         """
         try:
-            for number, text in enumerate(read_regular(self.path).splitlines()):
-                line = loads(text)
+            for number, text in enumerate(plugins.read_regular(self.path).splitlines()):
+                line = plugins.loads(text)
                 if number == 0 and isinstance(line, dict):
-                    check_version(line, self.path)
+                    plugins.check_version(line, self.path)
                 elif isinstance(line, dict) and "state" in line:
-                    state = read_as(line, RecordedState, f"{self.path}, line {number + 1}", error=DataError)
+                    state = plugins.read_as(line, RecordedState, f"{self.path}, line {number + 1}", error=DataError)
                     self.start = self.start or state.state
                     self.states[state.state] = state.holds
                 else:
-                    self._index(read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
+                    self._index(plugins.read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path}: cannot be read as a recording: {error}") from None
 
 
 def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
-    return canonical([name, dict(arguments)])
+    return plugins.canonical([name, dict(arguments)])
 
 
 class LiveService(Protocol):
@@ -550,7 +538,7 @@ class Recorded(TableSimulator):
         try:
             self.answer(name, arguments)
         except SimulatorError as error:
-            raise DataError(f"initial_config: the call of {clean(name)} in `before` fails: {error}") from None
+            raise DataError(f"initial_config: the call of {plugins.clean(name)} in `before` fails: {error}") from None
 
     def state(self) -> dict[str, object]:
         return {"not_recorded": self._lost_call} if self._lost_call else {**self._recording.states.get(self._state, {})}
@@ -573,7 +561,7 @@ class Recorded(TableSimulator):
         if recorded is None and self.live is not None:
             recorded = self.live.ask(self._state, name, arguments)
         if recorded is None:
-            text = clean(f"{name}({dumps(arguments).decode()})", _SHOWN)
+            text = plugins.clean(f"{name}({plugins.dumps(arguments).decode()})", _SHOWN)
             if name in self.writes:
                 self._lost_call = self._lost_call or text
             is_first = self._lost_call in ("", text)

@@ -11,22 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from tunecheck import ConfigurationError
+from tunecheck import ConfigurationError, plugins
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import (
-    JSON,
-    check_version,
-    content_hash,
-    dumps_line,
-    plural,
-    raise_as,
-    read_as,
-    read_fitting,
-    read_object,
-    read_yaml,
-    sha256_of,
-    write_file,
-)
+from tunecheck.plugins import JSON
 from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Backends
 from tunecheck_authoring._author import files
@@ -65,13 +52,13 @@ class Workbench:
         """
         self.folder = folder
         self.notes: dict[str, str] = {}
-        self.input = content_hash(name)
-        with raise_as(ConfigurationError, folder, "cannot be made"):
+        self.input = plugins.content_hash(name)
+        with plugins.raise_as(ConfigurationError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
         known = folder / RECORD
         self._record = files.AuthorFile(name=name)
         if known.is_file():
-            self._record = read_fitting(read_object(known), files.AuthorFile, str(known))
+            self._record = plugins.read_fitting(plugins.read_object(known), files.AuthorFile, str(known))
 
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
@@ -83,22 +70,22 @@ class Workbench:
         the old content. YAML files hold a struct, JSON Lines files a list of structs.
         """
         path, record = self.folder / file, self._record.stages.get(file)
-        input_hash = content_hash([self.input, inputs])
-        with raise_as(ConfigurationError, path):
-            file_hash = sha256_of(path) if path.is_file() else None
+        input_hash = plugins.content_hash([self.input, inputs])
+        with plugins.raise_as(ConfigurationError, path):
+            file_hash = plugins.sha256_of(path) if path.is_file() else None
         is_edited = file_hash is not None and (record is None or record.made != file_hash)
         is_current = record is not None and record.input == input_hash
         if file_hash is not None and (is_current or (is_edited and merge is None)):
             self.notes[file] = "edited, and kept" if is_edited else "unchanged"
-            self.input = content_hash([input_hash, file_hash])
+            self.input = plugins.content_hash([input_hash, file_hash])
             return _read(path, kind)
         self.notes[file] = "made" if file_hash is None else "made again"
         content = make() if merge is None or file_hash is None else merge(_read(path, kind), make())
-        with raise_as(ConfigurationError, path, "cannot be written"):
-            write_file(path, _text(content))
-            self._record.stages[file] = files.StageRecord(input_hash, sha256_of(path))
-            write_file(self.folder / RECORD, dumps_readably(self._record))
-        self.input = content_hash([input_hash, self._record.stages[file].made])
+        with plugins.raise_as(ConfigurationError, path, "cannot be written"):
+            plugins.write_file(path, _text(content))
+            self._record.stages[file] = files.StageRecord(input_hash, plugins.sha256_of(path))
+            plugins.write_file(self.folder / RECORD, dumps_readably(self._record))
+        self.input = plugins.content_hash([input_hash, self._record.stages[file].made])
         return content
 
 
@@ -109,11 +96,11 @@ def _read(path: Path, kind: type[T]) -> T:
         ConfigurationError: the file, which people may edit, has another structure.
     """
     if path.suffix == ".jsonl":
-        return read_as([record for _, record in JsonLinesSource(path).records()], kind, str(path))
-    document = read_yaml(path)
+        return plugins.read_as([record for _, record in JsonLinesSource(path).records()], kind, str(path))
+    document = plugins.read_yaml(path)
     if isinstance(document.value, dict):
-        check_version(document.value, path)
-    return read_as(document.value, kind, document.where)
+        plugins.check_version(document.value, path)
+    return plugins.read_as(document.value, kind, document.where)
 
 
 def _text(content: object) -> bytes:
@@ -122,7 +109,7 @@ def _text(content: object) -> bytes:
 
     plain = msgspec.to_builtins(content)
     if isinstance(plain, list):
-        return b"".join(map(dumps_line, plain))
+        return b"".join(map(plugins.dumps_line, plain))
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
@@ -222,8 +209,8 @@ class AuthorPipeline:
         )
         check_graph(self._graph, world)
         if draw is not None:
-            with raise_as(ConfigurationError, draw, "cannot be written"):
-                write_file(draw, drawing(self._graph).encode())
+            with plugins.raise_as(ConfigurationError, draw, "cannot be written"):
+                plugins.write_file(draw, drawing(self._graph).encode())
 
     def make_tasks(self) -> None:
         """Make or read `tasks.jsonl` and `refused.jsonl`, the rejected tasks. Tasks without words get plain words."""
@@ -328,10 +315,10 @@ class AuthorPipeline:
             "",
             f"Conversations with {', '.join(self._world.classes)}, authored with Tunecheck: `{self._command}`",
             "",
-            f"* {plural(len({row.task for row in rows}), 'conversation')}: "
-            f"{plural(len(test), 'test row')}, {plural(len(train), 'training row')}.",
+            f"* {plugins.plural(len({row.task for row in rows}), 'conversation')}: "
+            f"{plugins.plural(len(test), 'test row')}, {plugins.plural(len(train), 'training row')}.",
             *(["* Test and training rows share no sequence of calls and no configuration."] if train else []),
-            f"* {plural(len(turns), 'turn')}, {plural(sum(map(len, turns)), 'call')}.",
+            f"* {plugins.plural(len(turns), 'turn')}, {plugins.plural(sum(map(len, turns)), 'call')}.",
             f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
             f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
             f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
@@ -404,8 +391,8 @@ def write_dataset(out: Path, test: Lines, train: Lines, card: str, name: str) ->
     if train:
         written += files.write_rows(train_path(out), train, f"Training rows of the data set {name}.")
     card_path = out.with_name(f"{out.stem}.card.md")
-    with raise_as(ConfigurationError, card_path, "cannot be written"):
-        write_file(card_path, card.encode())
+    with plugins.raise_as(ConfigurationError, card_path, "cannot be written"):
+        plugins.write_file(card_path, card.encode())
     return [*written, card_path]
 
 
@@ -416,7 +403,7 @@ def train_path(out: Path) -> Path:
 def plain_turns(plain: Counter[str]) -> list[str]:
     """Return a line with the number of turns that keep the plain request and the reasons, if there are any."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
-    turns = plural(plain.total(), "turn")
+    turns = plugins.plural(plain.total(), "turn")
     return [f"In {turns}, the plain request stays because the writer's words are unusable: {reasons}."] if plain else []
 
 
