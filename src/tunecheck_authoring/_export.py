@@ -102,20 +102,18 @@ class ExampleReader:
     """Reader of one run's rows as examples, by the run's column mapping.
 
     `backends` starts the simulators of conversations; `question` names the question's column if it has no usual name.
-    If `one` is True, a conversation gives one example: the first expected call that was not made. Otherwise it gives an
+    If `single`, a conversation gives one example: the first expected call that was not made. Otherwise it gives an
     example for each expected call from the failed turn on.
     """
 
-    def __init__(
-        self, manifest: plugins.RunFile, backends: Backends, *, question: str | None = None, one: bool
-    ) -> None:
+    def __init__(self, manifest: plugins.RunFile, backends: Backends, *, question: str | None, single: bool) -> None:
         """Prepare readers of a row's ground truth, response, tools and messages by the run's column mapping."""
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
         self._messages = value_reader(manifest, "messages", _QUESTIONS if question is None else (question,))
         self._message_columns = question or " or ".join(_QUESTIONS[:2])
-        self._backends, self._one = backends, one
+        self._backends, self._single = backends, single
 
     def read(self, row: Values, turn: int = 0) -> Iterator[Example]:
         """Yield the examples of one row; `turn` is the failed turn of a conversation, counted from 0.
@@ -128,7 +126,7 @@ class ExampleReader:
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
         if is_conversation(row):
             conversation = ExpectedConversation(data, self._backends)
-            examples = [conversation.differing(target, turn)] if self._one else conversation.from_turn(turn)
+            examples = [conversation.differing(target, turn)] if self._single else conversation.from_turn(turn)
         else:
             examples = [self._question_example(data, target)]
         yield from (replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in examples)
@@ -375,10 +373,10 @@ def export(run: Run, options: ExportOptions, against: Run | None = None) -> Expo
     _check_files(run, out, options)
     report = ExportReport(out, out.with_suffix(".source.json"))
     paired = options.to == "dpo" or (options.to == "openai" and against is not None)
-    reader = FailedRows(run, options, report, one=paired)
+    reader = FailedRows(run, options, report, single=paired)
     found = _failed_examples(run, reader, report)
     if against is not None:
-        found = _pairs((run, against), (reader, FailedRows(against, options, report, one=paired)), report)
+        found = _pairs((run, against), (reader, FailedRows(against, options, report, single=paired)), report)
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
@@ -431,10 +429,10 @@ def _why_nothing(report: ExportReport) -> str:
 class FailedRows:
     """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
 
-    def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, one: bool) -> None:
+    def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, single: bool) -> None:
         """Prepare to read a run's failed rows.
 
-        If `one`, a failed conversation gives a single example, otherwise one for each call. Skipped rows are counted in
+        If `single`, a failed conversation gives one example, otherwise one for each call. Skipped rows are counted in
         `report`.
 
         Raises:
@@ -449,7 +447,7 @@ class FailedRows:
         primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
         metrics = counted_metrics(run.rows(), primaries)
         self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
-        self._examples = ExampleReader(manifest, backends, question=options.question, one=one)
+        self._examples = ExampleReader(manifest, backends, question=options.question, single=single)
         self._causes, self._report = options.cause, report
 
     def fails(self, row: Mapping[str, JSON]) -> bool:

@@ -12,7 +12,7 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_authoring import Audit, AuditFinding, CheckedRow, Dialogue, DialogueReader, RowCheck, audit, checked_rows
 from tunecheck_authoring._audit.audit import failing_alike
-from tunecheck_authoring._audit.dialogue import shortens
+from tunecheck_authoring._audit.values import shortens
 
 
 class Office(Simulator):

@@ -27,10 +27,9 @@ from tunecheck_authoring._audit.dialogue import (
     found,
     from_check,
     texts_in,
-    words,
     worst_first,
 )
-from tunecheck_authoring._audit.values import request_findings, value_findings
+from tunecheck_authoring._audit.values import request_findings, value_findings, words
 
 _SHINGLE = 3
 _SKETCH = 64

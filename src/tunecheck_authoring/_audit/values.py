@@ -1,10 +1,15 @@
-"""Find arguments that nothing contains, or only nearly, and requests that no call carries out."""
+"""The values in a conversation; arguments that none of them explains, and requests that no call carries out."""
 
 from __future__ import annotations
 
+import functools
+import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from importlib.resources import files
+from itertools import combinations
 from typing import TypeGuard
 
 from rapidfuzz.distance import OSA
@@ -14,18 +19,162 @@ from tunecheck_authoring._audit.dialogue import (
     AuditFinding,
     Certainty,
     Dialogue,
-    KnownValues,
     Replacement,
     TruthCall,
     argument_values,
     found,
-    numbers,
-    quotes,
-    shortens,
     texts_in,
-    words,
 )
 from tunecheck_authoring._author.wording import words_of
+
+# Texts in quotation marks of any kind, except apostrophes inside words and keys before a JSON value.
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:'((?:[^'\n]|(?<=\w)'(?=\w)){2,}?)'|"([^"\n]{2,}?)"|`([^`\n]{2,}?)`|“([^”\n]{2,}?)”"""
+    r"""|‘([^’\n]{2,}?)’)(?!\w|\s*:\s*["\[{])"""
+)
+_WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
+_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+_MOST_NUMBERS = 200
+"""Above this count, nearly every number can be derived."""
+_TOLERANCE = 0.006  # amounts rounded to two decimals are equal
+_PRECISION = 1e-12
+_FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
+"""Percent, powers of ten and units of time."""
+_MOST_LETTERS = 0.75
+_LONGEST_NAME = 100
+_NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
+_MOST_NAMES = 50
+
+
+@functools.cache
+def _numerals() -> dict[str, float]:
+    """Return numbers by their words, such as 3 for "three", "third" and "march"."""
+    shipped: dict[str, str] = json.loads(files(__package__).joinpath("numerals.json").read_text("utf-8"))
+    return {word: float(number) for number, words in shipped.items() for word in words.split()}
+
+
+def quotes(text: str) -> list[str]:
+    """Return the quoted texts; apostrophes within words and keys of JSON do not count."""
+    return [next(part for part in match.groups() if part) for match in _QUOTED.finditer(text)]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case; an address, an id or a file name is one word."""
+    return _WORD.findall(text.casefold())
+
+
+def numbers(text: str) -> Iterator[float]:
+    """Yield the numbers in a text, including numbers in words and names of months and weekdays.
+
+    `1,200` yields 1200, 1 and 200, because it may be a list.
+    """
+    for match in _NUMBER.finditer(text):
+        for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
+            yield float(part) if len(part) < 30 else 0.0
+    yield from (_numerals()[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in _numerals())
+
+
+def shortens(text: str, name: str) -> bool:
+    """True if a text abbreviates a name: same first letter, and most letters in the name's order (nvda, nvidia)."""
+    if text[0] != name[0] or not len(text) <= len(name) <= _LONGEST_NAME or not text.isalpha():
+        return False
+    matcher = SequenceMatcher(None, text, name, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks()) >= len(text) * _MOST_LETTERS
+
+
+class KnownValues:
+    """The values of a conversation so far: the user's words and the results of calls."""
+
+    def __init__(self) -> None:
+        self.quoted: list[str] = []
+        self.results: list[str] = []
+        self.words: set[str] = set()
+        self._names: list[str] = []
+        self._texts: list[str] = []
+        self._numbers: set[float] = set()
+        self._derive: list[float] | None = None
+
+    def say(self, text: str) -> None:
+        """Add a user message."""
+        self.quoted += quotes(text)
+        self._names += _NAME.findall(text)
+        self.add(text)
+
+    def answer(self, value: object) -> None:
+        """Add the result of a call."""
+        self.results += (text for text in texts_in(value) if len(text) > 1)
+        self.add(value)
+
+    def names(self) -> list[str]:
+        """Return possible names in the user's words: capitalized words and quotations."""
+        return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
+
+    def add(self, value: object) -> None:
+        """Add the texts and numbers of a value. Numbers derived from known numbers are computed again later."""
+        count_before = len(self._numbers)
+        for text in texts_in(value):
+            folded = text.casefold()
+            self._texts.append(folded)
+            self.words.update(words(folded))
+            self._numbers.update(numbers(folded))
+        if len(self._numbers) > count_before:
+            self._derive = None
+
+    def has_text(self, text: str) -> bool:
+        """True if the conversation contains the text, in any letter case."""
+        return text.casefold() in self._all()
+
+    def has_words(self, text: str) -> bool:
+        """True if the conversation contains the text as whole words: 'We are lat' is not in 'We are late'."""
+        text = text.casefold()
+        # Letters or digits on both sides of an edge are one word; other scripts may have no spaces between words.
+        before = "(?<![a-z0-9])" if text[0].isascii() and text[0].isalnum() else ""
+        after = "(?![a-z0-9])" if text[-1].isascii() and text[-1].isalnum() else ""
+        return re.search(before + re.escape(text) + after, self._all()) is not None
+
+    def _all(self) -> str:
+        """Return all texts as one, which is kept so that it is joined only once."""
+        if len(self._texts) > 1:
+            self._texts = ["\n".join(self._texts)]
+        return "".join(self._texts)
+
+    def has_number(self, value: float) -> bool:
+        """True if the number occurs, or is a rounding, sum, product, quotient or percentage of numbers that occur.
+
+        0 and 1 are always known. Among very many numbers, every number counts as known.
+        """
+        size = abs(value)
+        if len(self._numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self._numbers})):
+            return True
+        if self._derive is None:
+            self._derive = sorted({*_derived_numbers(sorted(self._numbers))})
+        return _is_near(size, self._derive)
+
+    def numbers(self) -> set[float]:
+        return self._numbers
+
+
+def _is_near(value: float, known: Sequence[float]) -> bool:
+    """True if the value is in this sorted list, or is a rounding of one of its numbers."""
+    least = max(_TOLERANCE, abs(value) * _PRECISION)
+    reach = max(least, 0.5)
+    candidates = known[bisect_left(known, value - reach) : bisect_right(known, value + reach)]
+    return any(abs(value - each) < least or value == round(each) for each in candidates)
+
+
+def _derived_numbers(known: list[float]) -> Iterator[float]:
+    """Yield numbers that follow from known ones: multiples by `_FACTORS`, means, and results of two numbers."""
+    for each in known:
+        yield from (each * factor for factor in _FACTORS)
+    if known:
+        yield sum(known) / len(known)
+    for first, second in combinations(known, 2):
+        yield from (first + second, abs(first - second), first * second)
+        if first and second:
+            yield from (first / second, second / first)
+    for three in combinations(known[:20], 3):
+        yield sum(three) / 3
+
 
 _CLAUSE = re.compile(r"[.!?;\n—–]+\s+|,\s+|\s+(?:and|then|but|to)\s+")
 _POLITE = re.compile(
