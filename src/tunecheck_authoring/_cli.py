@@ -14,23 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 import tunecheck_authoring as authoring  # its names load on first use
-from tunecheck import ConfigurationError
-from tunecheck.cli import (
-    DONE,
-    NOT_MET,
-    CheckResult,
-    DataCheckOptions,
-    Invocation,
-    JsonOptions,
-    ResultsOptions,
-    TrustOptions,
-    argument,
-    command,
-    find_unusable_rows,
-    flag,
-    option,
-    print_json,
-)
+from tunecheck import ConfigurationError, cli
+from tunecheck.cli import argument, command, flag, option
 from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_mean, plural
 
 if TYPE_CHECKING:
@@ -41,14 +26,14 @@ if TYPE_CHECKING:
     from tunecheck_authoring._author.writing import EndpointModels
 
 
-def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
+def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResult:
     """Return the result of all checks of a data set's rows: problems, remarks and unusable rows, as lines and as JSON.
 
     Ground-truth calls of conversations are executed on their simulators.
     """
     rows = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
     listed = [finding for findings_of_row in rows for finding in findings_of_row]
-    unusable, lines = find_unusable_rows(dataset)
+    unusable, lines = cli.find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed) + sum(map(len, unusable.values()))
     findings: list[JSON] = [asdict(finding) for finding in listed]
     findings += [
@@ -61,11 +46,11 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     lines += _finding_lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
     if all_rows_lack and not problems:
         lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
-    return CheckResult(not problems, lines, {"rows": len(rows), "problems": problems, "findings": findings})
+    return cli.CheckResult(not problems, lines, {"rows": len(rows), "problems": problems, "findings": findings})
 
 
 def checked_rows(
-    dataset: Dataset, rows: Iterable[Mapping[str, object]], options: DataCheckOptions
+    dataset: Dataset, rows: Iterable[Mapping[str, object]], options: cli.DataCheckOptions
 ) -> Iterator[authoring.CheckedRow]:
     """Yield the rows with the findings of every check; conversations are replayed on their simulators, too."""
     from tunecheck.calls import TOOL_COLUMNS
@@ -115,7 +100,7 @@ _CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "loo
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(DataCheckOptions, ResultsOptions):
+class AuditOptions(cli.DataCheckOptions, cli.ResultsOptions):
     data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
     against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
@@ -128,7 +113,7 @@ class AuditOptions(DataCheckOptions, ResultsOptions):
 
 
 @command(AuditOptions)
-def audit(options: AuditOptions, invocation: Invocation) -> int:
+def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
     """Find probable mistakes in a data set, with evidence: what `check` finds, and what only looks wrong.
 
     Findings are listed in this order: sure, likely, worth a look. Turns count from 0. Exit code 3: there are sure
@@ -149,12 +134,12 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     )
     if options.review:
         _review(dataset, result, options)
-        return DONE
+        return cli.DONE
     if options.json:
-        print_json({"rows": result.rows, "findings": [finding.as_json() for finding in result.findings]})
+        cli.print_json({"rows": result.rows, "findings": [finding.as_json() for finding in result.findings]})
     else:
         _show_audit(result, options)
-    return NOT_MET if result.flagged else DONE
+    return cli.NOT_MET if result.flagged else cli.DONE
 
 
 def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) -> None:
@@ -237,7 +222,7 @@ _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuthorOptions(JsonOptions, TrustOptions):
+class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
     name: str = argument("Name of the data set, which is written to datasets/NAME.jsonl.", "NAME")
     simulator: list[str] | None = option(
         "Service to use: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
@@ -311,7 +296,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
 
 
 @command(AuthorOptions)
-def author(options: AuthorOptions, invocation: Invocation) -> int:
+def author(options: AuthorOptions, invocation: cli.Invocation) -> int:
     """Make a validated data set of conversations with simulated services.
 
     Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
@@ -324,10 +309,10 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     with _open_backends(options) as backends:
         report = authoring.author(options, simulators, backends, command=command, models=models)
     if options.json:
-        print_json(to_builtins(report, enc_hook=str))
+        cli.print_json(to_builtins(report, enc_hook=str))
     else:
         _show_author(report)
-    return DONE
+    return cli.DONE
 
 
 def _made_services(options: AuthorOptions) -> list[str]:
@@ -442,7 +427,7 @@ def _show_author(report: authoring.AuthorReport) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
+class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
     run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
     to: str = option(
         "Format: sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
@@ -465,7 +450,7 @@ class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
 
 
 @command(ExportOptions)
-def export(options: ExportOptions, invocation: Invocation) -> int:
+def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
 
     Rows that failed because of serving are left out. Test rows must not become training rows: --leave-test-set removes
@@ -483,10 +468,10 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     _check_test_set(options, run.id)
     report = authoring.export(run, options, find_run(options.against, options.folder) if options.against else None)
     if options.json:
-        print_json(_export_as_json(report))
+        cli.print_json(_export_as_json(report))
     else:
         _show_export(report, options)
-    return DONE
+    return cli.DONE
 
 
 def _check_test_set(options: ExportOptions, run_id: str) -> None:

@@ -317,20 +317,21 @@ class ApiOperation:
         return bool(self.parts) and is_parameter(self.parts[-1])
 
 
-def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
-    """Return the operations of a file: all, or those with a path, tag or operationId that matches a pattern in `only`.
+def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation]:
+    """Return the operations of an OpenAPI file: all, or those with a path, tag or operationId that matches `only`.
 
     Raises:
-        ConfigurationError: There is no such operation, or a reference leaves the file.
+        ConfigurationError: The file cannot be used, has no such operation, or a reference leaves the file.
     """
+    document = ApiDocument(path)
     names: set[str] = set()
     entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{document.path}: more than {_MOST_OPERATIONS:,} operations; choose some with --only")
+        raise ConfigurationError(f"{path}: more than {_MOST_OPERATIONS:,} operations; choose some with --only")
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
         condition = f" that matches --only {' or '.join(only)}" if only else ""
-        raise ConfigurationError(f"{document.path}: has no operation{condition}")
+        raise ConfigurationError(f"{path}: has no operation{condition}")
     return operations
 
 

@@ -15,15 +15,7 @@ from tunecheck.plugins import JSON, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._author.world import plain_values
-from tunecheck_authoring._openapi import (
-    ApiDocument,
-    ApiOperation,
-    Schema,
-    identifier,
-    is_parameter,
-    read_operations,
-    unused_name,
-)
+from tunecheck_authoring._openapi import ApiOperation, Schema, identifier, is_parameter, read_operations, unused_name
 from tunecheck_authoring._table_simulators import Action, Resource, Resources, made_key
 
 _SEARCH = frozenset("q query search keyword keywords term text".split())
@@ -436,7 +428,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     require_name(path)
     if path.exists():
         return False
-    model = ResourceModel(read_operations(ApiDocument(openapi), only))
+    model = ResourceModel(read_operations(openapi, only))
     tables: dict[str, JSON] = {
         "resources": {name: _table_row(kind.resource()) for name, kind in model.kinds.items()},
         "actions": {name: _table_row(action) for name, action in model.actions.items()},

@@ -83,9 +83,8 @@ class McpSession:
             ServerGoneError: the server gives no valid answer.
         """
         self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
-        self._transport: _HttpServer | _ServerProcess = (
-            _HttpServer(server) if _is_url(server) else _ServerProcess(server)
-        )
+        kind: type[_HttpServer | _ServerProcess] = _HttpServer if _is_url(server) else _ServerProcess
+        self._transport = kind(server)
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
             self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
