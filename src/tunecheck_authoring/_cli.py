@@ -92,8 +92,7 @@ def _finding_lines(
 def _finding_line(finding: authoring.Finding) -> str:
     """Return a finding as one line: its turn, the kind of problem, its call and its text."""
     where = "" if finding.turn is None else f"turn {finding.turn}: "
-    call = f"{finding.call}: " if finding.call else ""
-    return f"{where}{authoring.PROBLEMS[finding.problem]}: {call}{finding.text}"
+    return f"{where}{authoring.PROBLEMS[finding.problem]}: {finding.full_text}"
 
 
 _CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}

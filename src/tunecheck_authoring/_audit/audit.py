@@ -19,16 +19,7 @@ from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.plugins import dumps
 from tunecheck.runs import value_reader
 from tunecheck_authoring._audit.checks import CheckedRow, EntryCheck
-from tunecheck_authoring._audit.dialogue import (
-    AuditFinding,
-    Dialogue,
-    DialogueReader,
-    Replacement,
-    found,
-    from_check,
-    texts_in,
-    worst_first,
-)
+from tunecheck_authoring._audit.dialogue import AuditFinding, Dialogue, DialogueReader, Replacement, found, texts_in
 from tunecheck_authoring._audit.values import request_findings, value_findings, words
 
 _SHINGLE = 3
@@ -230,7 +221,9 @@ def audit(
     for row in rows:
         count += 1
         names.add(row.name)
-        findings += (from_check(finding) for finding in row.findings if not finding.is_remark)
+        findings += (
+            found(each.entry, each.problem, each.full_text, each.turn) for each in row.findings if not each.is_remark
+        )
         dialogue = reader.read(row)
         if isinstance(dialogue, str):
             findings.append(found(row.name, "not_looked_at", dialogue))
@@ -241,7 +234,7 @@ def audit(
         findings += [*tested.repeated(known), *trained.leaked(known)]
         tested.add(known)
     findings += failing_alike(runs, names)
-    return Audit(count, worst_first(findings), idle)
+    return Audit(count, sorted(findings, key=lambda finding: finding.rank), idle)
 
 
 def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:

@@ -77,6 +77,11 @@ class Finding:
     call: str | None = None
 
     @property
+    def full_text(self) -> str:
+        """Return the text after the call that it is about, if there is one."""
+        return f"{self.call}: {self.text}" if self.call else self.text
+
+    @property
     def is_remark(self) -> bool:
         """Return True if the entry can be right in spite of the finding."""
         return self.problem in REMARKS

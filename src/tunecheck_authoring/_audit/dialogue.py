@@ -65,6 +65,11 @@ class AuditFinding:
     fix: str | None = None
     replacement: Replacement | None = None
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Return the finding's place in a sorted list: the surest findings come first, and then the kinds in order."""
+        return CERTAINTIES.index(self.certainty), _ORDER[self.kind]
+
     def as_json(self) -> dict[str, JSON]:
         return {name: value for name, value in asdict(self).items() if name != "replacement"}
 
@@ -84,17 +89,6 @@ def found(
     text = " ".join(evidence.split())
     text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"
     return AuditFinding(row, kind, certainty or usual, turn, text, fix, replacement)
-
-
-def from_check(finding: checks.Finding) -> AuditFinding:
-    """Return the finding for a problem that `check` found."""
-    call = f"{finding.call}: " if finding.call else ""
-    return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
-
-
-def worst_first(findings: Iterable[AuditFinding]) -> list[AuditFinding]:
-    """Return the findings sorted by certainty, and within a certainty by kind."""
-    return sorted(findings, key=lambda each: (CERTAINTIES.index(each.certainty), _ORDER[each.kind]))
 
 
 _WITHOUT_TRUTH = ("irrelevance", "relevance")

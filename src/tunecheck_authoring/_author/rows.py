@@ -116,22 +116,17 @@ class RequestWriter:
         request = self._request(producer).partition(",")[0]
         if turn == place[0]:
             return f"the {field} that you get when you {request}"
-        return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
+        return f"the {field} that you got {self._which(producer)} I asked you to {request}"
 
-    def _which(self, producer: files.PlannedCall, source: tuple[int, int]) -> str:
+    def _which(self, producer: files.PlannedCall) -> str:
         """Return the words before "I asked you": "when", or which time it was.
 
         If the task has several calls of the producer's function, it was "the first time" or "the last time".
         """
-        places = [
-            (turn, at)
-            for turn, calls in enumerate(self._task.turns)
-            for at, each in enumerate(calls)
-            if each.function == producer.function
-        ]
-        if len(places) == 1:
+        calls = [call for turn in self._task.turns for call in turn if call.function == producer.function]
+        if len(calls) == 1:
             return "when"
-        return "the first time" if source == places[0] else "the last time"
+        return "the first time" if producer is calls[0] else "the last time"
 
 
 _NOTES = 120

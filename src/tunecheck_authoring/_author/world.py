@@ -192,15 +192,11 @@ def describe_world(classes: Classes) -> WorldFile:
     It has initial states, users' values, and a request for each function.
     """
     functions = functions_of(classes, {})
-    parameters = {name for each in functions.values() for name in each.parameters}
+    known = {*functions, *(name for each in functions.values() for name in each.parameters)}
     return WorldFile(
         simulators=[*classes],
         configurations={name: _configuration(name, simulator) for name, simulator in classes.items()},
-        values={
-            name: values
-            for name, values in request_values(classes).items()
-            if (name.partition(".")[0] in functions if "." in name else name in parameters)
-        },
+        values={name: each for name, each in request_values(classes).items() if name.partition(".")[0] in known},
         requests={name: function.request for name, function in functions.items()},
     )
 

@@ -11,20 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
+import tunecheck
 from tunecheck import ConfigurationError, RunError
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, Trust, read_as, read_yaml, refuses
 from tunecheck.runs import list_runs
 from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness, write_rows
 from tunecheck_authoring._author.wording import mentions_value
-
-if TYPE_CHECKING:
-    from tunecheck import EvaluationResult
-
 
 _ROOM = 600
 """The words may have twice the characters of the plain request and this many more."""
@@ -157,7 +154,7 @@ class EndpointModels:
         result = self._run("solver", self.solver, str(path))
         return {str(row["row_id"]): reason for row in _rows_of(result) if (reason := _why_unsolved(row)) is not None}
 
-    def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> EvaluationResult:
+    def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> tunecheck.EvaluationResult:
         """Run the writer or the solver with the rest of the budget, and add its cost.
 
         Its last run's answers are reused.
@@ -165,12 +162,10 @@ class EndpointModels:
         Raises:
             RunError: the endpoint answered no row.
         """
-        from tunecheck import UnansweredError, evaluate
-
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
         budget = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)
         try:
-            result = evaluate(
+            result = tunecheck.evaluate(
                 data=data,
                 target=endpoint,
                 evaluators={"length": _length} if isinstance(data, list) else None,
@@ -180,7 +175,7 @@ class EndpointModels:
                 max_cost=budget,
                 trust=self.trust,
             )
-        except UnansweredError as error:
+        except tunecheck.UnansweredError as error:
             first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first
             raise RunError(f"the {name} model gave no answer: {message}; fix this and run again") from None
@@ -189,7 +184,7 @@ class EndpointModels:
         return result
 
 
-def _rows_of(result: EvaluationResult) -> Iterable[Mapping[str, JSON]]:
+def _rows_of(result: tunecheck.EvaluationResult) -> Iterable[Mapping[str, JSON]]:
     return cast("Iterable[Mapping[str, JSON]]", result["rows"])
 
 
