@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import msgspec
 
+import tunecheck_authoring as authoring
 from tunecheck import ConfigurationError, Row, Run, plugins
 from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
 from tunecheck.comparison import pair
@@ -306,9 +307,6 @@ def _without_ids(message: Message) -> JSON:
     return {**message, "tool_calls": [call.get("function") if isinstance(call, dict) else call for call in calls]}
 
 
-if TYPE_CHECKING:
-    from tunecheck_authoring._cli import ExportOptions
-
 Form: TypeAlias = Literal["sft", "dpo", "openai"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
 
@@ -358,7 +356,7 @@ class ExportReport:
     by: str | None = None
 
 
-def export(run: Run, options: ExportOptions, against: Run | None = None) -> ExportReport:
+def export(run: Run, options: authoring.ExportOptions, against: Run | None = None) -> ExportReport:
     """Write the failed rows of `run` as examples with their right answers, grouped by cause.
 
     With `against`, write the rows that exactly one of the two runs got right, with that run's answer as the preferred
@@ -390,11 +388,11 @@ def export(run: Run, options: ExportOptions, against: Run | None = None) -> Expo
         out.parent.mkdir(parents=True, exist_ok=True)
         with plugins.replacing(out) as temporary, temporary.open("wb") as file:
             file.writelines(plugins.dumps_line(_as_record(each, options.to, paired=paired)) for each in examples)
-        plugins.write_file(report.source, dumps_readably(_source_file(run, against, options, examples)))
+        plugins.write_file(report.source, dumps_readably(_sources(run, against, options, examples)))
     return report
 
 
-def _check_simulated(run: Run, against: Run | None, options: ExportOptions) -> None:
+def _check_simulated(run: Run, against: Run | None, options: authoring.ExportOptions) -> None:
     """Refuse runs with simulated answers, unless the options allow them."""
     if options.allow_simulated:
         return
@@ -405,7 +403,7 @@ def _check_simulated(run: Run, against: Run | None, options: ExportOptions) -> N
             )
 
 
-def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
+def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
     """Refuse output files that exist, unless the options allow it, or that are the run's own data."""
     rest = () if options.leave_test_set is None else (options.leave_test_set, sidecar_path(options.leave_test_set))
     source = run.manifest().dataset.path
@@ -429,7 +427,7 @@ def _why_nothing(report: ExportReport) -> str:
 class FailedRows:
     """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
 
-    def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, single: bool) -> None:
+    def __init__(self, run: Run, options: authoring.ExportOptions, report: ExportReport, *, single: bool) -> None:
         """Prepare to read a run's failed rows.
 
         If `single`, a failed conversation gives one example, otherwise one for each call. Skipped rows are counted in
@@ -575,7 +573,7 @@ def _openai_record(
     return {"messages": [*history, right], **tools}
 
 
-def _source_file(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:
+def _sources(run: Run, against: Run | None, options: authoring.ExportOptions, examples: list[Example]) -> ExportFile:
     """Return the content of the file that names the source of each exported line."""
     dataset = run.manifest().dataset
     return ExportFile(

@@ -221,9 +221,8 @@ def audit(
     for row in rows:
         count += 1
         names.add(row.name)
-        findings += (
-            found(each.entry, each.problem, each.full_text, each.turn) for each in row.findings if not each.is_remark
-        )
+        problems = (finding for finding in row.findings if not finding.is_remark)
+        findings += (found(each.entry, each.problem, each.full_text, each.turn) for each in problems)
         dialogue = reader.read(row)
         if isinstance(dialogue, str):
             findings.append(found(row.name, "not_looked_at", dialogue))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
+import tunecheck_authoring as authoring
 from tunecheck import ConfigurationError, plugins
 from tunecheck.datasets import JsonLinesSource
 from tunecheck.plugins import JSON
@@ -21,12 +22,7 @@ from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, 
 from tunecheck_authoring._author.paths import Coverage, check_tasks, sample_tasks
 from tunecheck_authoring._author.rows import Trial, question_row, render_task, task_rows
 from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
-from tunecheck_authoring._author.writing import read_personas, reject_unsolved, reword_tasks
-
-if TYPE_CHECKING:
-    from tunecheck_authoring._author.writing import EndpointModels
-    from tunecheck_authoring._cli import AuthorOptions
-
+from tunecheck_authoring._author.writing import EndpointModels, read_personas, reject_unsolved, reword_tasks
 
 RECORD = "author.json"
 
@@ -138,7 +134,7 @@ class AuthorReport:
 
 
 def author(
-    options: AuthorOptions,
+    options: authoring.AuthorOptions,
     simulators: Sequence[str],
     backends: Backends,
     *,
@@ -169,7 +165,7 @@ def author(
 class AuthorPipeline:
     """The stages; each reads the files of the stages before it."""
 
-    _options: AuthorOptions
+    _options: authoring.AuthorOptions
     _simulators: Sequence[str]
     _backends: Backends
     _command: str

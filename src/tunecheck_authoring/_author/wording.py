@@ -149,14 +149,9 @@ def _join_texts(texts: Sequence[str]) -> str:
     return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
 
 
-def format_value(label: str, value: str) -> str:
-    """Return a statement of a value: `order id is 7`; `stocks are "AAPL" and "MSFT"`."""
-    return f"{label} {'are' if _PLURAL.search(label) else 'is'} {value}"
-
-
 def format_values(details: Sequence[tuple[str, str]]) -> str:
     """Return a statement of values: `name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
-    first, *others = [format_value(*each) for each in details]
+    first, *others = [f"{label} {'are' if _PLURAL.search(label) else 'is'} {value}" for label, value in details]
     return _join_texts([first, *(f"the {each}" for each in others)])
 
 
