@@ -6,5 +6,6 @@ tasks     the calls of each turn, sampled with a seed, and the user's words     
 variants  conversations with something missing, added or changed                 variants.jsonl
 rows      valid rows; rejected rows with the reasons                             the data set, rejected.jsonl
 
-`pipeline.author` runs the stages; `files` defines the structure of their files.
+`pipeline.author` runs the stages; `rows` words tasks, makes their variants and tries each row; `files` defines the
+structure of the stages' files.
 """

@@ -1,4 +1,8 @@
-"""Execute tasks, put them into words, and make rows of them: unchanged, or with something missing or added."""
+"""Execute tasks, put them into words, make rows of them, and try whether a row is a valid test.
+
+A row is the unchanged task, or a variant with something missing, added or changed. In a valid test, the ground truth
+passes and wrong calls fail.
+"""
 
 from __future__ import annotations
 
