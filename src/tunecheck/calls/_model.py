@@ -433,11 +433,13 @@ def canonical_text(calls: Iterable[FunctionCall]) -> str:
 
 
 def _canonical(call: FunctionCall) -> str:
+    """Return a call as `name(key=json, …)`, with sorted keys."""
     arguments = (f"{key}={canonical(call.arguments[key]).decode()}" for key in sorted(call.arguments))
     return f"{call.name}({', '.join(arguments)})"
 
 
 def _text(value: object) -> str:
+    """Return a value as JSON text."""
     return dumps(value).decode()
 
 
@@ -473,11 +475,13 @@ def _openai(calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _function_call(calls: Sequence[FunctionCall]) -> JSON:
+    """Write each call as OpenAI's legacy `function_call`: one object for one call, else a list."""
     written: list[JSON] = [{"function_call": {"name": call.name, "arguments": _text(call.arguments)}} for call in calls]
     return written[0] if len(written) == 1 else written
 
 
 def _tool_uses(calls: Sequence[FunctionCall]) -> JSON:
+    """Write the calls as the arguments of OpenAI's wrapper of parallel calls."""
     return {"tool_uses": [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]}
 
 

@@ -230,6 +230,7 @@ class Dataset:
 
     @property
     def _id_column(self) -> str:
+        """The name of the column with the rows' ids."""
         return self.defaults.id or "id"
 
     def _require_declared_id(self, values: Record, number: int) -> None:

@@ -223,12 +223,8 @@ def _object_to_json(value: object) -> object:
 
 def _numpy_to_json(value: object) -> object:
     """Return a numpy value as plain JSON: a scalar as its Python value, an array as a list; other values unchanged."""
-    shape = getattr(value, "shape", None)
     if type(value).__name__ == "datetime64":
         return None if str(value) == "NaT" else str(value)
-    item, to_list = getattr(value, "item", None), getattr(value, "tolist", None)
-    if shape == () and callable(item):
-        return to_json(item())
-    if isinstance(shape, tuple) and callable(to_list):
-        return to_json(to_list())
-    return value
+    to_list = getattr(value, "tolist", None)  # of a scalar, it returns the Python value
+    has_shape = isinstance(getattr(value, "shape", None), tuple)
+    return to_json(to_list()) if has_shape and callable(to_list) else value

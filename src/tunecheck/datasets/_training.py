@@ -136,8 +136,8 @@ class Turns:
         self._turn += self._asked
         if trained and self._asked:
             self._add_row(_expected_answer(text, calls))
-        said: Record = {"role": "assistant", "content": text or None, **(message or {})}
-        self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
+        added: Record = {"role": "assistant", "content": text or None, **(message or {})}
+        self._add({**added, "tool_calls": [self._call(call) for call in calls]} if calls else added)
 
     def no_call(self) -> None:
         """Add an assistant turn without calls and with unknown text."""
@@ -157,6 +157,7 @@ class Turns:
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
 
     def _add(self, message: Record) -> None:
+        """Add a message to the conversation, and its size to that of the next row."""
         self._size += len(dumps(message))
         self._messages.append(message)
 

@@ -194,17 +194,13 @@ class CallEvaluator(Evaluator):
 
         Only a format other than "auto" becomes one of the `arguments` that identify the evaluator.
         """
-        self._policy = MatchPolicy.of(policies)
+        self.policy = MatchPolicy.of(policies)
+        """The rules for comparing two calls."""
         self._format = choose_profile(format) or AUTO
-        self._task = f"compare by {self._policy}, read as {format}"
-        super().__init__(**self._policy.options())
+        self._task = f"compare by {self.policy}, read as {format}"
+        super().__init__(**self.policy.options())
         if format != AUTO:
             self._arguments["format"] = format if isinstance(format, str) else repr(format)
-
-    @property
-    def policy(self) -> MatchPolicy:
-        """The rules for comparing two calls."""
-        return self._policy
 
     def in_format(self, profile: Profile) -> Self:
         """Return a copy that reads the response in this format; return the evaluator itself if it has a format."""
@@ -224,7 +220,7 @@ class CallEvaluator(Evaluator):
             ValueError: the ground truth or the tool definitions cannot be read.
         """
         values = (response, ground_truth, tool_definitions)
-        return cached_per_row(self._task, values, lambda: compare_calls(*values, self._policy, self._format))
+        return cached_per_row(self._task, values, lambda: compare_calls(*values, self.policy, self._format))
 
     def _make_verdict(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
         """Return the verdict on the primary metric, with a score of 1.0 or 0.0."""

@@ -240,10 +240,10 @@ def failed_reading(text: str, collector: CallCollector, error: UnreadableError) 
 _UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
 
 
-def no_call(mark: str, text: str, position: int, what: str = "a call") -> UnreadableError:
+def no_call(mark: str, text: str, position: int, expected: str = "a call") -> UnreadableError:
     """Return the error for a mark without a call: CutOffError if the text ends there, else UnreadableError."""
     kind = CutOffError if _UNFINISHED.match(text, position) else UnreadableError
-    return kind(f"{mark} is not followed by {what} at {place(text, position)}")
+    return kind(f"{mark} is not followed by {expected} at {place(text, position)}")
 
 
 def _parse_arguments(value: object) -> dict[str, JSON]:

@@ -276,12 +276,14 @@ class ToolPrompt:
         return "\n".join(_fill(self.result, {"result": result}) for result in results)
 
     def _write_call(self, index: int, call: FunctionCall) -> str:
+        """Return a call in the format of `call`, with the parameters in the format of `parameter`."""
         parameters = self.joined.join(self._write_parameter(key, value) for key, value in call.arguments.items())
         arguments = dumps(call.arguments).decode()
         values = {"name": call.name, "arguments": arguments, "parameters": parameters, "index": str(index)}
         return _fill(self.call, values)
 
     def _write_parameter(self, key: str, value: JSON) -> str:
+        """Return one parameter in the format of `parameter`."""
         text = self.nested.write(value) if self.nested else text_or_json(value)
         is_text = "true" if isinstance(value, str) else "false"
         return _fill(

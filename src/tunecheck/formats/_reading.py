@@ -53,6 +53,7 @@ def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Prof
 
 @functools.lru_cache(maxsize=64)
 def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
+    """Return the profile of this name from the plug-ins and the workspace; `choose_profile` lists the errors."""
     profile = find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
@@ -104,6 +105,7 @@ _GLYPHS = re.compile(r'<\w{1,20}Ġname=|[>}\]]Ċ|Ċ[<{\[]|[:,]Ġ["\d{\[]')
 
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
+    """Return the reading of a text; prose is recognised without loading the tables of all families."""
     if ("Ġ" in text or "Ċ" in text) and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
     if profile is None and not may_hold_calls(text, gated=bool(tools)):
@@ -153,6 +155,7 @@ def read_python_calls(text: str) -> Reading:
 
 
 def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
+    """Return the reading of any value but a text; data becomes its JSON text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
     from tunecheck.formats._json_shapes import read_value
@@ -197,8 +200,8 @@ class RowCache:
     def holds(self, value: object) -> bool:
         """Return whether this object (by identity) is one of the row's values."""
         if self._held is None:  # kept alive, so that no other object gets the same id
-            values = {id(each): each for each in self._given if each is not None}.values()
-            self._held = {id(value): value for arguments in values for value in arguments.values()}
+            distinct = {id(arguments): arguments for arguments in self._given if arguments is not None}.values()
+            self._held = {id(value): value for arguments in distinct for value in arguments.values()}
         return id(value) in self._held
 
 

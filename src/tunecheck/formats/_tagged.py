@@ -126,10 +126,10 @@ class TaggedCalls:
             closing = self.last.match(text, skip_space(text, position))
         return position
 
-    def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
-        """Return the error for a call or argument that is not closed: cut off, unless a closing tag follows later."""
+    def unclosed(self, part: str, text: str, start: int) -> UnreadableError:
+        """Return the error for a part that is not closed, a call or argument: cut off, unless a closing tag follows."""
         kind = UnreadableError if self.last.search(text, start) else CutOffError
-        return kind(f"{what} is not closed at {place(text, start)}")
+        return kind(f"{part} is not closed at {place(text, start)}")
 
 
 _CDATA_START = re.compile(r"\s*+<!\[CDATA\[")

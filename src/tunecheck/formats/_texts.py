@@ -90,6 +90,7 @@ class TextReader:
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
 
     def _new_collector(self) -> CallCollector:
+        """Return an empty collector with the row's tools."""
         return CallCollector(self.tools, strict=self.profile is not None)
 
     @property

@@ -144,6 +144,7 @@ def _compare_calls(
 
 
 def _schema_of(name: str, definitions: ToolDefinitions | None) -> Schema | None:
+    """Return the schema of the function's parameters, or None if the function is not defined."""
     definition = definitions.get(name) if definitions else None
     return definition.schema if definition else None
 
@@ -253,6 +254,7 @@ def _respell(
         spellings.setdefault(_counted_name(name, policy), name)
 
     def respelled(call: FunctionCall) -> FunctionCall:
+        """Return the call with the first known spelling of its name; a known name stays."""
         if call.name in names:
             return call
         name = spellings.get(_counted_name(call.name, policy), call.name)

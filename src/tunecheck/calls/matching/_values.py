@@ -405,6 +405,7 @@ def _count_values(items: list[JSON]) -> int:
 
 
 def _is_finite(number: float) -> bool:
+    """Return whether a number is neither infinite nor NaN."""
     return isinstance(number, int) or math.isfinite(number)  # isfinite refuses integers beyond the largest float
 
 

@@ -183,7 +183,8 @@ class PromptyEvaluator(Evaluator):
         settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
         self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
-        self._samples: int = settings.samples or 1
+        self.samples: int = settings.samples or 1
+        """The number of judgements per row."""
         self._applies_to = settings.applies_to
         majority = self._output.kind == "binary" or self._output.labels
         self._combine: Combine = settings.combine or ("majority" if majority else "mean")
@@ -205,7 +206,7 @@ class PromptyEvaluator(Evaluator):
                 "digest": self._prompt.digest,
                 "endpoint": {**self.endpoint.answer_settings(), "kind": self.endpoint.kind},
                 "output": self._output.data(),
-                "samples": self._samples,
+                "samples": self.samples,
                 "combine": self._combine,
                 "parameters": written,
                 **({} if self._applies_to is None else {"applies_to": self._applies_to}),
@@ -299,10 +300,10 @@ class PromptyEvaluator(Evaluator):
             JudgementError, ContentFilterError: no sample is readable.
             EndpointError: a call failed for good.
         """
-        if self._samples == 1:
+        if self.samples == 1:
             return [await self._asking.judge(calls, messages, 0)], None
         outcomes = await asyncio.gather(
-            *(self._asking.judge(calls, messages, sample) for sample in range(self._samples)), return_exceptions=True
+            *(self._asking.judge(calls, messages, sample) for sample in range(self.samples)), return_exceptions=True
         )
         judgements = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
@@ -310,7 +311,7 @@ class PromptyEvaluator(Evaluator):
         failed_calls = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if failed_calls or not judgements:
             raise (failed_calls or errors)[0]
-        notes = [f"{len(errors)} of {self._samples} judge replies cannot be read: {errors[0]}"[:400]] if errors else []
+        notes = [f"{len(errors)} of {self.samples} judge replies cannot be read: {errors[0]}"[:400]] if errors else []
         if self._override(self._prompt.parameters).get("temperature") == 0:
             notes.append("at temperature 0, samples hardly differ: raise the temperature")
         return judgements, "; ".join(notes) or None
@@ -326,7 +327,7 @@ class PromptyEvaluator(Evaluator):
         answer = result.typical.answer
         completions = [completion for judgement in judgements for completion in judgement.completions]
         properties: dict[str, JSON] = {**tokens_of(completions), "samples": len(judgements)}
-        if self._samples > 1:
+        if self.samples > 1:
             properties["spread"] = result.spread
         properties |= {"votes": dict(result.votes)} if result.votes else {}
         properties["model"] = self._model
@@ -350,11 +351,6 @@ class PromptyEvaluator(Evaluator):
         return self._finish(judged, answer.values)
 
     # -- what it is
-
-    @property
-    def samples(self) -> int:
-        """The number of judgements per row."""
-        return self._samples
 
     @property
     def notes(self) -> Sequence[str]:

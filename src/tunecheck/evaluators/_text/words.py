@@ -568,6 +568,7 @@ def synonyms(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 13)
 def _remembered_synonyms(word: str) -> frozenset[str]:
+    """Return the synonyms of a word from the cache or the shipped table."""
     return wordnet().synonyms(word)
 
 
