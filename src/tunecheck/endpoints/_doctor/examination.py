@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from tunecheck._errors import EndpointError, StopRunError
@@ -131,15 +131,18 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
-    """Ask all questions. Those with tools are only asked if the first one of them was answered."""
+    """Ask all questions, and find the program that serves the model.
+
+    If the first question fails, only the second one is asked as well. If the second one, the first with tools, fails,
+    no further questions with tools are asked.
+    """
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
-    free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
+    slots = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
-    async def answers_to(names: Iterable[str]) -> dict[str, evidence.DoctorAnswer]:
-        listed = list(names)
-        answers = await asyncio.gather(*(_answer(endpoint, evidence.QUESTIONS[name], free) for name in listed))
-        return dict(zip(listed, answers, strict=True))
+    async def answers_to(names: Sequence[str]) -> dict[str, evidence.DoctorAnswer]:
+        answers = await asyncio.gather(*(_answer(endpoint, evidence.QUESTIONS[name], slots) for name in names))
+        return dict(zip(names, answers, strict=True))
 
     given = await answers_to(("untooled", "call"))
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
@@ -148,10 +151,10 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     serving = evidence.Serving()
     if given["untooled"].error is None:
         serving = await evidence.find_serving(http) if http else serving
-        tools = sends_tools and given["call"].error is None
-        more = [name for name, question in evidence.QUESTIONS.items() if tools or not question.tools]
-        more = [name for name in more if is_chat or not evidence.QUESTIONS[name].parameters.get("stream")]
-        given |= await answers_to(name for name in more if name not in given)
+        with_tools = sends_tools and given["call"].error is None
+        further = {name: question for name, question in evidence.QUESTIONS.items() if name not in given}
+        allowed = [name for name, question in further.items() if with_tools or not question.tools]
+        given |= await answers_to([name for name in allowed if is_chat or not further[name].parameters.get("stream")])
     return evidence.Answers(
         given,
         definition,
@@ -163,27 +166,29 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     )
 
 
-def _findings(answers: evidence.Answers) -> Iterator[DoctorFinding]:
-    """Yield the finding of every check, or only one if the first question got no answer, or one inside other JSON."""
+def _findings(answers: evidence.Answers) -> list[DoctorFinding]:
+    """Return the finding of every check.
+
+    If the first question got no answer, or an answer inside other JSON, return only a finding about that.
+    """
     first, definition = answers["untooled"], answers.definition
     is_whole_reply = definition.get("kind") == "azure_ml" and not definition.get("response")
     if first.error is not None:
-        verdict = evidence.Diagnosis(
-            "fail", clean(str(first.error), 300), evidence.advice_on(first.error), remedy_for(first.error)
-        )
+        advice, change = evidence.advice_on(first.error), remedy_for(first.error)
+        verdict = evidence.Diagnosis("fail", clean(str(first.error), 300), advice, change)
     elif is_whole_reply and (path := path_of_text(value_of(first.raw_text))):
-        problem = f"the answer's text is inside other JSON: {first.shown()}"
-        verdict = evidence.Diagnosis(
-            "fail", problem, "set response: to the text's path, and check again", {"response": path}
-        )
+        problem, advice = f"the answer's text is inside other JSON: {first.shown()}", "set response: to the text's path"
+        verdict = evidence.Diagnosis("fail", problem, f"{advice}, and check again", {"response": path})
     else:
-        yield from (DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS)
-        return
-    yield DoctorFinding("it answers", verdict)
+        return [DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS]
+    return [DoctorFinding("it answers", verdict)]
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Merge the changes of all findings; an entry that only repeats a sent parameter (`taken`) overrides no other."""
+    """Return the changes of all findings, merged by key; `taken` are the parameters as they were sent.
+
+    Later findings win, but a parameter that a finding leaves as it was sent does not override another finding's change.
+    """
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():
@@ -194,9 +199,9 @@ def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> di
     return changes
 
 
-async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> evidence.DoctorAnswer:
-    """Ask one question when `free` admits it; an error becomes part of the answer."""
-    async with free:
+async def _answer(endpoint: Endpoint, question: ChatRequest, slots: asyncio.Semaphore) -> evidence.DoctorAnswer:
+    """Ask one question as soon as one of the `slots` is free. An error becomes part of the answer."""
+    async with slots:
         try:
             return evidence.DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
