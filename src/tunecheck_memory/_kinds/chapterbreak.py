@@ -171,12 +171,6 @@ def _head(text: str) -> str:
     return pages_of(text.strip(), OPTION_CHARACTERS)[0].strip()
 
 
-_OPENING = read_line("book")
-_PAGE = read_line("page of a book")
-_BETWEEN = read_line("end of the chapter")
-_OPTION = read_line("text to choose")
-_QUESTION = read_line("true beginning")
-
 SPLITS = ("all", "goodai", "pg19", "ao3")
 
 _CHARACTERS_A_TOKEN = 3.6
@@ -223,13 +217,16 @@ class ChapterBreak(Kind):
         options.insert(answer, passage.beginning)
         pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
         statements = [
-            _OPENING,
-            *(_PAGE.format(number=at, count=len(pages), text=page.strip()) for at, page in enumerate(pages, 1)),
-            _BETWEEN.format(count=len(options)),
-            *(_OPTION.format(number=at, text=option) for at, option in enumerate(options, 1)),
+            read_line("book"),
+            *(
+                read_line("page of a book", number=number, count=len(pages), text=page.strip())
+                for number, page in enumerate(pages, 1)
+            ),
+            read_line("end of the chapter", count=len(options)),
+            *(read_line("text to choose", number=number, text=option) for number, option in enumerate(options, 1)),
         ]
         waits = [Wait()] * (len(statements) + 1)
-        return scripted_test(self, example, statements, [_QUESTION], [str(answer + 1)], waits=waits)
+        return scripted_test(self, example, statements, [read_line("true beginning")], [str(answer + 1)], waits=waits)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply chooses the right option, and no other.

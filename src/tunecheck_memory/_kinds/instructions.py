@@ -15,12 +15,10 @@ from msgspec.structs import replace
 from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds import replies
-from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, whole
+from tunecheck_memory._kinds.scripts import draw_line, read_data, read_words, whole
 
 FEWEST, MOST = 2, 8
 """The range of the number of the reply that must contain the saying; the reply to the instruction has number 1."""
-
-_QUESTIONS = read_lines("saying at the nth reply")
 
 
 class ProspectiveMemory(Kind):
@@ -43,7 +41,7 @@ class ProspectiveMemory(Kind):
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
         number = random.randint(FEWEST, MOST)
-        question = random.choice(_QUESTIONS).format(author=author, nth=_ordinal(number))
+        question = draw_line(random, "saying at the nth reply", author=author, nth=_ordinal(number))
         test = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
         return replace(test, uses_callback=True)
 
@@ -68,9 +66,6 @@ class ProspectiveMemory(Kind):
 def _ordinal(number: int) -> str:
     """Return 1st, 2nd, 3rd, 4th, …, for numbers of one digit."""
     return f"{number}{({1: 'st', 2: 'nd', 3: 'rd'}).get(number, 'th')}"
-
-
-_REQUESTS = read_lines("response to an occasion")
 
 
 class _Trigger(msgspec.Struct, frozen=True):
@@ -99,7 +94,8 @@ class TriggerResponse(Kind):
         """Return a test with an agreed answer to an occasion, and messages with that occasion as its questions."""
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
-        request = random.choice(_REQUESTS).format(occasion=trigger.occasion, response=trigger.response)
+        values = {"occasion": trigger.occasion, "response": trigger.response}
+        request = draw_line(random, "response to an occasion", **values)
         lines = [random.choice(trigger.lines) for _ in range(self.trigger_activations)]
         return scripted_test(self, example, [request], lines, [trigger.response] * len(lines))
 

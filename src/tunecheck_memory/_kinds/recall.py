@@ -54,9 +54,6 @@ class DelayedRecall(Kind):
 
 _STEPS, _MANUAL_RULES = 6, 4
 
-_NEXT = read_line("next step")
-_FIRST = read_line("first step")
-
 
 class _Manual(msgspec.Struct, frozen=True):
     """The templates of `manual.json`; `lists` has the words for the names in braces."""
@@ -86,16 +83,12 @@ class InstructionRecall(Kind):
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
         number = random.randrange(len(steps))
         # The question for the first step names no other step.
-        question = (_NEXT if number else _FIRST).format(machine=machine, step=steps[number - 1])
+        question = read_line("next step" if number else "first step", machine=machine, step=steps[number - 1])
         asked = [Fact("", question, steps[number]), *random.sample(rules, 2)]
         random.shuffle(asked)
         numbered = [f"{place}. {step}" for place, step in enumerate(steps, 1)]
         told = "\n".join([manual.opening.format(machine=machine), *numbered, *(rule.fact for rule in rules)])
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
-
-
-_TABLE = read_line("table")
-_TABLE_QUESTION = read_line("value of a table")
 
 
 class KeyValuePairs(Kind):
@@ -112,8 +105,8 @@ class KeyValuePairs(Kind):
         random = making.random(self.title, example)
         pairs = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         key, value = pairs[random.randrange(len(pairs))]
-        statement = _TABLE.format(pairs=dumps(dict(pairs)).decode())
-        return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(key=key)], [value])
+        statement = read_line("table", pairs=dumps(dict(pairs)).decode())
+        return scripted_test(self, example, [statement], [read_line("value of a table", key=key)], [value])
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply contains the value, in any case."""
@@ -130,8 +123,6 @@ ATTEMPTS = 5
 """The most requests for readable content."""
 
 _MOST_CHARACTERS = 20_000
-
-_PROMPT = read_line("request for personal statements")
 
 
 class ConflictingPersonalInfo(Kind):
@@ -177,7 +168,7 @@ class ConflictingPersonalInfo(Kind):
 
         random = making.random(self.title, example)
         subject, messages = random.choice(read_words("personal_subjects")), random.randint(3, 5)
-        prompt = _PROMPT.format(messages=messages, subject=subject, example=example)
+        prompt = read_line("request for personal statements", messages=messages, subject=subject, example=example)
         problem = ""
         for attempt in range(ATTEMPTS):
             key = f"{making.seed}/{self.title}/{example}/{attempt}"

@@ -174,11 +174,6 @@ def _belief_questions(world: _World) -> Iterator[StoryQuestion]:
         yield StoryQuestion(text, place, false_belief=place != truth)
 
 
-_OPENING = read_line("radio play")
-_LINE = read_line("line of a radio play")
-_QUESTION = read_line("question about a radio play")
-
-
 class SallyAnne(Kind):
     """A generated story for each test; `question_type` is any, world_model or theory_of_mind."""
 
@@ -191,8 +186,8 @@ class SallyAnne(Kind):
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test that tells a random story line by line, and asks its question."""
         story = tell_story(making.random(self.title, example), self.question_type)
-        statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
-        question = _QUESTION.format(question=story.question.text)
+        statements = [read_line("radio play"), *(read_line("line of a radio play", line=line) for line in story.lines)]
+        question = read_line("question about a radio play", question=story.question.text)
         return scripted_test(self, example, statements, [question], [story.question.answer])
 
     def score(self, given: FinishedTest) -> Score | None:

@@ -33,16 +33,20 @@ def read_data(name: str, form: type[T]) -> T:
     return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
 
 
-def read_lines(name: str) -> tuple[str, ...]:
-    """Return the wordings of one message; a test draws one of them."""
-    lines: dict[str, tuple[str, ...]] = read_data("lines", dict[str, tuple[str, ...]])
-    return lines[name]
+def draw_line(random: Random, message: str, /, **values: object) -> str:
+    """Draw a wording of this message, and fill the values into it."""
+    return random.choice(_wordings(message)).format(**values)
 
 
-def read_line(name: str) -> str:
-    """Return the only wording of a message."""
-    (line,) = read_lines(name)
-    return line
+def read_line(message: str, /, **values: object) -> str:
+    """Return the only wording of this message, with values filled into it."""
+    (line,) = _wordings(message)
+    return line.format(**values)
+
+
+def _wordings(message: str) -> tuple[str, ...]:
+    wordings: dict[str, tuple[str, ...]] = read_data("lines", dict[str, tuple[str, ...]])
+    return wordings[message]
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:

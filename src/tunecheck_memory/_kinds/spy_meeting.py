@@ -9,10 +9,6 @@ from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, 
 from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
 
-_OPENING = read_line("spies")
-_MESSAGE = read_line("message of a spy")
-_QUESTION = read_line("meaning of the messages")
-
 
 class SpyCode(msgspec.Struct, frozen=True):
     """A coded message, and words that show that it was understood; one of them suffices."""
@@ -47,10 +43,13 @@ class SpyMeeting(Kind):
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
         names = [f"{first_name} {last_name}" for first_name, last_name in zip(first, last, strict=True)]
-        opening = _OPENING.format(names="{}, {} and {}".format(*names))
-        senders = random.sample(names, 3)
-        messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
-        return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
+        opening = read_line("spies", names="{}, {} and {}".format(*names))
+        told = [
+            read_line("message of a spy", name=name, message=code.message)
+            for name, code in zip(random.sample(names, 3), codes, strict=True)
+        ]
+        question, expected = read_line("meaning of the messages"), [list(code.words) for code in codes]
+        return scripted_test(self, example, [opening, *told], [question], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score a third for each understood message; words of messages that were not sent take a third away.

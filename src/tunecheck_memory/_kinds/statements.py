@@ -11,9 +11,8 @@ import msgspec
 from tunecheck.plugins import JSON, convert_value, real_number
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds import replies
-from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
+from tunecheck_memory._kinds.scripts import draw_line, read_line, read_words, whole
 
-_COLOUR_STATEMENTS = read_lines("favourite colour")
 _COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
 
 # -- patterns. Each has a text that it matches, and one that it does not.
@@ -95,7 +94,7 @@ class Colours(Kind):
         """Return a test with random colours as favourites, one after another, and the question for the current one."""
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
-        statements = [random.choice(_COLOUR_STATEMENTS).format(colour=colour) for colour in colours]
+        statements = [draw_line(random, "favourite colour", colour=colour) for colour in colours]
         return scripted_test(self, example, statements, [_COLOUR_QUESTION], [colours[-1]])
 
     def score(self, given: FinishedTest) -> Score | None:
@@ -121,8 +120,6 @@ class Colours(Kind):
 USER_NAME = "name of the user"
 """The topic of tests with names of the user."""
 
-_NAME_STATEMENTS = read_lines("name")
-
 
 class NamesKind(Kind):
     """Base of the kinds in which the user gives `name_changes` names."""
@@ -138,7 +135,7 @@ class NamesKind(Kind):
         """Return a test with random names of the user, one after another, and a question for the last or for all."""
         random = making.random(self.title, example)
         names = random.sample(read_words("first_names"), self.name_changes)
-        statements = [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
+        statements = [draw_line(random, "name", name=name) for name in names]
         return scripted_test(self, example, statements, [self._question], names if self._asks_all else names[-1:])
 
 
@@ -221,11 +218,6 @@ class NameList(NamesKind):
         return Score((len(expected) - len(missing)) / max(len(expected), len(actual)), tuple(reasons))
 
 
-_ADDED = read_lines("shopping added")
-_MORE = read_lines("shopping more")
-_FEWER = read_lines("shopping fewer")
-_SHOPPING_QUESTION = read_line("shopping list")
-
 _REMOVES, _REPEATS = 0.25, 0.2
 """The probability that a line removes an item, and that it adds to an item on the list."""
 
@@ -248,7 +240,7 @@ class Shopping(Kind):
         shopping: dict[str, int] = {}
         statements = [_change(shopping, random, last=left == 1) for left in range(self.item_changes, 0, -1)]
         expected: list[JSON] = [[item, count] for item, count in shopping.items()]
-        return scripted_test(self, example, statements, [_SHOPPING_QUESTION], expected)
+        return scripted_test(self, example, statements, [read_line("shopping list")], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score a shopping list: a third each for present items, right quantities, and no extra items.
@@ -284,13 +276,13 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
         shopping[item] -= count
         if not shopping[item]:
             del shopping[item]
-        return random.choice(_FEWER).format(count=count, item=item)
+        return draw_line(random, "shopping fewer", count=count, item=item)
     new_items = [item for item in read_words("groceries") if item not in shopping]
     repeats = not new_items or (bool(shopping) and drawn < _REMOVES + _REPEATS)
     item = random.choice(list(shopping) if repeats else new_items)
     count = random.randint(1, _MOST_AT_ONCE)
     shopping[item] = shopping.get(item, 0) + count
-    return random.choice(_MORE if repeats else _ADDED).format(count=count, item=item)
+    return draw_line(random, "shopping more" if repeats else "shopping added", count=count, item=item)
 
 
 MAX_ITEMS = 2_000

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, last_reply, plain_words
-from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
+from tunecheck_memory._kinds.scripts import draw_line, read_line, read_words, whole
 
 LONGEST_TOWN = 40
 """The most places of one town; the list of names has more."""
@@ -55,9 +55,9 @@ class Leg(NamedTuple):
         """The way back."""
         return Leg(self.end, self.kilometres, _OPPOSITE[self.direction], self.start)
 
-    def told(self, sentence: str) -> str:
-        """Fill {start}, {kilometres}, {direction} and {end} into a sentence."""
-        return sentence.format(**self._replace(direction=self.direction.lower())._asdict())
+    def told(self, random: Random, message: str) -> str:
+        """Draw a wording of this message, with {start}, {kilometres}, {direction} and {end} filled into it."""
+        return draw_line(random, message, **self._replace(direction=self.direction.lower())._asdict())
 
     def instruction(self) -> str:
         """Return `From Mill, go 4km East to Chapel.`, the form of expected routes."""
@@ -114,10 +114,6 @@ def walk(random: Random, places: int) -> list[Leg]:
     return legs
 
 
-_SEEN_FROM = read_lines("place seen from another")
-_WAY_BACK = read_line("way back")
-
-
 class Locations(TownKind):
     """The user tells of `known_locations` places along a walk, and asks for the way from one back to the one before."""
 
@@ -128,15 +124,10 @@ class Locations(TownKind):
         """Return a test with the places of a random walk, and the question for the way back between two of them."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
-        statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
+        statements = [leg.told(random, "place seen from another") for leg in legs]
         way_back = random.choice(legs).back
-        question = _WAY_BACK.format(start=way_back.start, end=way_back.end)
+        question = read_line("way back", start=way_back.start, end=way_back.end)
         return scripted_test(self, example, statements, [question], [way_back.instruction()])
-
-
-_FIRST = read_line("first place of a walk")
-_NEXT = read_lines("next place of a walk")
-_WHOLE_WAY = read_line("whole way")
 
 
 class LocationsDirections(TownKind):
@@ -149,8 +140,9 @@ class LocationsDirections(TownKind):
         """Return a test with the places of a random walk, and the question for the whole way from first to last."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
-        statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
-        question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
+        first = read_line("first place of a walk", start=legs[0].start)
+        statements = [first, *(leg.told(random, "next place of a walk") for leg in legs)]
+        question = read_line("whole way", start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
 
 
