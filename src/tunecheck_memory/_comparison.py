@@ -51,9 +51,9 @@ def _cells(side: JSON) -> tuple[str, str]:
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
     """Yield a warning for each difference that makes two memory runs incomparable; none for other runs."""
-    settings = [_settings(base), _settings(new)]
-    if all(settings):
-        yield from (Objection("memory_settings", text) for text in _warnings(*settings))
+    before, after = _settings(base), _settings(new)
+    if before and after:
+        yield from (Objection("memory_settings", text) for text in _differences(before, after))
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:
@@ -63,7 +63,7 @@ def _settings(info: RunInfo) -> Mapping[str, JSON]:
     return memory if isinstance(memory, dict) else {}
 
 
-def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str]:
+def _differences(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str]:
     """Yield a sentence for each setting that makes the runs' scores incomparable."""
     spans = [real_number(each.get("memory_span")) or 0 for each in (base, new)]
     if spans[0] != spans[1]:

@@ -222,9 +222,6 @@ def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
     return {"agent_costs_usd": agent, "managing_costs_usd": sum(dollars.values()) if dollars else None}
 
 
-_MICROSECONDS = 1_000_000
-
-
 class EventType(IntEnum):
     """The types of events in the GoodAI benchmark's logs."""
 
@@ -287,7 +284,7 @@ def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict
     """Yield the lines of the master log of an effect and its outcome, as data; `before_us` is the time before it."""
     test: str = getattr(effect, "test", "")
     for entry in _log_entries(effect, before_us, outcome):
-        time_s = entry.at_us / _MICROSECONDS
+        time_s = entry.at_us / 1_000_000
         yield {"type": int(entry.type), "timestamp": time_s, "test_id": test, "data": entry.data}
 
 

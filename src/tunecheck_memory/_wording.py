@@ -22,7 +22,7 @@ from tunecheck_memory._tokens import Tokenizer
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The shipped wording."""
 
-# Placeholders that a text must contain, as the agent needs their values.
+# A text must contain these placeholders, because the agent needs their values.
 _WithLine: TypeAlias = Annotated[str, Meta(pattern=r"\{line\}")]
 _WithMenu: TypeAlias = Annotated[str, Meta(pattern=r"\{menu\}")]
 _WithList: TypeAlias = Annotated[str, Meta(pattern=r"\{list\}")]

@@ -497,9 +497,7 @@ class _Names:
 def _recalls_all(drinks: JSON, reply: str) -> bool:
     """Return True if the reply names every drink, and nothing in it says that the guest forgot or is unsure."""
     names = [drink for drink in drinks if isinstance(drink, str)] if isinstance(drinks, list) else []
-    if not names or _FORGOT.search(reply):
-        return False
-    return all(_recalls(name, reply) for name in names)
+    return bool(names) and not _FORGOT.search(reply) and all(_recalls(name, reply) for name in names)
 
 
 def _recalls(drink: str, reply: str) -> bool:

@@ -45,6 +45,7 @@ def read_line(message: str, /, **values: object) -> str:
 
 
 def _wordings(message: str) -> tuple[str, ...]:
+    """Return the wordings of this message in `lines.json`."""
     wordings: dict[str, tuple[str, ...]] = read_data("lines", dict[str, tuple[str, ...]])
     return wordings[message]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tunecheck.plugins import JSON
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
@@ -48,8 +49,8 @@ class SpyMeeting(Kind):
             read_line("message of a spy", name=name, message=code.message)
             for name, code in zip(random.sample(names, 3), codes, strict=True)
         ]
-        question, expected = read_line("meaning of the messages"), [list(code.words) for code in codes]
-        return scripted_test(self, example, [opening, *told], [question], expected)
+        expected: list[JSON] = [list(code.words) for code in codes]
+        return scripted_test(self, example, [opening, *told], [read_line("meaning of the messages")], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score a third for each understood message; words of messages that were not sent take a third away.

@@ -13,8 +13,6 @@ from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, 
 from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import draw_line, read_line, read_words, whole
 
-_COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
-
 # -- patterns. Each has a text that it matches, and one that it does not.
 
 _COLOUR_NAMES = (
@@ -95,7 +93,8 @@ class Colours(Kind):
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
         statements = [draw_line(random, "favourite colour", colour=colour) for colour in colours]
-        return scripted_test(self, example, statements, [_COLOUR_QUESTION], [colours[-1]])
+        question = "Which colour is my favourite one at the moment?"
+        return scripted_test(self, example, statements, [question], [colours[-1]])
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply says that the last colour is the favourite.
