@@ -188,9 +188,9 @@ def select(
 
 
 def _place_of_base(tables: list[RunTable]) -> int:
-    """Return the place of the base among the tables; at first, the base is the last table.
+    """Take the base's table from the end of the list, and return the place of the base in the changed list.
 
-    If the base is one of the other runs, remove its second table; otherwise move its table to the front.
+    If the base is one of the other runs, its second table is dropped. Otherwise its table moves to the front.
     """
     base = tables.pop()
     for place, table in enumerate(tables):
@@ -216,9 +216,9 @@ def compare_tables(
             best = selection_of(runs, against)
     found = results.Comparison(
         base=tables[0].info,
-        decision=choose(against) if best is None else best.decision,
+        decision=choose_decision(against) if best is None else best.decision,
         against=against,
-        history=_history(against, runs),
+        history=_histories(against, runs),
         best=best,
         confidence=settings.confidence,
         margin=settings.margin,
@@ -269,7 +269,7 @@ def _run_comparison(
     evidence = Evidence(pair, primary, parts, causes, *(names[info.id] for info in infos))
     return results.RunComparison(
         new=pair.new.info,
-        pairs=_pairs(pair),
+        pairs=_pairing_counts(pair),
         metrics=metrics,
         decision=evidence.decision(),
         notes=tuple(dict.fromkeys(notes)),
@@ -281,7 +281,7 @@ def _run_comparison(
     )
 
 
-def _pairs(pair: RunPair) -> results.Pairs:
+def _pairing_counts(pair: RunPair) -> results.Pairs:
     """Return the counts and ids that describe how the rows of two runs were paired."""
     pairing, clusters = pair.pairing, pair.clusters
     base_ids, new_ids = pair.base.items.ids, pair.new.items.ids
@@ -326,12 +326,12 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
         yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"
 
 
-def _history(against: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
+def _histories(against: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
     """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
     if len(against) == 1:
         return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in against[0].tested]
     common = [metric for metric in against[0].tested if all(metric.name in other.metrics for other in against)]
-    return [history(metric, runs) for metric in common]
+    return [history_of(metric, runs) for metric in common]
 
 
 # -- the choice among several runs, and the history of their rows
@@ -351,7 +351,7 @@ class CommonRows:
 
     def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
         """Return one run's figure over these rows."""
-        return measuring.estimate(self.scores[:, run], self.sides, self.labels, settings)
+        return measuring.figure_of(self.scores[:, run], self.sides, self.labels, settings)
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
@@ -411,7 +411,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     return ranked
 
 
-def history(metric: results.MetricComparison, runs: Runs) -> results.History:
+def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
     common = common_rows(metric.key, runs)
     chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
@@ -493,7 +493,7 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
 _BEST_FIRST: tuple[results.Choice, ...] = ("ship", "undecided", "keep", "invalid")
 
 
-def choose(against: Sequence[results.RunComparison]) -> results.Decision:
+def choose_decision(against: Sequence[results.RunComparison]) -> results.Decision:
     """Return the decision to act on: ship if there is one, else undecided, else keep, else invalid.
 
     Among equal decisions the candidate with the largest improvement wins, then the later one.
@@ -529,7 +529,7 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
     if not len(common.items):
         raise ConfigurationError(f"no row has a value of {chosen.name} in every run: name runs of the same rows")
     ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
-    best = choose(against)
+    best = choose_decision(against)
     decision, optimism = _with_optimism(best, common, len(tables))
     last = [*runs.against_base][-1]
     sign = 1 if common.sides.higher_is_better else -1

@@ -270,7 +270,7 @@ def add_verdict(
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
-def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
+def figure_of(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
     """Return one run's figure over these rows: a pass rate if rows pass or fail, else a mean.
 
     `labels` has each row's cluster.

@@ -232,7 +232,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
         "confusion": _confusion(coded["confused"]),
         "causes": _causes(coded["causes"]),
         **{name: [[value, n] for value, n in _count_values(coded[name]).most_common(_MOST_BARS)] for name in _BARS},
-        **{name.removesuffix("_ms"): _histogram(numbers) for name, numbers in table.figures.items()},
+        **{name.removesuffix("_ms"): _figures_histogram(numbers) for name, numbers in table.figures.items()},
         "spent": _spent(run.metrics.get("usage")),
     }
     return {name: chart for name, chart in drawn.items() if chart}
@@ -281,7 +281,7 @@ def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: 
     return {"low": low, "high": high, "counts": [*counts], "log": logarithmic}
 
 
-def _histogram(numbers: Iterable[float]) -> JSON:
+def _figures_histogram(numbers: Iterable[float]) -> JSON:
     """Return the histogram and quantiles of latencies or lengths; None if no number is above 0."""
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
