@@ -14,9 +14,9 @@ from tests.conftest import ROOT
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
-from tunecheck._files import RunFile
+from tunecheck import Run
 from tunecheck.pipeline import Journal
-from tunecheck.runs._store import Run
+from tunecheck.plugins import RunFile
 
 
 @cases("cli")

@@ -16,7 +16,7 @@ from tests.report_parts import data_of
 from tests.tables import cases
 
 from tunecheck import F1ScoreEvaluator, MissingExtraError, PluginError, compare, evaluate
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
 GROUP = "evaluators"
