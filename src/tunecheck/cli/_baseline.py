@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +31,6 @@ from tunecheck.statistics._sequential import ANY_STOPPING
 
 if TYPE_CHECKING:
     from tunecheck.cli._evaluate.options import Options
-
-DEFAULT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +234,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     metrics = tuple(named or [gated_primary(base, evaluators, primary)])
     settings = ComparisonSettings(
         metrics=metrics,
-        confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,
+        confidence=0.95 if options.confidence is None else options.confidence,
         margin=margin,
         allow_simulated=options.allow_simulated,
         allow_changed_evaluator=options.allow_changed_evaluator,
@@ -253,7 +251,10 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
         raise _error(flag, f"{scale}, so a margin of {margin:g} accepts every run{points}")
     if options.until_decided:
         _require_decidable_gates({*evaluators, *metrics}, gates)
-    power = powers(pair, rates, margin, max(options.repeat or 1, new.info.trials))
+    repeat = max(options.repeat or 1, new.info.trials)
+    # Metrics that are no pass rates have no power, because the variance of their values is unknown.
+    rates = rates if margin < 1 else {}
+    power = tuple(_power_on(name, rate, base.info.trials, margin, repeat) for name, rate in rates.items())
     settings = replace(settings, cluster=options.cluster)
     lasting_name = _lasting_name(name, base, options.folder)
     return Base(lasting_name, base.info.id, settings, options.folder, power, better)
@@ -356,16 +357,6 @@ def pass_rates(pair: RunPair) -> dict[str, Floats]:
     metrics, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     values = {metric.name: pair.sides(metric.key) for metric in metrics if metric.tested}
     return {name: sides.base for name, sides in values.items() if sides.metric.passes == sides.metric.name}
-
-
-def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: int) -> tuple[Power, ...]:
-    """Return the gate's power on each pass rate, if each paired row is judged `repeat` times.
-
-    The result is empty for a margin of 1 or more. Other metrics have no power, because the variance of their values is
-    unknown.
-    """
-    trials = pair.base.info.trials
-    return tuple(_power_on(name, rate, trials, margin, repeat) for name, rate in rates.items()) if margin < 1 else ()
 
 
 def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:

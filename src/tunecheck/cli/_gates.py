@@ -9,9 +9,8 @@ import contextlib
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tunecheck._errors import ConfigurationError
@@ -28,9 +27,7 @@ ROW_KINDS = ("call", "answer")
 _GATE = re.compile(
     r"\s*(?P<metric>[^\[\]<>=]+?)\s*(?:\[(?P<group>[^\[\]]+)\])?\s*(?P<operator>>=|<=|==|>|<)\s*(?P<required>[^\s<>=]+)\s*"
 )
-_OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
-    {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq}
-)
+_OPERATORS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq}
 
 End = Literal["met", "not met", "undecided"]
 """The end of a gate."""
@@ -196,7 +193,7 @@ class Gate:
         if is_pass_rate and judges and evaluator in judges:
             corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
-        met = _OPERATORS[self.operator](value, self.required)
+        met = bool(_OPERATORS[self.operator](value, self.required))
         if not is_pass_rate and not is_cause:
             return GateOutcome(str(self), value, met, remark)
         found, required = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"

@@ -64,9 +64,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
     options = prepared_run.complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    prepared_runs = [
-        prepared_run.prepare(run_options, trust, invocation) for run_options in prepared_run.each_endpoint(options)
-    ]
+    prepared_runs = [prepared_run.prepare(single, trust, invocation) for single in prepared_run.each_endpoint(options)]
     if options.dry_run:
         for prepared in prepared_runs:
             _show_estimate(prepared)
