@@ -177,7 +177,7 @@ async def _wait(call: Future[Any], limit_s: float) -> None:
             ended.set_result(None)
 
     def wake_from_thread(_: Future[Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
             loop.call_soon_threadsafe(wake)
 
     timer = loop.call_later(limit_s, wake)
