@@ -293,10 +293,10 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
     """
     if target is not None:
         return target
-    default = dataset.defaults.target
-    if is_driver(default):
-        raise ConfigurationError(f"{dataset.name}: the target {default} of its rows needs an endpoint: give target=…")
-    return default
+    declared = dataset.defaults.target
+    if is_driver(declared):
+        raise ConfigurationError(f"{dataset.name}: the target {declared} of its rows needs an endpoint: give target=…")
+    return declared
 
 
 def _make_target(

@@ -295,7 +295,8 @@ class Budget:
 def report_unanswered(report: Callable[[Usage], object]) -> Iterator[None]:
     """Call `report` with the usage of each attempt that gets no answer inside the `with` block.
 
-    Attempts in other threads are reported at the end of the block. An unreadable reply counts as an attempt, too.
+    Attempts in other threads are reported at the end of the block. If the reply is unreadable and no attempt was
+    reported, the reply counts as an attempt.
     """
     loop, pending, has_attempts = asyncio.get_running_loop(), list[Usage](), False
 

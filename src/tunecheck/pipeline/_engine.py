@@ -329,7 +329,7 @@ class Engine:
         entry = queues.QueueEntry(state, queues.Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
         for position, evaluator in enumerate(queue.evaluators):
-            alike = queue.bound_like[position]
+            alike = queue.bound_like[position]  # an earlier evaluator with the same arguments, or this one
             if alike < position and arguments_by_evaluator[alike] is not None:
                 arguments, input_hash = arguments_by_evaluator[alike], entry.hashes[alike]
             else:

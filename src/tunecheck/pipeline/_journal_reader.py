@@ -92,7 +92,7 @@ class _ByContent:
         known = self._places.get(key)
         if isinstance(known, dict):
             known[place.row] = place
-        else:
+        else:  # only equal inputs need a dict, which is much larger than a place
             self._places[key] = place if known is None else {known.row: known, place.row: place}
 
     def find(self, input_hash: str | None, index: int) -> _Place | None:
@@ -341,10 +341,10 @@ class JournalReader:
         """
         if not self._reads_answers or not isinstance(self._answers, _ByRow):
             return
-        known, result_rows = {*self.answered()} | self._target_failed, self.indices(rows)
+        not_lost, result_rows = {*self.answered()} | self._target_failed, self.indices(rows)
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
-        yield from (row for row in result_rows if row not in known)
-        yield from sorted(judged - known - {*result_rows})
+        yield from (row for row in result_rows if row not in not_lost)
+        yield from sorted(judged - not_lost - {*result_rows})
 
     def _read(self, offset: int) -> dict[str, JSON]:
         """Return the record at this offset; an empty one if it is damaged, so that its work is repeated."""

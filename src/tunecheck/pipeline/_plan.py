@@ -181,7 +181,7 @@ class Tally:
         remarks, limit = self.remarks, f"{evaluator_timeout:g} s (--evaluator-timeout)"
         notes = [
             *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in remarks.refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {e!r} took longer than {limit} on {plural(rows, 'row')}" for e, rows in remarks.late.items()),
+            *(f"evaluator {name!r} took longer than {limit} on {plural(n, 'row')}" for name, n in remarks.late.items()),
             *(f"{key}: stored as null on {plural(rows, 'row')}" for key, rows in remarks.lost.most_common(_MOST_LOST)),
         ]
         if self.masked:

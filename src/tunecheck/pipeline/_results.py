@@ -145,13 +145,13 @@ class ResultsWriter:
         self._is_in_order = True
         self.indices: Sequence[int] | None = None
         """The rows' indices in the data, if the finished file lacks some rows."""
-        self._shapes: dict[tuple[str, ...], int] = {}
-        """Each set of columns that rows have, with the index of the first such row."""
+        self._first_rows: dict[tuple[str, ...], int] = {}
+        """The index of the first row for each set of columns that rows have."""
 
     @property
     def columns(self) -> list[str]:
         """All columns of the rows so far, in the order of the data."""
-        return _keys_in_order(self._shapes)
+        return _keys_in_order(self._first_rows)
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write one finished row; return None, or the failure that names values without a JSON form.
@@ -164,8 +164,8 @@ class ResultsWriter:
         except TypeError:
             failure = _remove_values_without_json(row)
             line = dumps_line(row)
-        shape = tuple(row)
-        self._shapes[shape] = min(index, self._shapes.get(shape, index))
+        columns = tuple(row)
+        self._first_rows[columns] = min(index, self._first_rows.get(columns, index))
         if index != self._next_index:
             self._is_in_order = False
         self._next_index = index + 1
@@ -353,19 +353,19 @@ class _Tally:
     errors: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
-    shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """Each set of keys that outputs have, with the index of the first row that has it."""
+    first_rows: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The index of the first row for each set of keys that outputs have."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     """The keys without a mean in each set of keys, such as thresholds."""
 
     def add(self, index: int, output: Output) -> None:
         """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
-        shape = tuple(output)
-        if index < self.shapes.setdefault(shape, index):
-            self.shapes[shape] = index
-        without_mean = self.without_mean.get(shape)
+        keys = tuple(output)
+        if index < self.first_rows.setdefault(keys, index):
+            self.first_rows[keys] = index
+        without_mean = self.without_mean.get(keys)
         if without_mean is None:
-            without_mean = self.without_mean[shape] = frozenset(key for key in shape if has_no_mean(key, output))
+            without_mean = self.without_mean[keys] = frozenset(key for key in keys if has_no_mean(key, output))
         for key, value in output.items():
             if isinstance(value, str):
                 if value in WORDS and key.endswith(RESULT):
@@ -492,7 +492,7 @@ class Aggregator:
             own_metrics = _evaluator_metrics(evaluator.name, tallies, counted[position])
             metrics |= own_metrics
             if own_metrics[f"{evaluator.name}.scored_count"]:
-                metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.shapes for tally in tallies)))
+                metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.first_rows for tally in tallies)))
         return metrics | _shares_of_causes(cells)
 
     def _counted_metrics(self) -> list[str | None]:
@@ -503,7 +503,7 @@ class Aggregator:
             result_keys = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
             metrics = [
                 key.removesuffix(RESULT)
-                for key in _keys_in_order(*(tally.shapes for tally in tallies))
+                for key in _keys_in_order(*(tally.first_rows for tally in tallies))
                 if key in result_keys
             ]
             counted.append(counted_metric(metrics, evaluator.name, evaluator.primary))
@@ -527,7 +527,7 @@ def _group_value(state: RowState, column: str) -> str | None:
 def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
     """Return an evaluator's means, pass rate and counts; `counted` is the metric that decides pass or fail."""
     metrics: Metrics = {}
-    for key in _keys_in_order(*(tally.shapes for tally in tallies)):
+    for key in _keys_in_order(*(tally.first_rows for tally in tallies)):
         if sums := [tally.numbers[key] for tally in tallies if key in tally.numbers]:
             metrics[f"{name}.{key}"] = _mean(sums)
     results: Counter[str] = Counter()
@@ -552,9 +552,9 @@ def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
     return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
 
 
-def _keys_in_order(*shapes: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Return all keys in the order of the rows; `shapes` map each set of keys to the index of the first row with it."""
-    by_first_row = sorted(chain.from_iterable(rows_by_keys.items() for rows_by_keys in shapes), key=itemgetter(1))
+def _keys_in_order(*first_rows: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Return all keys in the order of the rows; `first_rows` map each set of keys to the index of its first row."""
+    by_first_row = sorted(chain.from_iterable(rows.items() for rows in first_rows), key=itemgetter(1))
     return list(dict.fromkeys(key for keys, _ in by_first_row for key in keys))
 
 

@@ -298,9 +298,9 @@ def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON
     """
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
-    for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
-        if isinstance(columns.get(of_steps), list):
-            changed[name] = _last_item(columns[of_steps], number)
+    for column, column_by_turn in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
+        if isinstance(columns.get(column_by_turn), list):
+            changed[column] = _last_item(columns[column_by_turn], number)
     return {**columns, **changed}
 
 
@@ -320,7 +320,8 @@ def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool
         return reading
     bare = cached_reading(response)
     is_only_calls = bare.format == "bfcl_text" and not bare.text  # else it may be prose with brackets, or data
-    return bare if bare.calls and (is_only_calls or bare.format not in _AMBIGUOUS) else reading
+    is_certain = is_only_calls or bare.format not in _AMBIGUOUS
+    return bare if bare.calls and is_certain else reading
 
 
 def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
@@ -358,8 +359,9 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     if reading.calls or not answer.expects_call:
         return None
     reasoning = answer.columns.get("reasoning")
-    if isinstance(reasoning, str) and not answer.text.strip() and reason not in symptoms.CUT_OFF:
-        for call in cached_reading(reasoning, answer.tools).complete_calls:
+    says_nothing_else = not answer.text.strip() and reason not in symptoms.CUT_OFF
+    if isinstance(reasoning, str) and says_nothing_else:
+        for call in cached_reading(reasoning, answer.tools).complete_calls[:1]:
             return Fault(code="call_in_reasoning", call=call.name, actual=call.arguments)
     has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *symptoms.CUT_OFF)
     if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
