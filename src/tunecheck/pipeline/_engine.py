@@ -97,7 +97,7 @@ class Engine:
     async def run(self) -> None:
         """Process every row, then close the worker queues and the loop of user code.
 
-        Nothing is raised if the run stopped because enough rows decide the comparison.
+        If the run stopped because enough rows decide the comparison, `run` returns as usual.
 
         Raises:
             RunError: `stop` was called, also because of an error; finished work is in the journal.
@@ -430,7 +430,7 @@ class Engine:
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                state.outputs[evaluator.name] = outcome.output  # also beside a failure
+                state.outputs[evaluator.name] = outcome.output  # a failure does not remove the output
                 outcome = outcome.failure or outcome.output
             if isinstance(outcome, Failure):
                 if outcome.type == queues.LATE:

@@ -135,7 +135,7 @@ def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield further causes from missing and extra calls.
 
-    First, `decorated_name` for each extra call whose name is that of a missing call with something added. Then, if
+    First, `decorated_name` for each extra call that has the name of a missing call with something added. Then, if
     there are both missing and extra calls, `wrong_function` for the first of both.
     """
     missing, extra = ([fault for fault in faults if fault.code == code] for code in ("missing_call", "extra_call"))

@@ -1,7 +1,7 @@
 """Users' evaluators on the rows of a run: their arguments from a row's columns, safe calls, and outcomes.
 
-A run binds its evaluators once (`bind_evaluator` of `_mapping.py`); worker queues then `call` them row by row. Whatever
-a function returns or raises becomes an `Outcome`, which is plain data.
+A run binds its evaluators once (`bind_evaluator` of `_mapping.py`); worker queues then `call` them row by row. The
+result or exception of a function becomes an `Outcome`, which is plain data.
 """
 
 from __future__ import annotations

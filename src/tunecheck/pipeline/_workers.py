@@ -3,8 +3,9 @@
 A worker process that dies or hangs is replaced, and its calls are repeated one by one. A crash counts as an evaluator's
 error only if its call was alone in the process.
 
-The process runs this module, too. Its first request is a Setup. Each further request is a Loadable, whose reply is None
-or the reason why it cannot be loaded, or a batch, whose reply is its outcomes. It ends when its input is closed.
+The process runs this module, too. Its first request is a Setup. Each further request is a Loadable or a batch. The
+reply to a Loadable is None, or the reason why it cannot be loaded; the reply to a batch has its outcomes. The process
+ends when its input is closed.
 """
 
 from __future__ import annotations
