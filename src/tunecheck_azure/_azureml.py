@@ -8,11 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from tunecheck import ConfigurationError, TunecheckError, __version__, cli
-from tunecheck.endpoints import looks_secret, storable_settings
+from tunecheck.endpoints import can_import, looks_secret, storable_settings
 from tunecheck.plugins import JSON, clean, command_line, dumps, write_file
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
@@ -309,7 +308,7 @@ def _submit(job: Path, options: JobOptions) -> str:
     az = shutil.which("az")
     if az is not None:
         return _submit_by_az([az, *_az_command(job, options)[1:]])
-    if find_spec("azure.ai") is not None and find_spec("azure.ai.ml") is not None:
+    if can_import("azure.ai.ml"):
         return _submit_by_package(job, options)
     raise ConfigurationError(
         "--submit needs the Azure CLI with the extension ml (az extension add --name ml), or two packages (pip install "

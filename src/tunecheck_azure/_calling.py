@@ -95,8 +95,8 @@ class AzureEvaluator(Evaluator):
                 kind = part["type"]
                 tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
                 if kind in _TOOL_CALLS and tool in self.refused_tools:
-                    message = f"{self.error_target.value} cannot judge calls of {tool}"
-                    raise errors.mistake(message, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
+                    text = f"{self.error_target.value} cannot judge calls of {tool}"
+                    raise errors.mistake(text, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
 
     def check_definitions(self, value: object, *, required: bool = False) -> None:
         """Check that a value holds tool definitions: a text, or definitions in Azure's format.

@@ -171,8 +171,9 @@ def build_table(
     names_in_table = dict.fromkeys(column for row in table for column in row)
     order: dict[int, list[str]] = defaultdict(list)
     for column in names_in_table:
-        place = next((number for number, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), None)
-        order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
+        data_or_target = 1 if column.startswith(OUTPUTS) else 0
+        place = next((place for place, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), data_or_target)
+        order[place].append(column)
     # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
     whole = {f"{INPUTS}{column}" for column in columns} | {name for name in names_in_table if name.startswith(OUTPUTS)}
     return {

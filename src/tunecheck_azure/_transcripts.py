@@ -59,8 +59,10 @@ def history_text(query: object, *, with_system: bool = False) -> object:
     replies: list[list[str]] = []
     for is_user, group in groupby(dialogue, lambda each: each["role"] == "user"):
         texts = [text for each in group if each["role"] != "tool" for text in _texts(each)]
-        if texts or not is_user:
-            (questions if is_user else replies).append(texts)
+        if not is_user:
+            replies.append(texts)
+        elif texts:
+            questions.append(texts)
     if len(questions) != len(replies) + 1:
         return query
     blocks = [f"SYSTEM_PROMPT:\n  {text}\n\n" for text in _system(messages) if with_system and text]
@@ -90,7 +92,9 @@ def response_text(response: object, *, with_calls: bool = False) -> object:
     if with_calls and not all(isinstance(each.get("content", []), list) for each in (*replies, *tools)):
         return response
     results = _results(tools) if with_calls else {}
-    lines = [line for each in replies for line in (*_texts(each), *(_call_lines(each, results) if with_calls else ()))]
+    lines: list[str] = []
+    for reply in replies:
+        lines += [*_texts(reply), *(_call_lines(reply, results) if with_calls else ())]
     return "\n".join(lines) if lines or not response else response
 
 

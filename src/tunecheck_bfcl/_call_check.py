@@ -87,8 +87,8 @@ def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], offered: 
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
-    spelt = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
-    return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
+    has_dots = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+    return next((has_dots[name] for call in calls for name in call if name in has_dots), mode == "text")
 
 
 def _language(row: Columns) -> str:
@@ -97,12 +97,12 @@ def _language(row: Columns) -> str:
     return str(language) if language in ("python", "java") else "javascript"
 
 
-def _abstention_verdict(called: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
+def _abstention_verdict(calls: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
     """Return the verdict on a row that only asks whether the model calls a function or abstains."""
-    if bool(called) == calls_wanted:
+    if bool(calls) == calls_wanted:
         return _PASSED
-    if called:
-        return failed_row("irrelevance_error:decoder_success", f"called {value_text(called)}; the row asks for no call")
+    if calls:
+        return failed_row("irrelevance_error:decoder_success", f"called {value_text(calls)}; the row asks for no call")
     return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
 
 
@@ -205,10 +205,8 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
         return source_calls(result, language)
-    if mode == "text":
-        return decode_step(result, text_mode=True, tools=tools)
-    reading = read_calls(result, tools=tools)
-    return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
+    has_calls_as_text = mode == "text" or bool(read_calls(result, tools=tools).complete_calls)
+    return decode_step(result, text_mode=True, tools=tools) if has_calls_as_text else decode_step(result)
 
 
 def _strict_irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
@@ -379,7 +377,7 @@ class CallCheckEvaluator(Evaluator):
 
 
 def _default_check(ground_truth: object) -> str:
-    """Return the check for a row without one: no possible answers mean that no call is right."""
+    """Return the check for a row without one: "irrelevance" without possible answers, otherwise by their number."""
     if not isinstance(ground_truth, list) or not ground_truth:
         return "irrelevance"
     return "simple" if len(ground_truth) == 1 else "parallel"
@@ -390,10 +388,10 @@ def _in_result_form(response: object, result: object, error: object, tools: Tool
 
     `result` takes precedence over `error`, and `error` over `response`.
     """
-    answer = (response if error is None else error) if result is None else result
+    answer = next((value for value in (result, error) if value is not None), response)
     if isinstance(answer, Reading):  # the leaderboard also counts calls of functions that were not offered
         return _reading_entries(answer) or _reading_entries(read_calls(answer.text)) or answer.text
-    if answer is not response or not isinstance(response, (list, dict)):
+    if answer is not response or not isinstance(response, (list, dict)):  # recorded results have this form already
         return answer
     entries = _tool_call_entries(response if isinstance(response, list) else [response])
     if entries is not None:

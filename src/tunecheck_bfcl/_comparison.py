@@ -353,9 +353,9 @@ class _UniqueIds:
 
 def _reason(kind: JSON, message: JSON) -> str | None:
     """Return an error type and message (a text or a list of texts) as `type: message`, or None without both."""
-    texts = [text for text in (message if isinstance(message, list) else [message]) if isinstance(text, str)]
-    parts = [*([kind] if isinstance(kind, str) else []), *(["; ".join(texts)] if texts else [])]
-    return ": ".join(parts) or None
+    texts = message if isinstance(message, list) else [message]
+    text = "; ".join(text for text in texts if isinstance(text, str))
+    return ": ".join(part for part in (kind, text) if isinstance(part, str) and part) or None
 
 
 _CATEGORY = "category"

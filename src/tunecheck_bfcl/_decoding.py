@@ -352,7 +352,8 @@ def _nested_calls(step: object) -> Iterator[FunctionCall]:
             raise UnreadableError(f"the arguments have {len(arguments)} characters, more than {MAX_CHARACTERS}")
         # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
         value = json.loads(arguments) if isinstance(arguments, str) else arguments
-        if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
+        is_short_text = isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN
+        if not is_short_text:
             plain(value)  # refuses values that are nested too deeply
         if not isinstance(value, dict):
             raise UnreadableError("the arguments are not an object")

@@ -203,8 +203,8 @@ def source_value(text: str, language: str) -> object:
     try:
         root = parse_source(f"Object x = {body};" if java else f"x = {body};", java=java)
         parts = root.named_children[0].named_children if len(root.named_children) == 1 else []
-        # In Java, a type stands before the assignment of x.
-        is_one = len(parts) == 1 + java and parts[-1].type in ("variable_declarator", "assignment_expression")
+        parts_expected = 2 if java else 1  # in Java, a type stands before the assignment of x
+        is_one = len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression")
         if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
             return text
         return _literal_value(parts[-1].named_children[-1])

@@ -231,8 +231,6 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
 
 # -- the upload
 
-DEFAULT_EXPERIMENT = "tunecheck"
-
 EXPERIMENT = uploads.UploadStep("find the experiment")
 TRACES = uploads.UploadStep("send the traces")
 STORE = uploads.UploadStep("find the file storage")
@@ -273,7 +271,7 @@ class MlflowUploader(uploads.Uploader):
             ConfigurationError: the address is wrong, or a secret would be sent without encryption.
         """
         self.uri = _read_uri(uri)
-        self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or DEFAULT_EXPERIMENT
+        self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "tunecheck"
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):

@@ -136,8 +136,6 @@ _CAUSE = "cause"
 LOG_COLUMN = "outputs.inference_log"
 """The column with a conversation's whole log. It is too long for a table's cell and gets its own file."""
 
-_BYTES = "application/octet-stream"
-
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -150,7 +148,7 @@ class Artifact:
     sha256: str
 
 
-def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
+def artifact(name: str, path: Path, kind: str = "application/octet-stream") -> Artifact:
     """Return a file as an artifact, with its size and SHA-256."""
     return Artifact(name, path, kind, path.stat().st_size, plugins.sha256_of(path))
 

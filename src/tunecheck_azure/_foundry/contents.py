@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck import ConfigurationError, Run
+from tunecheck import ConfigurationError, Run, __version__
 from tunecheck.pipeline import VerdictReader, counted_metrics
 from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
 from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, artifact, cell, common_artifacts, table_columns
@@ -21,8 +21,6 @@ _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
     """Return properties that tell the portal that a run is an evaluation, and where the run's table is."""
-    from tunecheck import __version__
-
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]
     return {
         "runType": "eval_run",

@@ -153,13 +153,13 @@ class AzureService:
         except HttpResponseError as error:
             if error.response is not None:
                 raise self._status_error(step, error) from None
-            unread = not isinstance(error, ClientAuthenticationError)
-            words = "the service's reply is unreadable: " if unread else ""
-            raise self.step_error(step, f"{words}{error.message}", unsure=unread) from None
+            is_unreadable = not isinstance(error, ClientAuthenticationError)
+            words = "the service's reply is unreadable: " if is_unreadable else ""
+            raise self.step_error(step, f"{words}{error.message}", unsure=is_unreadable) from None
         except (AzureError, OSError, ValueError) as error:  # addresses and certificates may be wrong
-            insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
-            advice = " (to trust more certificates, set SSL_CERT_FILE to their file)" if insecure else ""
-            reason = f"no {'secure ' if insecure else ''}connection: {error}{advice}"
+            is_insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
+            advice = " (to trust more certificates, set SSL_CERT_FILE to their file)" if is_insecure else ""
+            reason = f"no {'secure ' if is_insecure else ''}connection: {error}{advice}"
             is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
             raise self.step_error(step, reason, unsure=is_sent) from None
 

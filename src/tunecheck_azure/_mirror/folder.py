@@ -370,8 +370,10 @@ class MirrorFolder:
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             file.seek(known.size)
             while True:
-                content = file.read(_MOST_IN_A_PART)
-                content = content[: content.rfind(b"\n") + 1] or (content + file.readline() if content else b"")
+                chunk = file.read(_MOST_IN_A_PART)
+                content = chunk[: chunk.rfind(b"\n") + 1]
+                if chunk and not content:  # a line that is longer than a part
+                    content = chunk + file.readline()
                 if not content.endswith(b"\n"):
                     break
                 if not self.store.create(_part_name(name, known.number), content):

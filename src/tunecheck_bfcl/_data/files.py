@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -173,7 +172,7 @@ ENVIRONMENT = "TUNECHECK_BFCL"
 """The environment variable with the path of a copy of the data outside the cache."""
 
 DATA_SHA256 = "b4a4a860f6ea0555e5cc77623657ca11a65908df90eeaa680a25cb6286b813a4"
-"""The digest of that release's data (see `BfclFiles.digest`)."""
+"""The SHA-256 of the names and SHA-256 hashes of all data files of that release, in order."""
 
 FUNCTION_DOCS = {
     "GorillaFileSystem": "gorilla_file_system.json", "MathAPI": "math_api.json", "MessageAPI": "message_api.json",
@@ -222,19 +221,14 @@ class BfclFiles:
         """Return the paths of the data files and texts that the copy lacks."""
         return [path for path in (*self.required(), *(self.package / text for text in TEXTS)) if not path.is_file()]
 
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the names and SHA-256 hashes of all required files, in order."""
+    @property
+    def is_the_release(self) -> bool:
+        """True if the data is byte for byte that of the release `VERSION`."""
         combined = hashlib.sha256()
         for path in self.required():
             with raise_as(DataError, path):
                 combined.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-        return combined.hexdigest()
-
-    @property
-    def is_the_release(self) -> bool:
-        """True if the data is byte for byte that of the release `VERSION`."""
-        return self.digest == DATA_SHA256
+        return combined.hexdigest() == DATA_SHA256
 
 
 def default_folder() -> Path:

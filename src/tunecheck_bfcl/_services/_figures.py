@@ -51,8 +51,8 @@ class ConfiguredService(Simulator):
         self.data = {name: copy_json(config.get(name, default)) for name, default in defaults.items()}
         for name, value in self.data.items():
             kind = type(defaults[name])
-            checked = name in self.exact or kind in (dict, list)
-            if checked and not (isinstance(value, kind) and isinstance(value, bool) == (kind is bool)):
+            is_checked = name in self.exact or kind in (dict, list)
+            if is_checked and type(value) is not kind:
                 found = _NAMES.get(type(value), type(value).__name__)
                 place = f"initial_config.{type(self).__name__}.{name}"
                 raise DataError(f"{place} must be {_NAMES.get(kind, kind.__name__)}, not {found}")

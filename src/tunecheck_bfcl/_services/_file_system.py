@@ -381,7 +381,7 @@ class GorillaFileSystem(Simulator):
             return {}  # BFCL's file system returns no text here, either
         if "/" in name:
             raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
-        directory = volume.root if not name else volume.current if name == "." else volume.find(name)
+        directory = {"": volume.root, ".": volume.current}.get(name) or volume.find(name)
         if not isinstance(directory, Directory):
             raise SimulatorError(f"cd: there is no directory '{name}' here")
         volume.current = directory

@@ -387,7 +387,8 @@ class TravelAPI(ConfiguredService):
         if born is None:
             return failures["no_date"]
         today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
-        if today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < _ADULT_YEARS:
+        is_before_birthday = (today.month, today.day) < (born.month, born.day)
+        if today.year - born.year - is_before_birthday < _ADULT_YEARS:
             return failures["child"]
         return "" if passport_number.startswith("US") else failures["foreigner"]
 
