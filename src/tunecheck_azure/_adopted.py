@@ -47,17 +47,17 @@ def _subclass(name: str, module: str) -> object:
     Public parents of the class become subclasses in the same way, so that `isinstance` holds between adopted classes.
     """
     package = import_module(module)
-    theirs: object = getattr(package, name)
-    if not isinstance(theirs, type) or "__members__" in dir(theirs):
-        return theirs
-    parents = [each for each in theirs.__mro__[1:] if vars(package).get(each.__name__) is each]
-    bases = (theirs, *(cast("type", _subclass(each.__name__, module)) for each in parents))
-    own = {"__module__": module.replace(_PACKAGE, "tunecheck_azure"), "__doc__": theirs.__doc__}
+    original: object = getattr(package, name)
+    if not isinstance(original, type) or "__members__" in dir(original):
+        return original
+    parents = [each for each in original.__mro__[1:] if vars(package).get(each.__name__) is each]
+    bases = (original, *(cast("type", _subclass(each.__name__, module)) for each in parents))
+    attributes = {"__module__": module.replace(_PACKAGE, "tunecheck_azure"), "__doc__": original.__doc__}
     for method in ("__init__", "__call__"):
-        function = next((vars(each)[method] for each in theirs.__mro__ if method in vars(each)), None)
+        function = next((vars(each)[method] for each in original.__mro__ if method in vars(each)), None)
         if inspect.isfunction(function):
-            own[method] = _translate_errors(function)
-    return type(theirs)(name, bases, own)
+            attributes[method] = _translate_errors(function)
+    return type(original)(name, bases, attributes)
 
 
 def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here

@@ -31,10 +31,10 @@ def _validator(kind: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
 
 
-def error_of_check(check: Callable[..., None], *given: object) -> errors.EvaluationException | None:
+def error_of_check(check: Callable[..., None], *arguments: object) -> errors.EvaluationException | None:
     """Return the error that a check raises for these values, or None."""
     try:
-        check(*given)
+        check(*arguments)
     except errors.EvaluationException as error:
         return error
     return None
@@ -337,11 +337,10 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
             "recall_threshold": recall_threshold,
             "f1_score_threshold": f1_score_threshold,
         }
+        target = errors.ErrorTarget.ROUGE_EVALUATOR
         for name, value in thresholds.items():
             if not isinstance(value, float):
-                raise errors.mistake(
-                    f"{name} must be a float, got {type(value)}", target=errors.ErrorTarget.ROUGE_EVALUATOR
-                )
-        with errors.as_evaluation_exception(errors.ErrorTarget.ROUGE_EVALUATOR):
+                raise errors.mistake(f"{name} must be a float, got {type(value)}", target=target)
+        with errors.as_evaluation_exception(target):
             super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
         self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}

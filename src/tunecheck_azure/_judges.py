@@ -80,7 +80,7 @@ class _PromptJudge(PromptyEvaluator):
                 category=errors.ErrorCategory.FAILED_EXECUTION,
                 blame=errors.ErrorBlame.SYSTEM_ERROR,
             )
-        given, cutoff = output.values.get("properties"), self.judge.cutoff
+        own_properties, cutoff = output.values.get("properties"), self.judge.cutoff
         passed = result[f"{key}_passed"] if cutoff is None else output.score >= cutoff
         return {
             **result,
@@ -88,7 +88,7 @@ class _PromptJudge(PromptyEvaluator):
             f"{key}_result": "pass" if passed else "fail",
             f"{key}_reason": output.reason or "",
             f"{key}_threshold": self.given_threshold,
-            f"{key}_properties": {**(given if isinstance(given, dict) else {}), **properties},
+            f"{key}_properties": {**(own_properties if isinstance(own_properties, dict) else {}), **properties},
         }
 
 
@@ -432,9 +432,8 @@ class QAEvaluator(AzureEvaluator):
         thresholds = {f"{kind.metric}_threshold": threshold for kind, threshold in kinds.items()}
         for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
-                raise errors.mistake(
-                    f"{name} must be an int or float, got {type(value)}", target=errors.ErrorTarget.QA_EVALUATOR
-                )
+                message = f"{name} must be an int or float, got {type(value)}"
+                raise errors.mistake(message, target=errors.ErrorTarget.QA_EVALUATOR)
         passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
         self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
         self._evaluators = [*self._judges, F1ScoreEvaluator(threshold=f1_score_threshold)]

@@ -174,13 +174,14 @@ def build_table(
         data_or_target = 1 if column.startswith(OUTPUTS) else 0
         place = next((place for place, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), data_or_target)
         order[place].append(column)
-    # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
-    whole = {f"{INPUTS}{column}" for column in columns} | {name for name in names_in_table if name.startswith(OUTPUTS)}
-    return {
-        column: _fill_gaps([row.get(column, _GAP) for row in table], is_whole=column in whole)
-        for place in sorted(order)
-        for column in order[place]
-    }
+    data_columns = {f"{INPUTS}{column}" for column in columns}
+    filled: Table = {}
+    for column in (column for place in sorted(order) for column in order[place]):
+        values = [row.get(column, _GAP) for row in table]
+        # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
+        is_leaf = column.startswith(INPUTS) and column not in data_columns
+        filled[column] = values if is_leaf else _fill_gaps(values)
+    return filled
 
 
 def _unfold(row: ResultRow, prefixes: tuple[str, ...], *, with_leaves: bool) -> dict[str, object]:
@@ -201,13 +202,11 @@ def _unfold(row: ResultRow, prefixes: tuple[str, ...], *, with_leaves: bool) -> 
     return unfolded
 
 
-def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
+def _fill_gaps(values: list[object]) -> list[object]:
     """Return a column as pandas does: NaN for each missing value, and for each None in a column of numbers.
 
-    A column of None alone is unchanged. So is a column with `is_whole` false, because some rows have no such leaf.
+    A column of None alone is unchanged.
     """
-    if not is_whole:
-        return values
     present = [value for value in values if value is not _GAP and value is not None]
     has_gaps = len(present) < len(values)
     is_numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
@@ -322,11 +321,12 @@ def _own_aggregates(name: str, evaluator: object, columns: Table) -> dict[str, o
     Return no metrics if the evaluator has no such method, or if the method fails. A warning says why it failed.
     """
     aggregate = getattr(evaluator, "__aggregate__", None)
-    own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
+    by_key = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:
         return {}
-    rows: Iterable[tuple[JSON, ...]] = zip(*own.values(), strict=True)
-    outputs = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
+    rows: Iterable[tuple[JSON, ...]] = zip(*by_key.values(), strict=True)
+    has_one_value = [*by_key] == ["output"]
+    outputs = by_key["output"] if has_one_value else [EvaluatorRow(zip(by_key, row, strict=True)) for row in rows]
     try:
         metrics = aggregate(outputs)
     except Exception as error:  # noqa: BLE001 - user code after the run: its error must not lose the rows

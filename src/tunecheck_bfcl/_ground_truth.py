@@ -100,8 +100,8 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
         step = replay.call(call)
         yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
         text = step.result.text
-        more = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
-        yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{more}"
+        cut_note = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
+        yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{cut_note}"
         for change in step.changes[:_MOST_CHANGES]:
             before = "nothing" if change.is_new else value_text(change.before)
             after = "nothing" if change.is_gone else value_text(change.after)

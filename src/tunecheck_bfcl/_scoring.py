@@ -266,18 +266,18 @@ class Scores:
         summaries: dict[str, ModelSummary] = {}
         with raise_as(ConfigurationError, folder, "cannot be written"):
             for name, model in self.models.items():
-                place = folder if len(self.models) == 1 else folder / PurePath(name)
-                place.mkdir(parents=True, exist_ok=True)
+                model_folder = folder if len(self.models) == 1 else folder / PurePath(name)
+                model_folder.mkdir(parents=True, exist_ok=True)
                 for category, score in model.categories.items():
-                    write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))
+                    write_file(model_folder / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))
                 summary = model.summary(compat)
-                write_file(place / "summary.json", dumps_readably(summary))
+                write_file(model_folder / "summary.json", dumps_readably(summary))
                 summaries[name] = replace(summary, format_version=UNSET)
             if len(summaries) == 1:
                 return summary
-            whole = ModelsSummary(compat=compat, models=summaries)
-            write_file(folder / "summary.json", dumps_readably(whole))
-        return whole
+            models_summary = ModelsSummary(compat=compat, models=summaries)
+            write_file(folder / "summary.json", dumps_readably(models_summary))
+        return models_summary
 
     def table_lines(self, most_categories: int) -> Iterator[list[str]]:
         """Yield a table's lines, with a cell for each model: categories with results, then the leaderboard's figures.

@@ -394,10 +394,11 @@ class HubUpload(AzureUpload[HubProject]):
         name = store.id("name")
         account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
         container = store.id("properties", "containerName")
-        sort = value_at(store.body, "properties", "credentials", "credentialsType")
+        credentials = value_at(store.body, "properties", "credentials", "credentialsType")
         address = f"https://{self._checked_host(step, f'{account}.blob.{end}')}/{container}"
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
-        if isinstance(sort, str) and sort.lower() == "none":  # no keys: the identity itself has access
+        has_no_keys = isinstance(credentials, str) and credentials.lower() == "none"
+        if has_no_keys:  # the identity itself has access
             opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
             opened = self._open_with_secret(name, account, address, prefix)
@@ -416,13 +417,13 @@ class HubUpload(AzureUpload[HubProject]):
         url = self._management_url("datastores", store, "listSecrets")
         step = UploadStep("get access to the workspace's storage")
         reply = self._service.json(step, "POST", url, body)
-        sort = str(value_at(reply.body, "secretsType")).lower()
-        secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
+        secret_type = str(value_at(reply.body, "secretsType")).lower()
+        secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(secret_type, ""))
         if not isinstance(secret, str) or not secret:
             reason = "the reply has neither a SAS token nor an account key"
             raise UploadError(step, reason, status=reply.status)
         self._service.mask(secret)
-        if sort == "accountkey":
+        if secret_type == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
@@ -445,8 +446,9 @@ class HubUpload(AzureUpload[HubProject]):
 
     def _write_properties(self) -> None:
         """Write the properties by which the portal shows the run as an evaluation."""
-        own = properties(self._contents, self._known.marker)
-        body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
+        run_properties = properties(self._contents, self._known.marker)
+        run_properties["_azureml.evaluation_run"] = "promptflow.BatchRun"
+        body: JSON = {"runId": self._run_id, "properties": run_properties}
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
         step = UploadStep("write the run's properties")
         self._service.json(step, "PATCH", self._tracking_url("history/v1.0", path), body)
@@ -469,8 +471,8 @@ class HubUpload(AzureUpload[HubProject]):
 
     def _checked_host(self, step: UploadStep, host: str) -> str:
         """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
-        own = urlsplit(self._project.resource_manager).netloc
-        if not _HOST.fullmatch(host) or (host != own and not host.endswith((f".{own}", *_AZURE))):
+        manager_host = urlsplit(self._project.resource_manager).netloc
+        if not _HOST.fullmatch(host) or (host != manager_host and not host.endswith((f".{manager_host}", *_AZURE))):
             raise UploadError(step, f"the reply names a host outside Azure, to which nothing is sent: {host}")
         return host
 

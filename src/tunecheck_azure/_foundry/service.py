@@ -183,13 +183,13 @@ class AzureService:
         response: Any = error.response
         status, headers = int(response.status_code), response.headers
         # The lines after the first repeat the code or give the time. Without a code, the line "Content:" has the text.
-        first, *others = str(error.message).splitlines() or [""]
-        text = " ".join([first, *(line for line in others if line.startswith("Content:"))])
+        first, *following = str(error.message).splitlines() or [""]
+        text = " ".join([first, *(line for line in following if line.startswith("Content:"))])
         code = getattr(error, "error_code", None)  # the storage's code, which is not in its text
         code = f"({getattr(code, 'value', code)}) " if code and not first.startswith("(") else ""
         request_id = headers.get(_REQUEST_ID)
-        told = f" (request id {request_id})" if request_id else ""
-        reason = f"{status} {response.reason}: {code}{text}{_ADVICE.get(status, '')}{told}"
+        request_text = f" (request id {request_id})" if request_id else ""
+        reason = f"{status} {response.reason}: {code}{text}{_ADVICE.get(status, '')}{request_text}"
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
         return self.step_error(step, reason, status=status, request_id=request_id, unsure=unsure)
 

@@ -80,8 +80,8 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
 def _check(folder: Path) -> None:
     """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
-        more = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
-        raise DataError(f"the data is incomplete: it lacks {missing[0].relative_to(folder)}{more}")
+        others = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
+        raise DataError(f"the data is incomplete: it lacks {missing[0].relative_to(folder)}{others}")
 
 
 def _is_whole(folder: Path) -> bool:

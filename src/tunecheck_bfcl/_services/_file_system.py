@@ -71,10 +71,10 @@ def read_directory(
 
 def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: int) -> Node:
     """Read a file or directory from its configuration. Raises DataError as `read_directory` does."""
-    sort = config.get("type") if isinstance(config, dict) else None
-    if sort == "directory":
+    kind = config.get("type") if isinstance(config, dict) else None
+    if kind == "directory":
         return read_directory(name, config, where, parent, depth=depth)
-    if sort != "file" or not isinstance(config, dict):
+    if kind != "file" or not isinstance(config, dict):
         raise DataError(f"{where} needs a 'type': 'file' or 'directory'")
     if "content" not in config:
         raise DataError(f"{where}, a file, needs 'content'")

@@ -92,8 +92,8 @@ class MessageAPI(ConfiguredService):
         new_id = self._new_id()
         self.data["inbox"].append({receiver_id: copy.deepcopy(message)})
         self.data["message_count"] += 1
-        said = f"Message sent to '{receiver_id}' successfully."
-        return {"sent_status": True, "message_id": {"new_id": new_id}, "message": said}
+        confirmation = f"Message sent to '{receiver_id}' successfully."
+        return {"sent_status": True, "message_id": {"new_id": new_id}, "message": confirmation}
 
     @tool
     def delete_message(self, receiver_id: str) -> Fields:
@@ -106,8 +106,8 @@ class MessageAPI(ConfiguredService):
         for message in reversed(self.data["inbox"]):
             if next(iter(message)) == receiver_id:
                 self.data["inbox"].remove(message)  # as in BFCL, the oldest of equal messages is deleted
-                said = f"Receiver {receiver_id}'s latest message deleted successfully."
-                return {"deleted_status": True, "receiver_id": receiver_id, "message": said}
+                confirmation = f"Receiver {receiver_id}'s latest message deleted successfully."
+                return {"deleted_status": True, "receiver_id": receiver_id, "message": confirmation}
         raise SimulatorError(f"there is no message to '{receiver_id}'")
 
     @tool

@@ -120,10 +120,10 @@ class TicketAPI(ConfiguredService):
             status: List only those with this status, in any case of letters; without it, all.
         """
         user = self._logged_in_user("see your tickets")
-        own = [ticket for ticket in self.data["ticket_queue"] if ticket["created_by"] == user]
+        tickets = [ticket for ticket in self.data["ticket_queue"] if ticket["created_by"] == user]
         if status:
-            own = [ticket for ticket in own if ticket["status"].lower() == status.lower()]
-        return [ticket.copy() for ticket in own]
+            tickets = [ticket for ticket in tickets if ticket["status"].lower() == status.lower()]
+        return [ticket.copy() for ticket in tickets]
 
     @tool
     def ticket_login(self, username: str, password: str) -> dict[str, bool]:

@@ -256,8 +256,8 @@ class TradingBot(ConfiguredService):
         """List the symbols on the watchlist."""
         self._require_login("see the watchlist")
         if self._padding is not None:
-            more = _name_list(self._padding, "WATCH_LIST_EXTENSION")
-            return cast("list[str]", self.data["watch_list"] + more)
+            padding = _name_list(self._padding, "WATCH_LIST_EXTENSION")
+            return cast("list[str]", self.data["watch_list"] + padding)
         return {"watchlist": self.data["watch_list"].copy()}
 
     @tool

@@ -87,12 +87,12 @@ class TwitterAPI(ConfiguredService):
         """
         self._check_login("retweeting")
         self._tweet(tweet_id)
-        made = self.data["retweets"].setdefault(self.data["username"], [])
-        if not isinstance(made, list):
+        retweets = self.data["retweets"].setdefault(self.data["username"], [])
+        if not isinstance(retweets, list):
             raise SimulatorError("the retweets of this user are not a list")
-        if tweet_id in made:
+        if tweet_id in retweets:
             return {"retweet_status": "Already retweeted"}
-        made.append(tweet_id)
+        retweets.append(tweet_id)
         return {"retweet_status": "Successfully retweeted"}
 
     @tool
@@ -105,11 +105,11 @@ class TwitterAPI(ConfiguredService):
         """
         self._check_login("commenting")
         self._tweet(tweet_id)
-        made = self.data["comments"].setdefault(tweet_id, [])
+        comments = self.data["comments"].setdefault(tweet_id, [])
         # Configured comments have text keys, so a tweet's number leads to a list made here, unless Python code built
         # the row. The leaderboard's service reports success in any case.
-        if isinstance(made, list):
-            made.append({"username": self.data["username"], "content": copy.deepcopy(comment_content)})
+        if isinstance(comments, list):
+            comments.append({"username": self.data["username"], "content": copy.deepcopy(comment_content)})
         return {"comment_status": "Comment added successfully"}
 
     @tool
