@@ -21,7 +21,6 @@ from tunecheck.plugins import JSON, Verdict, is_shipped, plain
 from tunecheck_azure import _exceptions as errors
 
 _LONGEST_MESSAGE = 300
-_TOOL_CALLS = ("tool_call", "openapi_call")
 
 
 @functools.cache
@@ -94,7 +93,7 @@ class AzureEvaluator(Evaluator):
             for part in parts if isinstance(parts, list) else ():
                 kind = part["type"]
                 tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
-                if kind in _TOOL_CALLS and tool in self.refused_tools:
+                if kind in ("tool_call", "openapi_call") and tool in self.refused_tools:
                     text = f"{self.error_target.value} cannot judge calls of {tool}"
                     raise errors.mistake(text, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
 

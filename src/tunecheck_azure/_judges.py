@@ -268,15 +268,18 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
 
 def _is_configuration(config: Mapping[str, object]) -> bool:
     """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition."""
+    if "kind" in config:  # the definition of an endpoint
+        return True
     headers = config.get("extra_headers", {})
-    values = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
-    all_texts = isinstance(headers, dict) and all(
-        isinstance(value, str) for value in (*values, *headers, *headers.values())
-    )
+    if not isinstance(headers, dict):
+        return False
+    texts = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
+    if not all(isinstance(text, str) for text in (*texts, *headers, *headers.values())):
+        return False
     kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
     complete = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
-    type_fits = config.get("type") in (None, "azure_openai" if AzureOpenAIModelConfiguration in complete else "openai")
-    return "kind" in config or (all_texts and bool(complete) and type_fits)
+    expected_type = "azure_openai" if AzureOpenAIModelConfiguration in complete else "openai"
+    return bool(complete) and config.get("type") in (None, expected_type)
 
 
 def _is_intermediate(response: object) -> bool:

@@ -48,10 +48,6 @@ class BfclRunOptions(cli.ResumableOptions, cli.ConversationOptions, cli.NamesOpt
         recorded=False,
     )
 
-    @property
-    def bfcl_data(self) -> Path | None:
-        return None if self.data is None else Path(self.data)
-
 
 @cli.command(BfclRunOptions)
 def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
@@ -70,13 +66,14 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
         raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
     from tunecheck_bfcl._evaluation import run_bfcl
 
+    data = None if options.data is None else Path(options.data)
     outcome = run_bfcl(
-        _target(options, trust),
+        _target(options, data, trust),
         categories=options.categories,
         ids=_ids(options.ids),
         limit=options.limit,
         names=_names(options),
-        data=options.bfcl_data,
+        data=data,
         name=options.name,
         **cli.run_arguments(options, "bfcl", reuse=options.reuse, trust=trust),
     )
@@ -101,7 +98,7 @@ def _names(options: cli.NamesOptions) -> Names:
     return cast("Names", options.names or "auto")
 
 
-def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
+def _target(options: BfclRunOptions, data: Path | None, trust: Trust) -> ConversationTarget:
     """Return the target that asks the endpoint of --endpoint as the options say."""
     from tunecheck.cli import load_named
     from tunecheck.episodes import STEP_LIMIT, ConversationTarget
@@ -116,7 +113,7 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
         format=options.format or AUTO,
         include_input_log=options.include_input_log,
         include_state_log=not options.exclude_state_log,
-        data=options.bfcl_data,
+        data=data,
     )
 
 

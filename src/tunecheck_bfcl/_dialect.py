@@ -26,7 +26,6 @@ from tunecheck_bfcl._decoding import decode_step, decode_text_as_bfcl
 _NAME_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
 # The leaderboard replaces these characters in the names of its objects.
 _NOT_IN_OBJECT_NAME = re.compile(r"[-./:]")
-_PLAIN_JUDGING = Judging()
 
 
 class BfclDialect(episodes.BenchmarkDialect):
@@ -193,7 +192,7 @@ class LeaderboardCheck(episodes.StateCheck):
             truth_results = episodes.results_of(of_truth, truth_items)
             if not truth_items:
                 continue
-            wrong = episodes.no_call(turn) or episodes.wrong_state(of_truth, of_model, _PLAIN_JUDGING)
+            wrong = episodes.no_call(turn) or episodes.wrong_state(of_truth, of_model, Judging())
             wrong = wrong or episodes.missing_result(truth_results, results)
             if wrong is not None:
                 return replace(wrong, turn=index)

@@ -417,13 +417,13 @@ class HubUpload(AzureUpload[HubProject]):
         url = self._management_url("datastores", store, "listSecrets")
         step = UploadStep("get access to the workspace's storage")
         reply = self._service.json(step, "POST", url, body)
-        secret_type = str(value_at(reply.body, "secretsType")).lower()
-        secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(secret_type, ""))
+        kind = str(value_at(reply.body, "secretsType")).lower()
+        secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(kind, ""))
         if not isinstance(secret, str) or not secret:
             reason = "the reply has neither a SAS token nor an account key"
             raise UploadError(step, reason, status=reply.status)
         self._service.mask(secret)
-        if secret_type == "accountkey":
+        if kind == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
