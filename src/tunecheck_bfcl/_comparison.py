@@ -129,7 +129,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
         return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=_DERIVED)
     scores = find_scores(path)
     if scores is None:
-        if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in files_below(path)):
+        if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in _files_below(path)):
             remedy = f"run `tunecheck bfcl score {path} --out DIR`, then compare DIR"
             raise ConfigurationError(f"{path} holds results without scores; {remedy}")
         return None
@@ -217,7 +217,7 @@ def find_scores(path: Path) -> BfclScores | None:
     Raises:
         DataError: the scores are those of several models, or a category has two score files.
     """
-    paths = [path] if path.is_file() else files_below(path)
+    paths = [path] if path.is_file() else _files_below(path)
     scored = {file: category for file in paths if (category := _category_of_file(file)) is not None}
     if not scored:
         return None
@@ -237,7 +237,7 @@ def find_scores(path: Path) -> BfclScores | None:
     return BfclScores({name: files[name] for name in (*order, *unknown)})
 
 
-def files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> list[Path]:
     """Return the files with `.json` in their names, at most `_DEEPEST` levels below a folder.
 
     The limit keeps a wrong folder, such as `/`, from being searched completely. Hidden folders are skipped.

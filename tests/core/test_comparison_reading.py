@@ -9,7 +9,6 @@ from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, compare, evaluate
-from tunecheck_bfcl._comparison import files_below
 
 
 def azure(folder: Path, name: str, rows: list[dict[str, object]], *, nan: bool = False) -> Path:
@@ -214,9 +213,8 @@ def test_the_scores_of_two_models_are_not_one_run(tmp_path: Path) -> None:
 
 
 def test_scores_are_looked_for_some_levels_below_a_folder_and_not_on_the_whole_disk(tmp_path: Path) -> None:
-    near = tmp_path / "runs" / "one" / "bfcl_score" / "model" / "multi_turn"
-    far = near / "a" / "b"
-    for folder in (far, near):
-        write_lines(folder / "multi_turn_base.verdicts.jsonl", [{}])
-    write_lines(tmp_path / ".cache" / "hidden.json", [{}])
-    assert files_below(tmp_path) == [near / "multi_turn_base.verdicts.jsonl"]
+    base, ours = score_tree(tmp_path / "a", "big", ["simple_python_0"], rows=1), tmp_path / "ours"
+    near = ours / "runs" / "one" / "bfcl_score" / "model" / "non_live"
+    for folder in (near, near / "a" / "b", ours / ".cache"):
+        write_lines(folder / "simple_python.verdicts.jsonl", [{"id": "simple_python_0", "valid": folder == near}])
+    assert compare(base, ours).metrics["bfcl_pooled"].c == 1

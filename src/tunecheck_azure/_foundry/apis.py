@@ -1,7 +1,6 @@
-"""The APIs of Azure AI Foundry that take finished runs: two of a Foundry project, and that of a hub project.
+"""Azure AI Foundry's APIs for finished runs: results and evals of a Foundry project, and the API of a hub project.
 
-A Foundry project has results with runs, and the evals API. A project in a hub has an MLflow service for runs, and a
-storage for files.
+A project in a hub has an MLflow service for runs, and a storage for files.
 """
 
 import contextlib

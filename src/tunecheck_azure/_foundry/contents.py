@@ -1,8 +1,8 @@
-"""The files and properties of a finished run for a Foundry project: for the portal's results, and for the evals API.
+"""A finished run as files and properties for a Foundry project: for the portal's results, and for the evals API.
 
-For the portal, a table of rows and the properties that point to it. The evals API computes results itself and accepts
-no finished results. So an item of it contains inputs, outputs and verdicts, and each criterion is a Python grader that
-reads its verdict from the item. Foundry then shows the run's scores without another model call.
+The portal shows a table of rows, to which properties of the run point. The evals API computes results itself and
+accepts no finished results. So an item contains inputs, outputs and verdicts, and each criterion is a Python grader
+that reads its verdict from the item. Foundry then shows the run's scores without another model call.
 """
 
 from collections.abc import Iterator, Mapping
