@@ -138,17 +138,17 @@ def _map_entries(text: str) -> Iterator[tuple[str, str]]:
     """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line."""
     place = text.find(_PUT)
     while place >= 0:
-        line_end = _line_end(text, place)
-        start = place + len(_PUT)
-        comma, place = text.find('",', start, line_end), text.find(_PUT, place + 1)
-        while comma >= 0:
-            value = comma + 2 + len(text[comma + 2 :]) - len(text[comma + 2 :].lstrip())
-            end = text.find(")", value, _line_end(text, value))
-            if end >= 0:
-                yield text[start:comma], text[value:end]
-                place = text.find(_PUT, end)
+        key_start, line_end = place + len(_PUT), _line_end(text, place)
+        key_end = text.find('",', key_start, line_end)
+        place = text.find(_PUT, place + 1)  # the next place, unless an entry is found
+        while key_end >= 0:
+            value_start = len(text) - len(text[key_end + 2 :].lstrip())
+            value_end = text.find(")", value_start, _line_end(text, value_start))
+            if value_end >= 0:
+                yield text[key_start:key_end], text[value_start:value_end]
+                place = text.find(_PUT, value_end)
                 break
-            comma = text.find('",', comma + 1, line_end)
+            key_end = text.find('",', key_end + 1, line_end)
 
 
 def _line_end(text: str, place: int) -> int:
@@ -203,16 +203,16 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
     opening = _JS_OPENING.match(text, start)
     if opening is None:
         return None
-    following: tuple[int, int] | None = None  # the next `]` that can end a list, and the end of all lists then
-    for end in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
-        behind = end.end("comma")
-        if behind >= 0 and following and text.find("\n", behind, following[0]) < 0:
-            following = end.start(), following[1]
-        elif end["closer"] == closer:
-            following = end.start(), end.start("closer")
-    if following is None or text.find("\n", opening.end(), following[0]) >= 0:
+    next_end = lists_end = -1  # the next `]` that can end a list, and the end of all lists in that case
+    for bracket in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
+        after_comma = bracket.end("comma")
+        if after_comma >= 0 and next_end >= 0 and text.find("\n", after_comma, next_end) < 0:
+            next_end = bracket.start()
+        elif bracket["closer"] == closer:
+            next_end, lists_end = bracket.start(), bracket.start("closer")
+    if next_end < 0 or text.find("\n", opening.end(), next_end) >= 0:
         return None
-    return text[opening.end() - 1 : following[1]]
+    return text[opening.end() - 1 : lists_end]
 
 
 def _js_object(text: str, _: str | None) -> object:

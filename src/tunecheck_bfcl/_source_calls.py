@@ -249,7 +249,8 @@ def _constructed(node: Node, text: str) -> object:
         return items
     inner = items[0] if len(items) == 1 else None  # the argument in `new ArrayList<>(List.of(1))`
     if _JAVA_LIST.fullmatch(head):
-        return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added_items(node, "add", 1))]
+        elements = inner if isinstance(inner, list) else items
+        return [*elements, *(value for (value,) in _added_items(node, "add", 1))]
     if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
         inner = {str(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
     return {**inner, **{str(name): value for name, value in _added_items(node, "put", 2)}}
@@ -261,6 +262,7 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
     Raises:
         UnreadableError: the block contains anything else.
     """
+    # The outer braces are the body of a class, the inner ones a block of statements.
     blocks = [block for body in _parts(node) if body.type == "class_body" for block in _parts(body)]
     for statement in (statement for block in blocks for statement in _parts(block)):
         call = statement.named_children[0] if statement.named_children else statement
