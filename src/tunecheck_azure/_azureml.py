@@ -1,5 +1,7 @@
 """`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it."""
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck import ConfigurationError, TunecheckError, __version__, cli
-from tunecheck.endpoints import can_import, looks_secret, storable_settings
+from tunecheck.endpoints import looks_secret, storable_settings
 from tunecheck.plugins import JSON, clean, command_line, dumps, write_file
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
@@ -305,6 +307,8 @@ def _submit(job: Path, options: JobOptions) -> str:
         ConfigurationError: neither `az` nor azure-ai-ml is installed, or azure-ai-ml needs the workspace.
         TunecheckError: Azure ML refused the job.
     """
+    from tunecheck.endpoints import can_import
+
     az = shutil.which("az")
     if az is not None:
         return _submit_by_az([az, *_az_command(job, options)[1:]])

@@ -15,7 +15,7 @@ import tunecheck_upload as uploads
 from tunecheck import ConfigurationError, MissingExtraError, Run, pipeline
 from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
 from tunecheck.pipeline import ResultRow
-from tunecheck.plugins import JSON, EvaluatorEntry, dumps, value_of
+from tunecheck.plugins import JSON, dumps, value_of
 
 MOST = 1_000
 """The most rows that become traces. Failed rows come first."""
@@ -100,11 +100,12 @@ class Traces:
             feedback = _feedback(verdict, row.get(f"error.{reader.name}"))
             if verdict.word == "not_applicable" or feedback is None:
                 continue
-            moment = _timestamp(self._moment_ms)
+            moment, entry = _timestamp(self._moment_ms), self._evaluators[reader.name]
+            source_type = "CODE" if entry.judge is None else "LLM_JUDGE"
             assessment: dict[str, JSON] = {
                 "assessment_id": f"a-{self._id(row, reader.name)}",
                 "assessment_name": reader.name[:250],
-                "source": _source(self._evaluators[reader.name]),
+                "source": {"source_type": source_type, "source_id": (entry.type or "evaluator")[:250]},
                 "create_time": moment,
                 "last_update_time": moment,
                 "feedback": feedback,
@@ -140,12 +141,6 @@ def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON]
         return {"value": None, "error": {"error_code": code, "error_message": message}}
     value = {"pass": True, "fail": False}.get(verdict.word, verdict.score)
     return None if value is None else {"value": value}
-
-
-def _source(entry: EvaluatorEntry) -> JSON:
-    """Return the source of an assessment: an LLM judge or code, with the evaluator's type."""
-    kind = "CODE" if entry.judge is None else "LLM_JUDGE"
-    return {"source_type": kind, "source_id": (entry.type or "evaluator")[:250]}
 
 
 def _inputs(row: ResultRow) -> dict[str, JSON]:
