@@ -143,7 +143,7 @@ def test_traces_that_are_sent_again_are_the_same_ones(python: Path, server: str,
         known.update(complete=False, traces_of=None)
     (run.folder / "upload.json").write_text(json.dumps(record | {"signature": None}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tunecheck_upload._uploader.is_signed", lambda *_: True)
+        patch.setattr("tunecheck.plugins.is_signed", lambda *_: True)
         MlflowUploader(server, experiment="twice").upload(run)
     assert traces(python, server, first.run_id) == before
     assert len(before["traces"]) == 3
