@@ -1,7 +1,16 @@
 """Describes a command's options once, as a dataclass.
 
-Its fields define the command line and its help, the keys of a configuration file (`--config`), the options that a run
-records, and the options that `--resume` may change:
+A field defines an option for all its uses:
+
+| use | for a field `group_by` with a list of texts |
+|---|---|
+| command line, its help, docs/options.md | `--group-by COLUMN`, repeatable |
+| configuration file of `--config` | `group_by: language` or `group-by: [language, domain]` |
+| a run's `run.json` | `"command": {"group_by": ["language"]}`, unless `recorded` is False |
+| `--resume` | may change it, unless it is `fixed` |
+| trust | a value from another user's file may need consent, if it `acts` (the rules are in `cli/_running.py`) |
+
+A command is a function that takes such a dataclass:
 
     @dataclass(frozen=True, kw_only=True)
     class ViewOptions(CommandOptions):
@@ -29,10 +38,13 @@ from tunecheck._json import JSON, loads
 from tunecheck._messages import command_line
 
 DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
-"""Exit codes. NOT_MET: a gate is not met, or a check found problems. UNDECIDED: the rows do not decide a gate."""
+"""Exit codes 0 to 4. WRONG_USE also is the code of wrong configuration and of files that cannot be opened.
+
+NOT_MET: a gate is not met, or a check found problems. UNDECIDED: the rows do not decide a gate.
+"""
 
 EXIT_CODES = {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
-"""The exit codes of commands that decide between runs, by decision."""
+"""The exit codes of commands that decide between runs, by decision: `ship` the candidate, or `keep` the base."""
 
 DEFAULT_RESULTS = "eval_results"
 """The default folder of runs, without `--results-dir`."""
@@ -47,9 +59,9 @@ class Invocation:
         command: the words of the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
         debug: True to print tracebacks; a configuration file may set it, too.
         results_dir: the folder of runs.
-        started: the start time in UTC.
+        started: the start time in UTC, to the second, such as `2026-01-01T12:00:00+00:00`.
         finished: the folder of the completed run, while its results are printed.
-        typed: the whole command line.
+        typed: the whole command line, quoted for a shell.
     """
 
     program: str = "tunecheck"
@@ -61,7 +73,10 @@ class Invocation:
     typed: str = ""
 
     def resuming(self, run: str) -> str:
-        """Return the command that finishes a run, ready to be pasted into a shell."""
+        """Return the command that finishes a run, ready to be pasted into a shell.
+
+        For example `tunecheck evaluate --resume val-20260101T120000Z-0a1b2c`.
+        """
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
         return f"{self.command} {command_line(['--resume', run, *where])}"
 
@@ -73,15 +88,16 @@ _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
-"""The effect of an option's value. The user must trust a configuration file outside of the workspace, or another
-user's run, that sets such an option:
+"""The effect of an option's value outside of the run's results:
 
-* `asks`: names an endpoint (`judge`). An endpoint of the workspace that runs no Python code needs no trust.
-* `loads`: names a file that may name code (`prices`). A file of the workspace that names no code needs no trust.
-* `sends`: names the destination of an upload (`mlflow`).
-* `sets`: sets evaluators' parameters. Only a value that may name a file or reads the environment needs trust.
-* `speeds`: makes more calls or takes more time (`concurrency`). A value up to the default needs no trust.
-* `writes`: names an output file or folder (`junit`).
+* `asks`: names an endpoint (`judge: big-model`)
+* `loads`: names a file that may name code (`prices: prices.yaml`)
+* `sends`: names the destination of an upload (`mlflow: https://…`), or starts it
+* `sets`: sets evaluators' parameters (`set: {bleu.threshold: 0.4}`), which may name files and read the environment
+* `speeds`: makes more calls or takes more time (`concurrency: 40`)
+* `writes`: names an output file or folder (`junit: gates.xml`)
+
+The docstring of `cli/_running.py` says when such a value from a file or another user's run needs consent.
 """
 
 
@@ -98,6 +114,10 @@ class OptionField:
     """An option. `option_fields` adds the name and the type of its field.
 
     Attributes:
+        help: its text in the help; notes on range and default follow it.
+        metavar: the name of its value in the help, such as `FILE`.
+        panel: the heading above it in the help; `Options` if None.
+        least: the smallest allowed number. `most`: the largest.
         flags: the names on the command line, if not `--` and the field's name.
         names: True if the value is a list of names, separated by commas.
         bare: the value if the option is given without an argument.
@@ -105,7 +125,7 @@ class OptionField:
         fixed: True if `--resume` must not change the option; None means the command's default.
         positional: True for an argument without a name.
         hidden: True if the option is not on the command line.
-        acts: the effect of the value, if any. Such a value from another user's file must be typed again.
+        acts: the effect of the value, if any. Such a value from another user's file may need consent.
         name: the name of the option's field.
         kind: the field's type without None.
         default: the field's default; MISSING if the option is required.
@@ -134,7 +154,14 @@ class OptionField:
         return next(iter(self.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
-        """Return the option's value, given its words as click read them: a list of names, a dict, or click's value.
+        """Return the option's value, given its words as click read them.
+
+        | option | words | value |
+        |---|---|---|
+        | `--evaluators` (`names`) | `"match,rouge"` | `["match", "rouge"]` |
+        | `--set` (a dict) | `("bleu.threshold=0.4",)` | `{"bleu.threshold": 0.4}` |
+        | `--group-by` (a list) | `("language", "domain")` | `["language", "domain"]` |
+        | `--limit` | `10` | `10` |
 
         Raises:
             ConfigurationError: a list of names or assignments is wrong.
@@ -153,11 +180,15 @@ class OptionField:
     def parameter(self) -> click.Parameter:
         """Return click's option or argument, without a default: the dataclass has it."""
         details: dict[str, Any] = {"type": self._click_type(), "required": self.is_required, "metavar": self.metavar}
+
         if self.positional:
             return click.Argument([self.name], nargs=-1 if self.takes_many else 1, **details)
+
+        # The first name has no dashes: click uses it as the name of the parameter.
         names = [self.name, *(self.flags or (self.flag,))]
         if self.kind is bool:
             return click.Option(names, is_flag=True)
+
         if self.bare is not None:
             details |= {"is_flag": False, "flag_value": self.bare}
         return click.Option(names, multiple=self.takes_many, **details)
@@ -235,15 +266,18 @@ class CommandOptions:
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
         """Return the options for a command's parameters, as parsed by click."""
         described = option_fields(cls)
+
+        # Parameters that were not given are left to the dataclass, which has their defaults.
         values: dict[str, Any] = {
             name: described[name].parsed(value)
             for name, value in parameters.items()
             if is_given(value) or described[name].is_required
         }
+
         return cls(**values)
 
     def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults."""
+        """Return the options that have a value (`is_given`), also those with the default one such as 0.95."""
         values = {name: getattr(self, name) for name in option_fields(type(self))}
         return {name: value for name, value in values.items() if is_given(value)}
 
@@ -253,12 +287,17 @@ class CommandOptions:
         return {name: value for name, value in self.given().items() if described[name].recorded}
 
     def over(self, lower: Self) -> Self:
-        """Return these options, and options of `lower` that are not given here; merge dicts of `name=value` options."""
+        """Return these options, and options of `lower` that are not given here; merge dicts of `name=value` options.
+
+        For example, `--limit 5 --set bleu.threshold=0.4` over `limit: 9` and `set: {bleu.smooth: true}` gives the limit
+        5 and both entries of `set`.
+        """
         merged = lower.given()
         for name, value in self.given().items():
             lower_value = merged.get(name)
             are_dicts = isinstance(value, dict) and isinstance(lower_value, dict)
             merged[name] = lower_value | value if are_dicts else value
+
         return type(self)(**merged)
 
 
@@ -266,10 +305,12 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """Return the options by name in help order: arguments first, then the command's own panels, then shared ones."""
     hints = get_type_hints(options)
     described = {}
+    # `str | None` has the kind `str`; a type that is no union is the kind itself.
     for declared in fields(options):
         hint = hints[declared.name]
         kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         described[declared.name] = replace(declared.metadata["option"], name=declared.name, kind=kind)
+
     # A class's own options come before those of its bases, contrary to dataclasses.fields.
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
@@ -283,7 +324,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
 
 
 def is_given(value: object) -> bool:
-    """Return True if an option has a value; None, False and empty values count as not given, 0 as given."""
+    """Return True if an option has a value: not None, False or an empty list or dict. 0 and "" count as given."""
     return not (value is None or value is False or value in ([], (), {}))
 
 
@@ -321,9 +362,13 @@ class Command(Generic[T]):
 
         shown = [option for option in option_fields(self.options).values() if not option.hidden]
         parameters = [option.parameter() for option in shown]
+
+        # The docstring of the command's function is its help.
         text = _with_line_breaks(self.run.__doc__ or "")
+
         panelled = _PanelledCommand(name, params=parameters, callback=run, help=text)
         panelled.options, panelled.core = shown, self.options.core
+
         if panelled.core:  # `is_eager`: the help is printed before click misses a required option
             flag = click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_print_help)
             panelled.params.append(flag)
@@ -343,9 +388,11 @@ class _PanelledCommand(click.Command):
             if not self.core or option.name in self.core:
                 title = "Arguments" if option.positional else option.panel or "Options"
                 panels.setdefault(title, []).append(option.help_row(notes=not self.core))
+
         panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
         if self.core:
             panels[SHOWING].append(("--help-all", f"Show all {len(self.options)} options."))
+
         for title, rows in panels.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -360,7 +407,10 @@ def _print_help(context: click.Context, parameter: click.Parameter, is_given: bo
 
 
 def _with_line_breaks(text: str) -> str:
-    """Return a docstring for click, with marks that keep click from joining the lines of a list of exit codes."""
+    """Return a docstring for click, with marks that keep click from joining the lines of a list of exit codes.
+
+    The mark, a backspace in a line of its own, comes before a paragraph such as `Exit codes:` with a line `0 done`.
+    """
     parts = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{part}" if re.search(r"\n *\d+ ", f"\n{part}") else part for part in parts)
 
@@ -374,24 +424,36 @@ _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")  # `loads` reads these as number
 
 
 def parse_names(text: str, option: str) -> list[str]:
-    """Return the names in a text that separates them with commas; `option` names the option in errors.
+    """Return the names in a text that separates them with commas, such as `match, rouge`.
+
+    `option` names the option in errors.
 
     Raises:
         ConfigurationError: there is no name, or one twice.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
+
     if not names:
         raise ConfigurationError(f"{option} names nothing: give names, separated by commas")
+
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigurationError(f"{option} names {twice!r} twice: name it once")
+
     return names
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
     """Return the values in `name=value` texts by name; `option` names the option in errors.
 
-    A value that is valid JSON is decoded, any other value is text.
+    A value that is valid JSON is decoded, any other value is text:
+
+    | text | name | value |
+    |---|---|---|
+    | `bleu.threshold=0.4` | `bleu.threshold` | `0.4` |
+    | `response=${data.text}` | `response` | `"${data.text}"` |
+    | `judge.words=["a=b"]` | `judge.words` | `["a=b"]` |
+    | `e.fill=NaN` | `e.fill` | `"NaN"` |
 
     Raises:
         ConfigurationError: a text has no name or no `=`, or a name is given twice.
@@ -400,12 +462,15 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
+
         if not equals or not name:
             raise ConfigurationError(f"{option} {text!r}: write name=value")
         if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice: give it once")
+
         assignments[name] = value
         if value.strip() not in _NOT_NUMBERS:
             with contextlib.suppress(ValueError):
                 assignments[name] = loads(value)
+
     return assignments

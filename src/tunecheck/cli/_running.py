@@ -1,4 +1,37 @@
-"""Shared code of the commands that start runs: options and trust at the beginning, and output at the end."""
+"""Shared code of the commands that start runs: options and trust at the beginning, and output at the end.
+
+Options come from three sources. `evaluate`, for example, takes `--concurrency` from the first source that gives it:
+
+1. the command line: `tunecheck evaluate --concurrency 4 --config team.yaml`
+2. the configuration file that `--config` names: a line `concurrency: 8`
+3. the manifest of the run that `--resume` or `--reuse` names: `"command": {"concurrency": 16}` in its `run.json`
+
+`--set` and `--mapping` hold several entries, which are merged by name. When a run is resumed, an option whose field is
+`fixed` must keep its recorded value (`merge_resumed_options`).
+
+**Consent.** Some options have an effect outside of the run's results. Their field names it: `acts="writes"`. Such an
+option applies in these cases, in the order of the checks:
+
+1. The configuration file is in the workspace, or this user began the run in this folder.
+2. `--trust` names the configuration file, the run's folder, or a folder above it.
+3. The user types it in the command. An entry of `--set` counts as typed if the command has an entry of the same name.
+4. Its value is harmless (`_needs_trust`).
+
+In any other case, the command fails and names the option.
+
+| effect | example | the value is harmless if |
+|---|---|---|
+| `asks` (calls an endpoint) | `judge: big-model` | it is the built-in `simulated`, or permitted (see below) |
+| `loads` (reads a file) | `prices: prices.yaml` | the file is in the workspace and no value in it contains `.py` |
+| `sends` (uploads) | `mlflow: https://…` | never |
+| `sets` (sets parameters) | `set: {bleu.threshold: 0.4}` | it has no slash, backslash, `${env:` or name of a file |
+| `speeds` (calls or takes more) | `concurrency: 40` | it is at most the default: 10 calls, 1 trial, 600 seconds |
+| `writes` (writes a file) | `junit: gates.xml` | never |
+
+An endpoint is permitted if `tunecheck trust` has approved its definition. Runs whose folder is in the workspace
+may also name definitions in its `endpoints/` that run no Python code. A configuration file outside of the workspace may
+not.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +65,10 @@ T = TypeVar("T", bound=ResumableOptions)
 S = TypeVar("S", bound=declared.CommandOptions)
 
 _MOST_ERRORS, _MOST_NOTES = 5, 3
+"""Lines printed after a run: different errors, and notes. The report has all of them."""
+
+
+# -- beginning a run
 
 
 def trust_of(options: RunOptions) -> Trust:
@@ -60,9 +97,11 @@ def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
     """
     invocation.results_dir = options.results_dir or declared.DEFAULT_RESULTS
     invocation.command = f"{invocation.program} {options.command}"
+
     trust = trust_of(options)
     if options.resume is None:
         return options, trust
+
     run = find_run(options.resume, options.folder)
     return merge_resumed_options(options, options_of_run(options, run, trust, invocation), run), trust
 
@@ -70,7 +109,10 @@ def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
 def run_arguments(
     options: ResumableOptions, title: str, **more: Unpack[evaluation.RunArguments]
 ) -> evaluation.RunArguments:
-    """Return the arguments that all commands pass to a run; `title` is shown in the progress bar."""
+    """Return the arguments that all commands pass to a run, and `more` of this command.
+
+    The progress bar shows `title`, unless the run has a name.
+    """
     return {
         "concurrency": options.concurrency,
         "resume": options.resume,
@@ -83,12 +125,15 @@ def run_arguments(
 
 
 def note_changed(*runs: Run) -> None:
-    """Print a note for each run whose results have changed since it wrote them."""
+    """Print a note on stderr for each run whose results have changed since it wrote them."""
     from tunecheck.runs._manifest import changed_since
 
     for run in runs:
         if changed := changed_since(run, run.manifest()):
             print(f"note: {changed}", file=sys.stderr)
+
+
+# -- output of a finished run
 
 
 def run_summary(result: EvaluationResult) -> dict[str, JSON]:
@@ -107,22 +152,32 @@ def print_run(
 ) -> None:
     """Print a finished run: three sentences, the command's own figures, notes, and its files.
 
-    `noun` names one row, `figures` prints the figures, `about` follows the number of rows.
+    `noun` names one row, `figures` prints the figures, `about` follows the number of rows. The last lines are, for
+    example:
+
+        note: 2 rows have no ground truth
+        files in eval_results/bfcl-20260101T120000Z-0a1b2c · 46 rows
+          bfcl/result
     """
     passed, *others = results.first_screen(Run(result.run_dir)).sentences
     print_view(View(passed, [Text([Words(passed, "strong"), *others])]), console(sys.stdout))
+
     figures()
     for note in result.notes[:_MOST_NOTES]:
         print(f"note: {clean(note, 300)}")
     if len(result.notes) > _MOST_NOTES:
         print(f"note: {plural(len(result.notes) - _MOST_NOTES, 'more note')} in the report")
+
     print(f"files in {result.run_dir} · {plural(result.row_count, noun)}{about}")
     for file in files:
         print(f"  {file}")
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
-    """Yield a run's five most common errors, each with the number of rows (called `noun`) and the id of an example."""
+    """Yield a run's five most common errors, each with the number of rows (called `noun`) and the id of an example.
+
+    For example `HTTP 401: wrong key (31 rows, e.g. row-7)`.
+    """
     for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
         yield f"{clean(group.words, 200)} ({plural(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
@@ -138,12 +193,14 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
     return failed
 
 
-# -- options of a configuration file, or of the manifest of a resumed run. Those that act need trust: the file must be
-# in the workspace, or this user must have started the run.
+# -- options of a configuration file, or of a run's manifest (the rules are in the module's docstring)
 
 
 def as_recorded(options: declared.CommandOptions) -> dict[str, JSON]:
-    """Return the options that a run's manifest keeps; those of some commands stand under the command's key."""
+    """Return the options that a run's manifest keeps; those of some commands stand under the command's key.
+
+    For example `{"dataset": "val.jsonl"}` for `evaluate`, and `{"bfcl_run": {"limit": 10}}` for `bfcl run`.
+    """
     recorded = options.recorded()
     key = COMMAND_KEYS.get(options.command)
     return recorded if key is None else {key: recorded}
@@ -153,7 +210,7 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     """Return the options that the manifest of a run records under `command`, as those of this command.
 
     Raises:
-        ConfigurationError: another command, or Python code, started the run.
+        ConfigurationError: another command, or Python code, started the run; or a recorded value is wrong.
     """
     recorded_command = command_of(command)
     if recorded_command is None:
@@ -165,8 +222,11 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
             f"run {run_id} was not started by `tunecheck {kind.command}`: "
             f"finish it with `tunecheck {recorded_command} --resume {run_id}`"
         )
+
     values = recorded_values(object_or_empty(command))
     fields = declared.option_fields(kind).values()
+    # Tunecheck does not record some options with an effect, such as `junit`. Another user's manifest may
+    # contain them nevertheless: they are read, so that `check_acting` refuses them by name.
     kept = [field for field in fields if field.recorded or field.acts]
     return _read(kind, kept, Document(f"the command recorded in run {run_id}", values, {}))
 
@@ -181,12 +241,14 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
     """
     for name, value in options.given().items():
         option = declared.option_fields(type(options))[name]
+        # Options without a rule of their own follow the command's: `memory run` fixes them, `evaluate` does not.
         fixed = options.fixed if option.fixed is None else option.fixed
         if option.recorded and fixed and value != getattr(recorded, name):
             rule = "keeps its name" if name == "name" else "cannot change this option"
             raise ConfigurationError(
                 f"{option.flag}: run {run.id} {rule}; leave {option.flag} out, or start a new run {options.anew}"
             )
+
     return replace(options.over(recorded), resume=str(run.folder))
 
 
@@ -208,6 +270,7 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: declared.Invo
     stored = read_config(type(given), path)
     owner = f"{path} (outside of this workspace)"
     check_acting(given, stored, trust.of_options(Path(path)), owner, path, invocation)
+
     return given.over(stored)
 
 
@@ -221,8 +284,10 @@ def options_of_run(
     """
     manifest = run.manifest()
     recorded = recorded_options(type(given), run.id, manifest.command)
+
     if among is not None:
         recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
+
     if not began_here(manifest):
         owner = f"run {run.id} (not started by you here)"
         check_acting(given, recorded, trust.of(run.manifest_file), owner, str(run.folder), invocation)
@@ -230,25 +295,31 @@ def options_of_run(
 
 
 def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: declared.Invocation) -> None:
-    """Check that options from a file or run that have effects were also typed, or that their file is trusted.
+    """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
-    `Acts` describes the effects. `owner` and `place` name the file or run in the error.
+    `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
+    name it in the error.
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
     """
-    if trust.named_by is None:
+    if trust.named_by is None:  # the source is in the workspace, or `--trust` covers it
         return
+
     acting: list[str] = []
     for name, value in stored.given().items():
+        # `--set` is judged entry by entry. Any other typed option replaces the stored value, which then has no effect.
         option, typed = declared.option_fields(type(stored))[name], getattr(given, name)
+
         if isinstance(value, dict):
             untyped = [entry for key, entry in value.items() if key not in (typed or {})]
             has_effect = option.acts is not None and any(map(_names_file, untyped))
         else:
             has_effect = not declared.is_given(typed) and _needs_trust(option, value, trust)
+
         if has_effect:
             acting.append(option.flag)
+
     if acting:
         raise UntrustedError(
             f"{owner} sets options that need your consent: {', '.join(acting)}. Type them yourself, or accept "
@@ -257,11 +328,15 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> bool:
-    """Return True if the option's value has an effect that needs trust; `Acts` describes the effects."""
+    """Return True unless the option has no effect or the value is harmless by the module's table.
+
+    `trust` is the trust in the file or run with the value. Entries of `--set` are checked by `_names_file` instead.
+    """
     from tunecheck.endpoints._definition import check_named
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
     effect = option.acts
+    # Several endpoints, `a,b`, are no definition: their check fails, and they need trust.
     if effect == "asks" and isinstance(value, str):
         try:
             if not is_embedded(value):
@@ -269,17 +344,26 @@ def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> b
         except ConfigurationError:
             return True
         return False
+
+    # 10 calls at once stand for the default of `concurrency`, also if the endpoint's own limit is another.
     if effect == "speeds":
         default = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, evaluation.DEFAULT_CONCURRENCY)
         return isinstance(value, (int, float)) and value > default
+
+    # A file that does not exist is harmless here; reading it fails later.
     if effect == "loads" and isinstance(value, str):  # a configuration without code is data
         path = Path(value)
         return not trust.in_workspace(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
+
     return effect is not None
 
 
 def _names_file(value: object) -> bool:
-    """Return True if the value contains a text that may be a path or an address, or reads the environment."""
+    """Return True if the value contains a text that may be a path or an address, or reads the environment.
+
+    True for `"../key.txt"`, `"https://a.example"`, `["${env:KEY}"]` and a name of a file in the current folder; False
+    for `0.4`, `"english"` and `{"n": 4}`.
+    """
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
@@ -291,11 +375,12 @@ def config_file(kind: type[declared.CommandOptions]) -> type[msgspec.Struct]:
 
 
 def _config_keys(kind: type[declared.CommandOptions]) -> list[declared.OptionField]:
+    # `config` would name another file, and no file may trust itself or others.
     return [option for option in declared.option_fields(kind).values() if option.name not in ("config", "trust")]
 
 
 def _underscore_keys(document: Document) -> Document:
-    """Return the document with underscores in its keys, such as `group_by` for `group-by`.
+    """Return the document with underscores in its keys, such as `group_by` for `group-by`; an empty file has no keys.
 
     Raises:
         ConfigurationError: it holds no options, or gives one twice.
@@ -303,16 +388,20 @@ def _underscore_keys(document: Document) -> Document:
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: expected options, one `option: value` per line")
+
     renamed: dict[str, JSON] = {}
     for key, value in values.items():
         name = key.replace("-", "_")
         if name in renamed:
             raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice: give it once")
         renamed[name] = value
+
+    # The lines of errors are found by the same keys. Only the first step is an option: `set: {my-metric.limit: 2}`.
     lines = {}
     for path, line in document.lines.items():
         first = tuple(str(step).replace("-", "_") for step in path[:1])  # empty for the path of the whole document
         lines[first + path[1:]] = line
+
     return Document(document.name, renamed, lines)
 
 
@@ -320,7 +409,7 @@ def _read(kind: type[S], options: Sequence[declared.OptionField], document: Docu
     """Return a document's values for these `options` as a `kind`; options without a value keep their defaults.
 
     Raises:
-        ConfigurationError: a key or value is wrong; the text names the line.
+        ConfigurationError: a key or value is wrong; for a configuration file, the text names the line.
     """
     values = read_as(document.value, _struct_type(options), document.where)
     given: dict[str, Any] = {option.name: _value(option, values, document) for option in options}
@@ -333,7 +422,15 @@ def _struct_type(options: Sequence[declared.OptionField]) -> type[msgspec.Struct
 
 
 def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
-    """Return the type of an option's value in a file."""
+    """Return the type of an option's value in a file.
+
+    | field | accepts |
+    |---|---|
+    | list | `group_by: language` and `group_by: [language, domain]` |
+    | dict | `set: {bleu.threshold: 0.4}` |
+    | str, int, float | a text that is not empty, a number in the option's range |
+    | bool | `details: true` |
+    """
     kind = option.kind
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
@@ -347,7 +444,9 @@ def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
 
 
 def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> object:
-    """Return an option's value in a document, in the form of the command line: lists as lists, names split at commas.
+    """Return an option's value in a document, in the form of the command line; None if the document has none.
+
+    For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `group_by: language` gives `["language"]`.
 
     Raises:
         ConfigurationError: a name or a key is given twice, or a list of names is empty.
@@ -355,8 +454,10 @@ def _value(option: declared.OptionField, values: msgspec.Struct, document: Docum
     value = getattr(values, option.name)
     if isinstance(value, dict):
         return _entries(value, option.name, document)
+
     if get_origin(option.kind) is not list or value is None:
         return value
+
     texts = [value] if isinstance(value, str) else value
     return declared.parse_names(",".join(texts), document.where(option.name)) if option.names else texts
 
@@ -364,17 +465,21 @@ def _value(option: declared.OptionField, values: msgspec.Struct, document: Docum
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
     """Return a mapping with dotted keys: `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`.
 
+    A value below a dotted key stays as it is: `{call_check.names: {a: b}}`. So does a value that is no mapping.
+
     Raises:
         ConfigurationError: a key is given twice.
     """
     entries: dict[str, JSON] = {}
     for name, setting in value.items():
+        # The empty parameter stands for a value that belongs to the name itself.
         parameters = setting if isinstance(setting, dict) and "." not in name else {"": setting}
         for parameter, parameter_value in parameters.items():
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
                 raise ConfigurationError(f"{document.where(option)}: {option} gives {key!r} twice: give it once")
             entries[key] = parameter_value
+
     return entries
 
 
@@ -382,8 +487,10 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
 
 
 SIMULATED = "simulated"
+"""The name of the built-in simulated endpoint."""
 
 WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
+"""The file by which a workspace defines its own endpoint `simulated`."""
 
 
 def is_embedded(name: str) -> bool:
@@ -404,8 +511,11 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> endpoints.En
         embedded = yamltext.parse_yaml(endpoints.default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
         return endpoints.load_endpoint({**embedded, **seeded}, name=SIMULATED)
+
     endpoint = endpoints.load_endpoint(name, trust=trust)
     if seed is None or endpoint.kind != SIMULATED:
         return endpoint
+
+    # The seed must be in the definition before the endpoint is made: load it again with the seed.
     definition = endpoints.read_definition(name)
     return endpoints.load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)
