@@ -1,4 +1,29 @@
-"""Kinds with statements that change, and a question for the current state: colours, names, and a shopping list."""
+"""Kinds with statements that change, and a question for the current state: colours, names, and a shopping list.
+
+**Colours**: the reply must settle on the last colour. Example: "You initially said brown, then cream, but most recently
+red."
+
+1. Split the reply into sentences, and these into clauses: "initially said brown", "then cream", "most recently red".
+2. Leave out a colour that its clause denies: "not red".
+3. Give each other colour the sum of these weights:
+
+   * +2 if the clause has a word of the present ("now", "most recently");
+   * +1 if the clause has "then" or "later", because the last change is the current state;
+   * +1 if the clause is about the favourite, or follows such a clause with "then" or "later";
+   * −2 if the clause has a word of the past ("initially", "used to");
+   * −2 if the colour changed to another one ("blue" in "from blue to red").
+
+4. The reply settles on the colour with the highest weight: brown has −2, cream 1, red 2. If several colours have the
+   highest weight, the score is 0; it is not sure if the expected colour is one of them.
+
+Only the order of the sums matters. One word of the present outweighs "then" and the favourite alone. A colour of the
+past stays below a colour without any of these words, even if its clause is about the favourite (−2 + 1 < 0).
+
+**Names**: the last name must be in the reply as a whole word, neither denied nor told only of the past. The list of all
+names scores by the share of right names.
+
+**Shopping list**: a third of the score each for items, quantities, and the absence of other items.
+"""
 
 import re
 from collections.abc import Iterator
@@ -13,8 +38,9 @@ from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, 
 from tunecheck_memory._kinds import replies
 from tunecheck_memory._kinds.scripts import draw_line, read_line, read_words, whole
 
-# -- patterns. Each has a text that it matches, and one that it does not.
+# -- patterns for colours and names. Each has a text that it matches, and one that it does not.
 
+# Replies name more colours than these tests draw. An expected colour that is missing here counts, too.
 _COLOUR_NAMES = (
     "amber|apricot|aqua|aquamarine|azure|beige|black|blue|bronze|brown|burgundy|chartreuse|copper|coral|cream|crimson"
     "|cyan|emerald|fuchsia|gold|golden|gray|green|grey|indigo|ivory|jade|khaki|lavender|lilac|lime|magenta|maroon|mauve"
@@ -25,13 +51,16 @@ _COLOUR_NAMES = (
 _SENTENCE_END = re.compile(r"[.!?;\n]+")
 """The full stop in "Red. Not blue", but not the comma in "red, not blue"."""
 
+# Between two colours, these words begin a new clause. The weights of clauses have patterns of their own below.
 _TIME_WORDS = (
     r"then|later|finally|lastly|now|currently|most recently|more recently|previously|formerly|originally|initially"
     r"|at first|before that|used to"
 )
 
 _CLAUSE_END = re.compile(
+    # a conjunction of contrast, a bracket, or a comma, unless the comma is inside a list of colours
     rf",? but\b|,? however\b|,? although\b|[()]|, (?!(?:(?:and|or|even|also) )?(?:{_COLOUR_NAMES})\b)"
+    # a space before a word of time ("and is now red"), with a colour within the next 40 characters of the clause
     rf"|,?(?: and| before)? (?=(?:(?:is|was|it is|it's|it was|and) )?(?:{_TIME_WORDS})\b"
     rf"[^.!?;,()\n]{{0,40}}\b(?:{_COLOUR_NAMES})\b)",
     re.IGNORECASE,
@@ -57,9 +86,13 @@ _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.
 """A clause on the favourite: "your favorite color is red", but not "your favourite colours are red and blue"."""
 
 _LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_COLOUR_NAMES})\b", re.I)
-"""The text after a colour that changed to another one: " to red" after "from blue", but not " and red"."""
+"""The text after a colour that changed to another one: " to red" after "from blue", but not " and red".
+
+Up to two words may stand before the new colour: " to a deep red".
+"""
 
 _PAST_LEAD = re.compile(
+    # a word of the past, or a change ("it changed from "), at most 30 characters before the name
     r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|first|used to|before that|earlier|once"
     r"|(?:chang|switch)\w*[^.!?;\n]{0,30}\bfrom)\b[^.!?;,()\n]{0,30}$",
     re.IGNORECASE,
@@ -73,8 +106,12 @@ _PRESENT_BEGINS = re.compile(r"\b(?:now|currently|but|most recently|these days|t
 """The end of words on the past: "now" in "once Ann, now Bob", but not "know"."""
 
 _MOST_PARTS = 400
-"""The most sentences of a reply and the most clauses of a sentence; a last part holds the rest."""
+"""The most sentences of a reply and the most clauses of a sentence; a last part holds the rest.
 
+The limit bounds the time for hostile replies.
+"""
+
+# The weights are explained at the top of the module.
 _CLAUSE_WEIGHTS = ((_CURRENT_WORDS, 2), (_PAST_WORDS, -2), (_LATER_WORDS, 1))
 _FAVOURITE_WEIGHT, _LEFT_BEHIND_WEIGHT = 1, -2
 
@@ -101,17 +138,21 @@ class Colours(Kind):
 
         The colour must be a word and not denied. If a reply names several colours, it must settle on this one: it calls
         this one the favourite, or uses words such as "most recently" and "initially". A list of colours without a
-        choice is no answer, and the rules are not sure.
+        choice, such as "blue and red", scores 0, and the rules are not sure.
         """
         reply, colour = replies.last_reply(given), replies.expected_text(given)
         wanted = colour.strip().lower()
         weighed = list(_named_colours(replies.plain_words(reply), wanted))
+
         if all(name != wanted for name, _ in weighed):
             return Score(0.0, (f"the reply does not say {wanted!r}",))
+
         highest = max(weight for _, weight in weighed)
         chosen = {name for name, weight in weighed if weight == highest}
         if chosen == {wanted}:
             return Score(1.0, (f"the reply says {wanted!r}",))
+
+        # Several colours share the highest weight, or another colour has it. Only the first case is open to a judge.
         shown = ", ".join(sorted(chosen)[:8])
         return Score(0.0, (f"the reply names {shown} without choosing {wanted!r}",), sure=wanted not in chosen)
 
@@ -153,35 +194,38 @@ class Names(NamesKind):
         text, name = replies.plain_words(replies.last_reply(given)), replies.expected_text(given)
         matches = [*replies.find_words(name.strip(), text)]
         counts = any(not replies.is_denied(text, *match.span()) and not _is_past(text, match) for match in matches)
+        # If the name is in the reply, but only denied or told of the past, the rules are not sure.
         return replace(replies.score_mention(name, counts), sure=counts or not matches)
 
 
 def _is_past(text: str, word: re.Match[str]) -> bool:
-    """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before"."""
+    """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before".
+
+    A word of the present ends words on the past: in "once Ann, now Bob", only Ann is past.
+    """
     lead = _PRESENT_BEGINS.split(text[max(0, word.start() - 80) : word.start()])[-1]
     follows = _PRESENT_BEGINS.split(text[word.end() : word.end() + 30])[0]
     return _PAST_LEAD.search(lead) is not None or _PAST_TAIL.match(follows) is not None
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
-    """Yield each colour that a reply does not deny, with a weight: the reply settles on the colour with the highest.
+    """Yield each colour that a reply does not deny, with its weight by the rules at the top of the module.
 
-    The weight is the sum of these terms:
+    The `expected` colour counts even if it is not among the known ones.
 
-    * +2 if the clause has a word of the present, −2 if it has one of the past, +1 for "then" or "later";
-    * +1 if the clause names the favourite, or has "then" or "later" and the clause before it is about the favourite;
-    * −2 if the colour changed to another one, as the first one in "from blue to red".
-
-    Examples: "You initially said brown, then cream, but most recently red." gives brown −2, cream 1, red 2.
-    "Your favourite colour was cream and then red." gives cream 1, red 2.
+    Examples: "Your favourite colour was cream and then red." gives cream 1, red 2. "Your favourite went from blue to
+    cyan and then to red." gives blue −1, cyan 1, red 2.
     """
     colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(expected)})\b", re.I)
+
     for sentence in _SENTENCE_END.split(reply, _MOST_PARTS):
         favourite = False
         for clause in _CLAUSE_END.split(sentence, _MOST_PARTS):
+            # "was cream and then red": the second clause continues the statement on the favourite.
             favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER_WORDS.search(clause) is not None)
             weight = sum(points for words, points in _CLAUSE_WEIGHTS if words.search(clause))
             weight += _FAVOURITE_WEIGHT * favourite
+
             for match in colours.finditer(clause):
                 if not replies.is_denied(clause, *match.span()):
                     is_left_behind = _LEFT_BEHIND.match(clause, match.end()) is not None
@@ -198,29 +242,40 @@ class NameList(NamesKind):
     _asks_all = True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score the number of right names divided by the length of the longer list, the reply's or the expected one."""
+        """Score the number of right names divided by the length of the longer list, the reply's or the expected one.
+
+        Expected Ann and Ben: `["Ann"]` scores 1/2, and `["Ann", "Ben", "Cem", "Dan"]` scores 2/4.
+        """
         items = _inner_list(_read_json(replies.last_reply(given)))
         if isinstance(items, list):  # `{"name": "Ann"}` counts as "Ann"
             items = [next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else item for item in items]
         if not isinstance(items, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
+
         expected = [name.strip().lower() for name in replies.expected_texts(given)]
         # An object's keys count as names: the GoodAI benchmark iterates over the object.
         actual = [name.strip().lower() if isinstance(name, str) else "" for name in list(items)[:MAX_ITEMS]]
+
         if not expected and not actual:
             return Score(1.0, ("both are empty",))
+
         actual_names, expected_names = set(actual), set(expected)
         missing = [name[:80] for name in expected if name not in actual_names]
         extra = [name[:80] or "something that is not text" for name in actual if name not in expected_names]
+
+        # A reason shows at most 20 names of at most 80 characters.
         reasons = [f"not expected: {name}" for name in extra[:20]]
         reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are in the reply")
         return Score((len(expected) - len(missing)) / max(len(expected), len(actual)), tuple(reasons))
 
 
+# -- the shopping list
+
 _REMOVES, _REPEATS = 0.25, 0.2
-"""The probability that a line removes an item, and that it adds to an item on the list."""
+"""The probability that a line removes an item, and that it adds to an item on the list; other lines add a new item."""
 
 _MOST_AT_ONCE = 4
+"""The most pieces of an item that one line adds."""
 
 
 class Shopping(Kind):
@@ -246,15 +301,21 @@ class Shopping(Kind):
 
         An expected item is present if the name of a listed item contains its name: "toilet paper rolls" is toilet
         paper. An item counts once, with the sum of its quantities.
+
+        Expected 2 soap, 1 milk and 3 leek: a list of 2 soap bars, 9 milk and 3 leek scores (3/3 + 2/3 + 1) / 3 = 0.89.
+        An extra item in a right list costs its whole third: 0.67.
         """
         reply, expected = replies.last_reply(given), expected_quantities(given)
         items = _listed_items(reply)
         if items is None:
             return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
+
         if not expected:
             return Score(float(not items), (f"{len(items)} items, none expected" if items else "the list is empty",))
+        # A model without memory may show how such a list could look; some of its items may be right by chance.
         if example := _example_word(reply):
             return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
+
         present, quantities, extra = _count_items(expected, items)
         count = len(expected)
         return Score(
@@ -264,9 +325,9 @@ class Shopping(Kind):
 
 
 def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
-    """Change the shopping list at random; return the message that tells the agent of the change.
+    """Change the shopping list (pieces by item) at random; return the message that tells the agent of the change.
 
-    The `last` change never empties the list.
+    The `last` change never empties the list, because the question asks what is on it.
     """
     drawn = random.random()
     if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
@@ -276,8 +337,10 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
         if not shopping[item]:
             del shopping[item]
         return draw_line(random, "shopping fewer", count=count, item=item)
+
     new_items = [item for item in read_words("groceries") if item not in shopping]
     repeats = not new_items or (bool(shopping) and drawn < _REMOVES + _REPEATS)
+
     item = random.choice(list(shopping) if repeats else new_items)
     count = random.randint(1, _MOST_AT_ONCE)
     shopping[item] = shopping.get(item, 0) + count
@@ -285,16 +348,18 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
 
 
 MAX_ITEMS = 2_000
-"""The most items of a list that are compared."""
+"""The most items of a list that are compared; each listed item is compared with each expected one."""
 
 
 _ESCAPED = re.compile(r'[\[{]\s*(?:\{\s*)?\\"')
-"""A list with escaped quotes, as within a string."""
+r"""The beginning of a list with escaped quotes, as within a string: `[\"Ann\"` or `[{\"item\"`."""
 
 
 _LIST = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+"""The JSON in a reply with other text, from its first opening bracket to its last closing one."""
 
 
+# "Here is an example", "a made-up list", "it might look like this"; counts only if the reply declines to answer
 _EXAMPLE = re.compile(
     r"\b(?:example|sample|hypothetical(?:ly)?|placeholders?|template|made.up|assum\w+|imagin\w+|suppos\w+"
     r"|how to express|(?:would|might|could) look|general list|format)\b",
@@ -305,7 +370,8 @@ _EXAMPLE = re.compile(
 def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tuple[int, int, int]:
     """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
-    A listed item counts as the longest expected name that its own name contains.
+    A listed item counts as the longest expected name that its own name contains: if milk and oat milk are expected,
+    "oat milk, 1 l" is oat milk.
     """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
@@ -315,11 +381,15 @@ def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tu
             extra += 1
         else:
             amounts.setdefault(expected_name, []).append(quantity)
+
     return len(amounts), sum(_same_amount(expected[name], each) for name, each in amounts.items()), extra
 
 
 def _same_amount(expected: JSON, amounts: list[JSON]) -> bool:
-    """Return True if the amounts listed for an item add up to the expected amount."""
+    """Return True if the amounts listed for an item add up to the expected amount.
+
+    False if an amount is not a number, or beyond 1e9.
+    """
     numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
     return len(numbers) == len(amounts) and expected == sum(numbers)
 
@@ -332,6 +402,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
     """
     pairs = replies.expected_as(list[tuple[str, Any]], given)
     quantities: dict[str, JSON] = {name.strip().lower(): quantity for name, quantity in pairs}
+
     if len(quantities) < len(pairs) or len(pairs) > MAX_ITEMS or "" in quantities:
         raise replies.NoExpectationError
     return quantities
@@ -356,6 +427,7 @@ class _Listed(msgspec.Struct):
 def _read_json(reply: str) -> JSON:
     """Return the JSON value in a reply; it may be JSON text inside JSON, or have escaped quotes. None without JSON."""
     try:
+        # Models escape the quotes of a whole list, with or without a string around it.
         value = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
         return read_lenient(value) if isinstance(value, str) else value
     except ValueError:
@@ -369,7 +441,10 @@ def _inner_list(value: JSON) -> JSON:
 
 
 def _example_word(reply: str) -> str:
-    """Return the word that marks the list of a declining reply as an example; "" if there is none."""
-    text = _LIST.sub(" ", reply)
+    """Return the word that marks the list of a declining reply as an example; "" if there is none.
+
+    "I have no access to your list. Here is an example: […]" gives "example".
+    """
+    text = _LIST.sub(" ", reply)  # item names, such as "sample", do not count
     match = _EXAMPLE.search(text) if replies.declines(text) else None
     return match[0] if match else ""
