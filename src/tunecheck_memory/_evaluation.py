@@ -1,4 +1,15 @@
-"""Run the long-term-memory benchmark as one run of the pipeline, in which one conversation answers many rows."""
+"""Run the long-term-memory benchmark as one run of the pipeline, in which one conversation answers many rows.
+
+Each test is a row, each repetition a session: one conversation with all tests. `MemoryTarget` joins the two. The first
+row of a repetition starts its session in the background, and each row waits there until its test has ended.
+`run_memory` lets `evaluate()` run these rows, then writes the files of the GoodAI benchmark.
+
+Only a judge can answer some questions. Without `judge`:
+
+* Tests that ask a judge while they run are refused; for restaurant visits, rules about words answer.
+* Tests that only a judge can score are refused, or run without a score with `unjudged`.
+* Tests that the rules are unsure of keep the score of the rules.
+"""
 
 from __future__ import annotations
 
@@ -99,8 +110,10 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     trust = arguments.get("trust")
     trust_in_kinds = None if trust is None else trust.of_options(Path(plan.configuration))
     config = _benchmark.read_configuration(plan.configuration, seed=plan.seed, trust=trust_in_kinds)
+
     if plan.judge is None:
         _check_unjudged([each.kind for each in config.data_sets], plan.unjudged)
+
     settings = Settings(
         memory_span=config.memory_span,
         wording=load_wording(plan.wording),
@@ -110,15 +123,19 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         isolated=plan.isolated or config.isolated,
         seed=config.seed,
     )
+
+    # A resumed run keeps its definitions. Its event logs are checked before any conversation continues.
     resume = arguments.get("resume")
     resumed = None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
     suite = _definitions(plan, config, settings, resumed)
     damage_notes = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
+
     target = _target(plan, config, settings, suite)
     target.notes = [*target.notes, *damage_notes]
     rows = open_dataset([_row(test) for test in target.tests])
     mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
     declared = DatasetDefaults(column_mapping=mapping, primary=_run_files.EVALUATOR)
+
     result = result_or_unanswered(
         evaluate,
         data=rows.with_defaults(declared, name=config.run_name),
@@ -129,6 +146,7 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         group_by="dataset",
         **arguments,
     )
+
     run = Run(result.run_dir)
     folder = _run_files.benchmark_folder(run.folder, config, isolated=settings.isolated)
     figures, paths = _run_files.write_run_files(
@@ -141,10 +159,12 @@ def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, re
     """Return the tests' definitions: those of the resumed run if it has any, else stored or new ones."""
     texts = None if plan.texts is None else Path(plan.texts)
     context = GenerationContext(config.seed, config.memory_span, texts, plan.generator)
+
     if resumed is not None:
         folder_of_run = _run_files.benchmark_folder(resumed.folder, config, isolated=settings.isolated) / "definitions"
         if folder_of_run.is_dir():
             return _benchmark.make_definitions(config, folder_of_run, context, mode="reuse")
+
     folder = Path(plan.definitions or DEFINITIONS / config.run_name / "definitions")
     return _benchmark.make_definitions(config, folder, context, mode=plan.mode, count=settings.tokenizer.count)
 
@@ -158,6 +178,7 @@ def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: 
     data_sets = {each.title: each for each in config.data_sets}
     tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in suite.definitions]
     kinds = [data_sets[title].kind for title in sorted({each.title for each in suite.definitions})]
+
     return MemoryTarget(
         plan.endpoint,
         tests,
@@ -194,6 +215,7 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
     if asking:
         raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
+
     scored = ", ".join(kind.title for kind in kinds if kind.judged)
     if scored and not unjudged:
         raise ConfigurationError(
@@ -206,6 +228,7 @@ def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) 
     """Yield notes on data sets that were left out, and on tests that lack a judge."""
     for each in suite.left_out:
         yield f"{each.title} is left out: {each.reason}"
+
     consulting = ", ".join(kind.title for kind in kinds if kind.consults)
     judged = ", ".join(kind.title for kind in kinds if kind.judged)
     if judge is None and consulting:
@@ -219,6 +242,7 @@ def _row(test: Test) -> dict[str, object]:
     data = definition_data(test.definition)
     columns: dict[str, object] = {"id": test.id, "dataset": test.definition.title, "example": test.definition.example}
     columns |= {name: data[name] for name in ("script", "is_question", "waits")}
+
     return {**columns, "expected": data["expected_responses"], "arguments": dict(test.kind.arguments)}
 
 
@@ -262,8 +286,12 @@ class MemoryTarget(EndpointTargetBase):
     ) -> None:
         """Check that clock and prompt size suit the agent; no conversation starts yet."""
         super().__init__(endpoint)
+
+        # A reply depends on the whole conversation before it.
         self.answers_can_be_reused = False
+
         self.columns = OUTPUT_COLUMNS
+
         self.tests = tuple(tests)
         self._tests = {test.id: test for test in tests}
         self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
@@ -272,10 +300,14 @@ class MemoryTarget(EndpointTargetBase):
         self._clock: ClockName = clock
         self._prepare = prepare
         self.notes: Sequence[str] = tuple(notes)
+
         self._running: dict[int, _Running] = {}
         self._stopped = False
+
         self._made_of = self._describe_parts()
         self._unchangeable = {name: part for name, part in self._made_of.items() if name not in _events.CHANGEABLE}
+
+        # Both raise for wrong settings, before any row runs.
         make_clock(clock)
         self._agent("", max_prompt_size)
 
@@ -295,6 +327,7 @@ class MemoryTarget(EndpointTargetBase):
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
+
         try:
             if trial not in self._running:
                 self._running[trial] = self._start(trial, context)
@@ -314,9 +347,12 @@ class MemoryTarget(EndpointTargetBase):
             raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
         if not self._running:
             self._prepare(context.folder)
+
+        # The agent begins with the first prompt size; later events of the log may change it.
         clock = make_clock(self._clock)
         log = _events.EventLog(_events.event_log_path(context.folder, trial), clock.now(), self._made_of)
         settings = replace(self._settings, start_us=log.start_us)
+
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
             agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(_events.PROMPT_SIZE))),
@@ -328,6 +364,7 @@ class MemoryTarget(EndpointTargetBase):
             costs=_costs(context, "target", self.endpoint, trial),
             judge_costs=_costs(context, "judge", self._judge, trial),
         )
+
         if self._stopped:
             session.stop()
         return _Running(session, log, self._tests)
@@ -346,6 +383,7 @@ class MemoryTarget(EndpointTargetBase):
         """Return the state of a finished session; it is computed from its events if another process ran the session."""
         if trial in self._running:
             return self._running[trial].session.state
+
         state = SessionState(self._settings.tokenizer.count)
         for event in events:
             if event.outcome is not None:
@@ -378,6 +416,7 @@ class MemoryTarget(EndpointTargetBase):
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
             for test in self._tests.values()
         ]
+
         return {
             "tests": content_hash(tests),
             "settings": content_hash(_interleaving(settings)),
@@ -426,8 +465,10 @@ class _Running:
         """Wait until a test has ended, and return its state; raise the session's error if the session fails first."""
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
+
         if future.done():
             return future.result()
+        # Raises the session's error, if it failed.
         self._task.result()
         raise RunError(f"the conversation ended before the test {test!r} did")
 
@@ -496,6 +537,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     definition, points, own = test.definition, state.points, _own_score(state, test)
     reasons = own.reasons if own is not None else points.reasons if points is not None else ()
     counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
+
     return {
         "response": state.responses[-1] if state.responses else None,
         **{name: [*getattr(state, name)] for name in ("responses", "questions", "since_question", "log")},

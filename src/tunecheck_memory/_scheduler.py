@@ -1,8 +1,16 @@
 """The scheduler: it interleaves tests in one conversation. It makes decisions, but no calls.
 
 `schedule()` yields effects and is sent the outcome of each (`tunecheck_memory._events`). The rules are those of the
-GoodAI benchmark. A test that has waited long enough continues before a new test begins. Incompatible tests never
-overlap. If all tests wait, first the clock moves to the end of a wait; if that is not enough, filler adds tokens.
+GoodAI benchmark. `Scheduler._pick` chooses the next test by the first rule that applies:
+
+1. **A test whose wait is over** continues. If there are several, it is the one whose wait ended at the lowest token.
+2. **A new test** begins: the first by id that may overlap with all running tests. Two tests of
+   one data set never overlap.
+3. **The clock moves** a second past the end of the next wait for time, until a test's wait is over.
+4. **Filler** is sent up to the end of the next wait for tokens, until a test's wait is over.
+
+Rule 3 goes before rule 4, so hours pass at once when all tests wait. A wait is over when both its tokens and its
+seconds have passed. In isolated mode, tests run one after another, without waits for tokens.
 """
 
 import math
@@ -77,9 +85,11 @@ class Task:
                 self._steps = self.test.kind.steps(self.test.definition, self._scene)
                 step: object = next(self._steps)
             else:
+                # After a wait there is no reply: the generator gets the time only.
                 last, self._last = self._last, None
                 now_us = self._scene.now_us()
                 step = self._steps.send(last or Replied(None, now_us, now_us))
+
             if not isinstance(step, Say | Wait | AskJudge):
                 raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         except StopIteration as end:
@@ -87,6 +97,7 @@ class Task:
             self.points = end.value if isinstance(end.value, Points) else None
             if end.value is self.points:
                 return None
+
             problem = f"ValueError: steps() must return Points or None, not {end.value!r:.60}"
             raise RunError(f"the test {self.id!r} could not continue: {problem}") from None
         except TunecheckError:
@@ -107,6 +118,7 @@ _ISOLATED_FILLER = 100
 """Tokens of each filler message while an isolated test waits for its callback."""
 
 _SECOND = 1_000_000
+"""Microseconds; all times are in µs since 1970 (UTC)."""
 
 _T = TypeVar("_T")
 _Effects: TypeAlias = Generator[Effect, Outcome, _T]
@@ -153,7 +165,8 @@ class Scheduler:
     """The state of a schedule; `run` yields the effects.
 
     `tokens` counts the tokens of both sides, `now_us` is the time of the last outcome, `draws` the random generator of
-    the filler. `waiting` holds the targets of waiting tests, in the order in which the waits began.
+    the filler. `waiting` holds the targets of waiting tests, in the order in which the waits began. `tasks` holds the
+    tests that have not ended, `callbacks` those whose kind still collects replies.
     """
 
     def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
@@ -167,11 +180,16 @@ class Scheduler:
         self.settings = settings
         self._count = settings.tokenizer.count
         self._filler = FillerWriter(settings.filler, settings.wording, settings.tokenizer)
+
+        # By text, not by number, as in the GoodAI benchmark: "X - 10" is before "X - 2".
         ordered = sorted(tests, key=lambda test: test.id)
         self._conflicts = conflicts((test.kind for test in ordered), settings.incompatibilities, settings.by_topics)
+
+        # How many running tests block each title, and the tests of each title that have not begun
         self._at_work: set[str] = set()
         self._blocks: Counter[str] = Counter()
         self._to_begin: dict[str, deque[str]] = {}
+
         for test in ordered:
             if test.id in self.tasks:
                 raise ValueError(
@@ -193,12 +211,16 @@ class Scheduler:
         while self.tasks:
             task = yield from self._pick()
             finished = yield from self._turn(task)
+
             yield from self._ask_callbacks()
+
+            # An isolated test with a callback gets filler until its kind has enough replies.
             if self.settings.isolated and task.replies is not None:
                 while self.callbacks:
                     yield from self._fill(_ISOLATED_FILLER)
                     yield from self._ask_callbacks()
                 finished = True
+
             if finished or (task.over and task.script_done):  # its own turn ended the callback that it waits for
                 self.waiting.pop(task.id, None)
                 yield from self._finish(task)
@@ -211,8 +233,10 @@ class Scheduler:
         """
         unblocked = [ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]]
         task = self._ready() or self.tasks.get(min(unblocked, default=""))
+
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
+
         if self.waiting.pop(task.id, None) is None:
             self.start(task)
         if task.begun_at is None:
@@ -261,6 +285,7 @@ class Scheduler:
         """
         while (step := task.next()) is not None:
             begun_us = self.now_us
+
             if isinstance(step, Say):
                 reply = yield from self._say(effects.Send(task.id, step.message, step.question))
                 task.record_reply(reply, begun_us)
@@ -273,11 +298,13 @@ class Scheduler:
             elif isinstance(step, AskJudge):
                 outcome = yield from self._note(effects.Consult(task.id, step.purpose, dict(step.values)))
                 task.record_reply(outcome.text or "", begun_us)
+            # A wait ends the turn. In isolated mode, only time passes: there is nothing else to send meanwhile.
             elif not self.settings.isolated:
                 yield from self._wait(task, step)
                 return False
             elif step.seconds:
                 yield from self._note(effects.Jump(self.now_us + step.seconds * _SECOND))
+
         if task.waits_for_callback:  # checked again after any other message
             yield from self._wait(task, Wait(tokens=1))
         return not task.waits_for_callback
@@ -304,6 +331,7 @@ class Scheduler:
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:
             yield from self._say(effects.Send(task.id, farewell))
+
         self.end(task)
         yield from self._note(effects.End(task.id, task.points))
         if self.settings.isolated:
@@ -350,12 +378,18 @@ class Scheduler:
         self._blocks.update(self._conflicts[title])
 
     def to_wait(self, task: Task, wait: Wait) -> int:
-        """Return how many tokens a test must still wait; the reply to its last message counts as waited."""
+        """Return how many tokens a test must still wait; the reply to its last message counts as waited.
+
+        Example: a wait until 90% of 4,000 tokens, 500 tokens after the test began, and after a reply of 20 tokens, is
+        3,600 - 500 - 20 tokens.
+        """
         tokens = wait.tokens
         if wait.percentage > 0:
             span = task.test.memory_span or self.settings.memory_span
             share = math.floor(span / 100 * wait.percentage)
             tokens = max(0, share - (self.tokens - (task.begun_at or 0)), tokens)
+
+        # A wait of one token lasts until any other message; subtracting the reply would end it at once.
         return max(0, tokens - task.reply_tokens) if tokens > 1 else tokens
 
     def set_waiting(self, task: Task, tokens: int, seconds: int) -> None:

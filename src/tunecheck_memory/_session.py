@@ -4,7 +4,13 @@ schedule() ──effect──► recorded before? ─yes─► its outcome ─�
     ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
     └────────────────────────────── session state ───────────────────────────────────┘
 
-All code that needs the time gets the session's clock. Times are in µs since 1970 (UTC).
+All code that needs the time gets the session's clock. Times are in µs since 1970 (UTC). The rules of the log:
+
+* A call to the agent or the judge is logged before it is made, and again with its outcome. If the
+  process dies between the two, the service may have the call, so it is repeated with the same idempotency key.
+* Any other effect is logged once, after it was carried out.
+* A resumed session repeats the logged events without calls, which restores the clock, the state, the agent's
+  conversation and the costs. If an effect differs from the logged one, the session cannot continue.
 """
 
 from __future__ import annotations
@@ -189,6 +195,7 @@ class SessionState:
                 self.tests[test].note("begin", now)
             case effects.Waiting(test, tokens, seconds):
                 self.tests[test].note("wait", now, for_tokens=tokens, for_seconds=seconds)
+
             case effects.Consult(test, purpose, values):
                 state = self.tests[test]
                 state.simulated |= outcome.simulated
@@ -222,24 +229,32 @@ class SessionState:
         self.fillers += effect.filler
         self.tokens += message_tokens + reply_tokens
         self.agent_tokens += reply_tokens
+
+        # An adopted reply was not generated, so it has no speed.
         latency_ms = None if outcome.adopted else outcome.latency_ms
         if latency_ms is not None:
             self.generated_tokens += reply_tokens
             self.generated_ms += latency_ms
+
         self._characters += len(effect.message) + len(reply)
         if not outcome.simulated:
             self._share = self._share.plus(outcome.made)
         self._replies.append(reply)
+
+        # Filler belongs to no test: only the counts of the conversation change.
         if effect.filler:
             return
+
         state = self.tests[effect.test]
         if effect.question:
             state.questions.append(effect.message)
             state.responses.append(reply)
+
         state.spent = state.spent.plus(outcome.made)
         if latency_ms is not None:
             state.latency_ms = (state.latency_ms or 0.0) + latency_ms
         state.simulated |= outcome.simulated
+
         event = "question" if effect.question else "statement"
         entry: dict[str, JSON] = {"size": message_tokens + reply_tokens, "said": effect.message, "reply": reply}
         more = {name: value for name in ("adopted", "declined", "reasoning") if (value := getattr(outcome, name))}
@@ -256,6 +271,7 @@ _YIELD_EVERY = 64
 """Other tasks may run after this many events: calls to an agent in the same process never wait for anything."""
 
 _SHOWN = 160
+"""The most characters of a message that an error shows."""
 
 
 class Judge(Protocol):
@@ -319,6 +335,7 @@ class Session:
             RunError: The agent or the judge failed after all retries, or the log cannot be written.
             SessionStoppedError: `stop` was called.
         """
+        # The recorded part. The schedule is deterministic, so it must yield the effects of the log again.
         self.clock.set(self.log.start_us)
         schedule = self.schedule()
         effect = next(schedule, None)
@@ -331,6 +348,7 @@ class Session:
                     "restore them, or start a new run with --fresh"
                 )
             effect = await self._settle(schedule, event.effect, await self._repeat(event))
+
         self._resize_if_changed(self.log.change)
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._execute(effect))
@@ -364,10 +382,12 @@ class Session:
             outcome = await self._ask(effect, event.key or self.key(self._number), event.at_us)
             self.log.done(outcome)
             return outcome
+
         self.clock.set(outcome.at_us)
         costs = self._costs_of(effect)
         if costs is not None and _is_paid(effect, outcome):
             costs.record(outcome.made)
+
         if isinstance(effect, effects.Send):
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
         elif isinstance(effect, effects.ResetAgent):
@@ -384,6 +404,8 @@ class Session:
         """
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
+
+        # A jump is a call only if the agent is informed of it (`--clock mirrored`).
         is_call = isinstance(effect, effects.Send | effects.Consult | effects.ResetAgent)
         if is_call or (isinstance(effect, effects.Jump) and self.clock.tells_agent):
             key, at_us = self.key(self._number), self.clock.now()
@@ -391,6 +413,7 @@ class Session:
             outcome = await self._ask(effect, key, at_us)
             self.log.done(outcome)
             return outcome
+
         at_us = await self._wait(effect.until_us) if isinstance(effect, effects.Jump) else self.clock.now()
         outcome = Outcome(at_us)
         self.log.did(effect, outcome)
@@ -404,6 +427,7 @@ class Session:
         """
         jump = asyncio.ensure_future(self.clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
+
         try:
             await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
             if jump.done():
@@ -426,6 +450,7 @@ class Session:
             if isinstance(effect, effects.ResetAgent):
                 await self.agent.reset(key, at_us)
                 return Outcome(self.clock.now())
+
             costs = self._costs_of(effect)
             async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
                 outcome = await self._reply_to(effect, key, at_us)
@@ -433,6 +458,7 @@ class Session:
                     count(outcome.made)
             return outcome
         except EndpointError as error:
+            # Services have no common code for a prompt that is too long: status 413, or a sentence in their message.
             refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and refused else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
@@ -451,7 +477,8 @@ class Session:
         return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
 
-# services' messages about a prompt that exceeds the model's context window
+# Services' messages about a prompt that exceeds the model's context window: "This model's maximum context length is
+# 8192 tokens", "prompt is too long: 210000 tokens", "string_above_max_length"
 _TOO_LONG = re.compile(
     r"context.{0,3}(?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,40}tokens"
     r"|reduce the length|string_above_max_length|max_model_len",
@@ -468,13 +495,17 @@ def _is_paid(effect: Effect, outcome: Outcome) -> bool:
 
 
 def _effect_text(effect: Effect | None) -> str:
-    """Return an effect as text for error messages."""
+    """Return an effect as text for error messages.
+
+    Examples: "a message of Colours - 0: 'Red is my …'", "wait test=Colours - 0 tokens=90 seconds=0".
+    """
     if effect is None:
         return "the end"
     if isinstance(effect, effects.Send):
         sender = effect.test or ("filler" if effect.draws else "the introduction")
         message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
         return f"a message of {sender}: {message!r}"
+
     data = to_data(effect)
     action = str(data.pop("do")).replace("_", " ")
     return " ".join([action, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

@@ -1,7 +1,17 @@
 """A restaurant visit: the agent orders, replaces a dish that is out, notices a wrong dish, and recalls its drink.
 
 A model judges the visit's replies. A memory test without a judge model uses `WordJudge`, which is deterministic and
-reads the replies with patterns.
+reads the replies with patterns. The stages of a visit, at shares of the memory span, each for a point:
+
+| at | the waiter | asked of the judge |
+|---|---|---|
+| 20% | shows the menu, and asks for a drink | `follows_role`, then `extraction` of drinks |
+| 40% | serves the drink, and asks for dishes | `extraction` of dishes |
+| 60% | says that one dish is sold out | `extraction` of dishes; none may be ordered already |
+| 80% | serves the dishes, one of them wrong | `noticed` |
+| 90% | brings the right dish, and asks for the drink of the beginning | `recalls` |
+
+The first failure ends the visit. The stages are those of the GoodAI benchmark.
 """
 
 from __future__ import annotations
@@ -25,6 +35,7 @@ from tunecheck_memory._wording import Menu, fill
 
 Wanted = Literal["drinks", "dishes"]
 
+# The name of an ordered item in the judge's reply: not blank, cut to this number of characters
 _Name: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
 _MOST_NAME = 300
 _T = TypeVar("_T")
@@ -51,7 +62,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def _read_reply(text: str, form: type[_T]) -> _T:
-    """Return the judge's reply in this form, with numbers also as text.
+    """Return the judge's reply in this form; numbers may also be written as text, such as `"12"`.
 
     Raises:
         EndOfVisitError: the reply has another form.
@@ -63,7 +74,10 @@ def _read_reply(text: str, form: type[_T]) -> _T:
 
 
 def _unusable(problem: str, text: str) -> EndOfVisitError:
-    """Return the error that ends the visit because the judge's reply has this problem."""
+    """Return the error that ends the visit because the judge's reply has this problem.
+
+    The message shows the reply's first 120 characters on one line.
+    """
     line = " ".join(text[:400].split())
     shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
     return EndOfVisitError(f"The judge's reply {problem}: {shown}")
@@ -91,16 +105,21 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
     if item.is_drink != (wanted == "drinks"):
         request = "something to drink" if wanted == "drinks" else "something to eat"
         raise EndOfVisitError(f"Asked for {request}, the agent ordered {name}.")
+
     if item.is_drink:
         return name
+
+    # `off_menu` alone does not decide: a name that the menu's text contains is accepted.
     if item.off_menu and name.lower() not in menu.text.lower():
         raise EndOfVisitError(f"{name} is not on the menu.")
+
     entry = menu.dishes.get(item.menu_nr or 0)
     if entry is None:
         raise EndOfVisitError(f"The menu has no dish number for {name}.")
     return entry
 
 
+# One point for each stage
 _MOST_POINTS = 5.0
 _MOST_REPLY = 20_000
 """The most characters of a reply that the judge sees."""
@@ -109,10 +128,7 @@ _MOST_REPLY = 20_000
 class Restaurant(Kind):
     """A dialogue that a judge follows. Definitions are empty: each test chooses its next step from the replies.
 
-    Each of these steps earns a point, and the first failure ends the test: playing the guest and ordering a drink,
-    ordering dishes of the menu, choosing others when one is out, noticing a wrong dish, and recalling the drink.
-
-    The judge's purposes, each with a reply of one JSON object:
+    The top of the module lists the stages. The judge's purposes, each with a reply of one JSON object:
 
     * `restaurant_follows_role`: the waiter's `line`, the `reply` → `{"follows_role": bool}`
     * `restaurant_extraction`: `line`, `reply`, `menu` (as the guest saw it), `wanted` ("drinks" or "dishes") →
@@ -159,16 +175,22 @@ class _Visit:
         try:
             yield Say(words.setup)
             yield Wait(percentage=20)
+
+            # The drink that the last stage asks for
             line, reply = yield from self._ask(words.menu_line, menu=self._menu.text)
             yield from self._ask_judge("follows_role", "The agent did not play the guest.", line=line, reply=reply)
             drinks = yield from self._take_order("drinks", line, reply)
             self._point(f"The agent played the guest and ordered {_join_items(drinks)}.")
             yield Wait(percentage=40)
+
+            # The dishes
             line, reply = yield from self._ask(words.drink_served, list=_join_items(drinks))
             order = yield from self._take_order("dishes", line, reply)
             self._point(f"The agent ordered {_join_items(order)}.")
             yield self._say(words.order_taken, list=_join_items(order))
             yield Wait(percentage=60)
+
+            # One of the dishes is sold out, and the agent must choose another.
             sold_out = self._random.choice(order)
             line, reply = yield from self._ask(words.unavailable, item=sold_out)
             others = yield from self._take_order("dishes", line, reply)
@@ -179,6 +201,8 @@ class _Visit:
             order.extend(others)
             yield self._say(words.changed, list=_join_items(others))
             yield Wait(percentage=80)
+
+            # One of the dishes is replaced by another of its section, and the agent must notice.
             missing, served = self._swap_dish(order, sold_out)
             line, reply = yield from self._ask(words.served, list=_join_items(served))
             failed = "The agent did not notice the wrong dish."
@@ -186,6 +210,8 @@ class _Visit:
             self._point("The agent noticed the wrong dish.")
             yield self._say(words.apology)
             yield Wait(percentage=90)
+
+            # The agent must name the drink again, after 70% of the memory span.
             line, reply = yield from self._ask(words.amended, item=missing)
             failed = "The agent did not recall its drink."
             yield from self._ask_judge("recalls", failed, line=line, reply=reply, drinks=[*drinks])
@@ -204,6 +230,7 @@ class _Visit:
         """
         shuffled = list(order)
         self._random.shuffle(shuffled)
+
         for dish in shuffled:
             entry, section = self._menu.entry_with(dish) or ("", ())
             if others := [other for other in section if other not in (entry, sold_out)]:
@@ -217,7 +244,7 @@ class _Visit:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
-        """Ask the agent a question in the waiter's words; return the message and the reply."""
+        """Ask the agent a question in the waiter's words; return the message, and the beginning of the reply."""
         message = self._say(line, question=True, **values)
         replied = yield message
         return message.message, (replied.text or "")[:_MOST_REPLY]
@@ -231,6 +258,7 @@ class _Visit:
         replied = yield AskJudge(f"restaurant_{purpose}", values)
         text = replied.text or ""
         answer = _read_reply(text, dict[str, Any]).get(purpose)
+
         if answer is False:
             raise EndOfVisitError(failed)
         if answer is not True:
@@ -258,6 +286,9 @@ def _join_items(items: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
+# -- a judge by words. Patterns without IGNORECASE read the reply in lower case.
+
+# The most words of a sentence in which names of the menu are searched
 _MOST_WORDS = 600
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
@@ -296,9 +327,13 @@ _ORDERS = re.compile(
     r"|^(?:maybe|perhaps)\b(?!.* or )"
     r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b"
 )
+# "And the rice pudding" after "I'll have the goulash."
 _CONTINUES = re.compile(r"(?:and|also|plus|as well as|along with)\b")
+# "I'd still like the onion tart, as planned" orders nothing new.
 _KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|before)|remain)\b")
+# "instead of the goulash" names a dish that is not ordered.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|in place of|rather than)\b[^,.;!?]*")
+# "The paella sounds tempting" is no order.
 _PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|lovely|wonderful|available)\b")
 
 _COMPLAINS = re.compile(
@@ -312,13 +347,18 @@ _COMPLAINS = re.compile(
     r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
 )
 _FORGOT = re.compile(
+    # "I don't remember", "I'm not quite sure"
     r"\b(?:don't|didn't|do not|did not|can't|cannot|couldn't|not)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b"
+    # "I haven't had a drink yet"
     r"|\b(?:forgot|haven't (?:had|ordered)|didn't (?:have|order) (?:a|any))\b"
 )
 
-# The name of an entry ends before its side dishes and its sorts.
+# The name of an entry ends before its side dishes and its sorts: "Onion Tart" in "Onion Tart with Gruyere", "Tea" in
+# "Tea (black or green)".
 _NAME_END = re.compile(r"\s*(?:,|\(|\bwith\b|\bserved\b|\bin\b|\bon\b|\bover\b)", re.IGNORECASE)
+# "number 14", "no. 14", "#14"
 _NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
+# "I'll take that" orders the entries of the sentence before.
 _THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
 
 # Words that name neither a dish nor a drink.
@@ -326,6 +366,7 @@ _STOP_WORDS = frozenset(
     "a an and the of with in or de la al i i'll i'd we like have to please would for my me some then can could get you "
     "thank instead go take pot glass cup can bottle drink be that it this with also just".split()
 )
+# Sorts of drinks that exclude each other
 _OPPOSITES = (
     ("sweetened", "unsweetened"), ("sparkling", "still"), ("red", "white"), ("black", "green"), ("clear", "cloudy"),
     ("hot", "iced"),
@@ -338,6 +379,12 @@ class WordJudge:
     """A judge that answers the four questions of a restaurant visit from the words of the reply.
 
     The answers have the form of a model's answers. Only the beginning of a long reply counts.
+
+    * `follows_role`: a sentence orders something, or no words are those of an assistant or a waiter. A reply without
+      words does not play the guest.
+    * `extraction`: the entries of the menu in ordering sentences (see `_ordered_items`)
+    * `noticed`: the reply complains, "I ordered the goulash"
+    * `recalls`: the reply names all drinks, and has no word of forgetting
     """
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
@@ -375,7 +422,7 @@ class WordJudge:
 def _spoken_words(reply: str) -> str:
     """Return the guest's words in a reply, in lower case.
 
-    Stage directions, emphasis and labels such as "Guest:" are removed.
+    Stage directions, emphasis and labels such as "Guest:" are removed: "Guest: *smiles* The soup!" gives "the soup!".
     """
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST_REPLY].translate(_QUOTES))
     return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
@@ -391,12 +438,16 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
     names = _Names(entries)
     sentences = [*_sentences(reply, names)]
     ordering = [sentence for sentence in sentences if sentence.orders]
+
     numbers = _distinct_entries(ordering)
     if not numbers and _is_brief(reply):
         numbers = _distinct_entries(sentences)
+
     if numbers:
         item_names = {number: names.own_words(number, reply) if are_drinks else entries[number] for number in numbers}
         return [_item(are_drinks, name, number, entries[number]) for number, name in item_names.items()]
+
+    # An order of something else: "I'll have a pizza with ham" gives the item "pizza ham" without a number.
     for sentence in ordering:
         words = _stems(_ORDERS.sub(" ", sentence.text))
         if words:
@@ -427,15 +478,17 @@ class _Sentence:
 def _sentences(reply: str, names: _Names) -> Iterator[_Sentence]:
     """Yield the sentences of a reply with the menu's entries in them.
 
-    An order continues in a sentence that begins with "and".
+    An order continues in a sentence that begins with "and", and "that" means the entries of the sentence before.
     """
     previous = _Sentence("", False, ())
     for piece in filter(str.strip, _SENTENCE_END.split(reply)):
         text = _INSTEAD_OF.sub("", piece)
         orders = bool(_ORDERS.search(text)) or (previous.orders and bool(_CONTINUES.match(text)))
+
         entries = names.find(text)
         if orders and not entries and "?" not in previous.text and _THAT.search(text):
             entries = list(previous.entries)  # "The goulash sounds good. I'll take that."
+
         previous = _Sentence(text, orders and not _KEEPS.search(text), entries)
         yield previous
 
@@ -446,7 +499,7 @@ def _distinct_entries(sentences: Iterable[_Sentence]) -> list[int]:
 
 
 class _Names:
-    """The names of menu entries: the words before "with" and the like."""
+    """The names of menu entries: the words before "with" and the like, "onion tart" for "Onion Tart with Gruyere"."""
 
     def __init__(self, entries: Mapping[int, str]) -> None:
         """Take the menu's entries by number, and keep the significant words of each name."""
@@ -462,10 +515,12 @@ class _Names:
         """
         words = _stems(text)[:_MOST_WORDS]
         unused, positions = words, dict[int, int]()
+
         while best := self._most_alike(unused):
             number, shared = best
             positions[number] = min(map(words.index, shared))
             unused = [word for word in unused if word not in shared]
+
         written = [int(match[1]) for match in _NUMBER.finditer(text)]
         return [*sorted(positions, key=positions.__getitem__), *(each for each in written if each in self._entries)]
 
@@ -486,7 +541,7 @@ class _Names:
     def own_words(self, number: int, text: str) -> str:
         """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
 
-        Return the entry if the guest uses none of its words.
+        "apple juice, cloudy" gives "cloudy apple juice". Return the entry if the guest uses none of its words.
         """
         name, _, sorts = self._entries[number].partition("(")
         words = list(dict.fromkeys(_stems(text)))
@@ -501,7 +556,10 @@ def _recalls_all(drinks: JSON, reply: str) -> bool:
 
 
 def _recalls(drink: str, reply: str) -> bool:
-    """Return True if the reply names the drink; its sort (red or white) may be missing, but not be the opposite."""
+    """Return True if the reply names the drink; its sort (red or white) may be missing, but not be the opposite.
+
+    The last word is the drink itself: "tea" in "unsweetened iced tea".
+    """
     name, words = _stems(drink), set(_stems(reply))
     if not name or name[-1] not in words:
         return False
@@ -510,7 +568,10 @@ def _recalls(drink: str, reply: str) -> bool:
 
 
 def _stems(text: str) -> list[str]:
-    """Return the words of a text that name things, in lower case and without a plural's s."""
+    """Return the words of a text that name things, in lower case and without a plural's s.
+
+    "I'd like the stuffed peppers" gives ["stuffed", "pepper"].
+    """
     words = [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
     return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 

@@ -1,8 +1,21 @@
 """The kinds `locations` and `locations_directions`: a town on a grid, and the way between its places.
 
-Tests are made of a random walk through the town. A reply is scored by where its route leads, in kilometers. Routes are
-read in words: their moves ("head east for 4 kilometers", "2 km NW") and their displacement. A route consists of legs:
-numbered steps, sentences or arrows, from its start to its stated end. A reply may contain several routes.
+Tests are made of a random walk through the town. A reply is scored by where it leads, in kilometers east and north of
+the start. The first of these readings that applies counts:
+
+1. **A route** whose moves all have a distance and a direction: "1. Go 4 km east. 2. Go 2 km north." If the reply has
+   several, the first that ends at the destination counts, else the first.
+2. **A position** of the destination: "The Library is 4 km east of the Mill."
+3. **Two parts**, if the reply has one direction and one distance in all: "Direction: East. Distance: 4 km".
+4. **An incomplete route**, "Go east to the Mill": the score is 0, and not sure. Without any route, it is 0.
+
+A route is read in four stages:
+
+* `_marks`: each distance ("4 km") and each direction ("east") in the text
+* `moves`: a distance joined with its direction, "head east for 4 kilometers" or "2 km NW"
+* `_placed_moves`: the place to which a move leads; a statement of a position ("is 4 km east of") is not a move
+* `read_routes`: the moves of all steps. A step is an item of a numbered list, or a sentence of other text. A new route
+  begins after a move to the destination, and with an item 1 after other moves.
 """
 
 from __future__ import annotations
@@ -22,7 +35,7 @@ from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, l
 from tunecheck_memory._kinds.scripts import draw_line, read_line, read_words, whole
 
 LONGEST_TOWN = 40
-"""The most places of one town; the list of names has more."""
+"""The most places of one town; the list of names has 55."""
 
 _LONGEST_LEG = 5
 """The longest way between two places of a walk in kilometers, unless all nearer points are taken."""
@@ -30,13 +43,15 @@ _LONGEST_LEG = 5
 _NEAR_KM = 0.05
 """The largest distance between the point that a route leads to and the destination."""
 
-# Expected routes are also read from data sets of others; these limits bound the time that the pattern takes.
+# Expected routes are also read from data sets of others; these limits bound the time that the pattern takes. The first
+# is a number of lines, the second a number of characters.
 _MOST_STEPS = 60
 _LONGEST_STEP = 250
 
 _STEP = re.compile(r"From (?P<start>.+?), go (?P<move>.+?) to (?P<end>.+?)\.?\s*")
-"""A line of an expected route, as `Leg.instruction` writes it."""
+"""A line of an expected route, as `Leg.instruction` writes it: "From Mill, go 4km East to Chapel."."""
 
+# Kilometers east are the real part of a complex number, kilometers north the imaginary part.
 _DIRECTIONS: Mapping[str, complex] = {"North": 1j, "East": 1, "South": -1j, "West": -1}
 
 _OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
@@ -52,7 +67,7 @@ class Leg(NamedTuple):
 
     @property
     def back(self) -> Leg:
-        """The way back."""
+        """The way back: the same distance in the opposite direction."""
         return Leg(self.end, self.kilometres, _OPPOSITE[self.direction], self.start)
 
     def told(self, random: Random, message: str) -> str:
@@ -77,18 +92,22 @@ class TownKind(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the route in the reply leads from the start to the destination, by any way.
 
-        A statement of the destination's position is as good as a route. A route without a distance or a direction in
-        one of its steps scores 0.
+        The top of the module lists the readings of a reply, in their order.
         """
         reply, steps = plain_words(last_reply(given)), _expected_steps(expected_text(given))
         expected, destination = _displacement(steps), steps[-1]["end"]
+
+        # The destination must be the last of the places, and it may occur earlier on the way.
         names = [name for step in steps for name in step.group("start", "end") if name.lower() != destination.lower()]
         if not names:
             raise NoExpectationError
+
         places = Places([*names, destination])
+
         routes = read_routes(reply, places)
         if _complete_routes(routes):
             return _score_routes(routes, expected)
+
         position = stated_position(reply, places)
         if position is None:
             return _score_routes(_read_two_parts(reply, places) or routes, expected)
@@ -102,11 +121,13 @@ def walk(random: Random, places: int) -> list[Leg]:
     """
     position, used, legs = 0j, {0j}, list[Leg]()
     for start, end in pairwise(random.sample(read_words("places"), places)):
+        # The near points may all be taken: then look 5 km farther.
         free, longest = list[tuple[str, int]](), 0
         while not free:
             longest += _LONGEST_LEG
             near = [(direction, kilometres) for direction in _DIRECTIONS for kilometres in range(1, longest + 1)]
             free = [move for move in near if position + move[1] * _DIRECTIONS[move[0]] not in used]
+
         direction, kilometres = random.choice(free)
         position += kilometres * _DIRECTIONS[direction]
         used.add(position)
@@ -125,6 +146,7 @@ class Locations(TownKind):
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [leg.told(random, "place seen from another") for leg in legs]
+
         way_back = random.choice(legs).back
         question = read_line("way back", start=way_back.start, end=way_back.end)
         return scripted_test(self, example, statements, [question], [way_back.instruction()])
@@ -140,6 +162,7 @@ class LocationsDirections(TownKind):
         """Return a test with the places of a random walk, and the question for the whole way from first to last."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
+
         first = read_line("first place of a walk", start=legs[0].start)
         statements = [first, *(leg.told(random, "next place of a walk") for leg in legs)]
         question = read_line("whole way", start=legs[0].start, end=legs[-1].end)
@@ -147,7 +170,10 @@ class LocationsDirections(TownKind):
 
 
 def _expected_steps(expected: str) -> list[re.Match[str]]:
-    """Return the matches of the expected lines "From A, go 4km East to B."; other lines are ignored."""
+    """Return the matches of the expected lines "From A, go 4km East to B."; other lines are ignored.
+
+    The GoodAI benchmark's expected routes begin with "(Just an example, if exact instructions are followed)".
+    """
     lines = [line for line in expected.split("\n")[:_MOST_STEPS] if len(line) <= _LONGEST_STEP]
     return [match for match in map(_STEP.fullmatch, lines) if match is not None]
 
@@ -176,6 +202,7 @@ def _score_routes(routes: Sequence[Route], expected: complex) -> Score:
     complete = _complete_routes(routes)
     if not complete:
         return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
+
     route = next((route for route in complete if route.arrives), complete[0])
     return _score_position(route.displacement(), expected)
 
@@ -210,9 +237,13 @@ def _position_text(point: complex) -> str:
     return " and ".join(parts) or "nowhere"
 
 
+# -- distances and directions
+
+# Directions in eighths of a turn from east, counterclockwise
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
 _UNITS = {"mi": 1.609344, "m": 0.001}
 """The kilometers of a unit, by the beginning of its name; the longer beginning first."""
+# "a" and "another" are numbers here: "walk a kilometer east, then another kilometer"
 _WORDS = {
     "a": 1, "an": 1, "one": 1, "another": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
     "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20,
@@ -220,18 +251,24 @@ _WORDS = {
 }  # fmt: skip
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 
+# "4", "1,5", "2½", "half a", "one more"
 _NUMBER = (
     r"(?P<figure>\d{1,6}(?:[.,]\d{1,6})?\s?[½¼¾]?|[½¼¾]"
     rf"|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b(?:\s(?:more|further|additional|extra|other|single))?)"
 )
+# A number of blocks or units counts as a number of kilometers.
 _UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|miles?|mi\b|block(?:s)?\b|units?\b)"
+# "4 km", "5-km", "3 more miles", "two blocks"
 _DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|full))?[\s-]?{_UNIT}"
+# "north-east", "southwards", "easterly", "westbound"
 _WAY = (
     r"(?P<way>\b(?:north|south)[\s-]?(?:east|west)(?:ward(?:s)?|erly|bound)?\b"
     r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
 )
+# "NE" and "N", but not the initials of "N.Y." or "S's"
 _SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
 _MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
+# A pattern of its own, because capitals count: "e" and "s" are no directions.
 _SHORT_MARK = re.compile(_SHORT)
 
 _FILLER = re.compile(
@@ -241,7 +278,10 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
-"""The text that may stand between the parts of a move: `_FILLER` has words that join them, `_LOOSE` only signs."""
+"""The text that may stand between the parts of a move: `_FILLER` has words that join them, `_LOOSE` only signs.
+
+`_FILLER` is " in the direction " in "4 km in the direction north", `_LOOSE` is ", " in "4 km, north".
+"""
 
 
 class Move(NamedTuple):
@@ -268,8 +308,12 @@ class Move(NamedTuple):
 
 
 def _marks(text: str) -> list[Move]:
-    """Return each distance and each direction of a text as a separate, incomplete move, in order."""
+    """Return each distance and each direction of a text as a separate, incomplete move, in order.
+
+    "Go east 4 km" gives two: one with the direction east, one with the distance 4.
+    """
     marks = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+
     distances = sorted((mark for mark in marks if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
         short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
@@ -285,16 +329,22 @@ def _mark(match: re.Match[str]) -> Move | None:
         size = next((size for beginning, size in _UNITS.items() if unit.startswith(beginning)), 1.0)
         number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
         return None if number is None else Move(number * size, None, match.start(), match.end())
+
+    # The first letters in this order are the keys of _EIGHTHS: "ne", not "en".
     word = match["way"].lower()
     letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
     return Move(None, _EIGHTHS[letters], match.start(), match.end())
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a figure, a word or a fraction means; None if it cannot be read."""
+    """Return the number that a figure, a word or a fraction means; None if it cannot be read.
+
+    "1,5" is 1.5, "2½" is 2.5, "half a" is 0.5.
+    """
     text = text.strip()
     if text in _WORDS:
         return float(_WORDS[text])
+
     fraction = _FRACTIONS.get(text[-1:], 0.0)
     figure = text[:-1].strip() if fraction else text
     try:
@@ -318,18 +368,26 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
 
 def moves(text: str) -> list[Move]:
-    """Return the moves of a text: each distance with its direction, and each distance or direction that is alone."""
+    """Return the moves of a text: each distance with its direction, and each distance or direction that is alone.
+
+    A distance joins the direction before it ("east 4 km") or after it ("4 km east"). "Go north 3 km south" gives a
+    direction alone (north), and 3 km south.
+    """
     marks = _marks(text)
     pairs: list[Move] = []
     direction: Move | None = None  # the last direction, as long as it lacks a distance
     index = 0
+
     while index < len(marks):
         mark, *following = marks[index : index + 2]
         index += 1
+
         is_direction = mark.eighths is not None
         joins_next = not is_direction and _belongs_to_next(direction, mark, following, text)
+
         if direction is not None and (is_direction or joins_next):
             pairs.append(direction)
+
         if is_direction:
             direction = mark
         elif joins_next:
@@ -338,46 +396,61 @@ def moves(text: str) -> list[Move]:
         else:
             pairs.append(Move(mark.kilometers, direction.eighths, direction.start, mark.end) if direction else mark)
             direction = None
+
     return [*pairs, direction] if direction is not None else pairs
 
 
 def _belongs_to_next(before: Move | None, distance: Move, following: Sequence[Move], text: str) -> bool:
     """Return True if a distance belongs to the direction after it, not to the direction `before` it.
 
-    `following` has the next mark, if there is one.
+    `following` has the next mark, if there is one. If both directions are possible, the one with only joining words
+    between counts, first the one after: in "north 3 km south", the distance belongs to south.
     """
     if not following or following[0].eighths is None:
         return False
     if before is None:
         return True
+
     gap = text[distance.end : following[0].start]
     is_tight_after = _FILLER.fullmatch(gap) is not None
     is_tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
     return is_tight_after or (not is_tight_before and _LOOSE.fullmatch(gap) is not None)
 
 
+# -- steps, places and routes
+
+# "1. Go", "Step 2: Go", "12) Go"
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
+# "- Go", "  • Go"
 _BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
+# The space after "Go 1.5 km.", but not the full stop inside the number
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _ARROWS = re.compile(r"(?:→|⇒|➔|➜|⟶|-{1,2}>|–>|=>)")
+# A sentence with one of these words tells of motion, so its moves are legs of the route.
 _MOVING = re.compile(
     r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
     r"|turn|take|journey|from (?:there|here)|direction|make your way|run|cycle|ride|follow|cross|return|backtrack|start"
     r"|then|next|finally|reach|arrive)\b|->",
     re.IGNORECASE,
 )
+# From these words on, a sentence sums up the route, or says where it has led: "a total of 7 km", "this puts you 3 km
+# east of the start", "you are now at". Distances there are not moves.
 _ASIDE = re.compile(
     r"\b(?:total|altogether|in all|overall distance|distance covered|puts you|brings you (?:back|to within|slightly)"
     r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
     re.IGNORECASE,
 )
+# "(3 km north)" stays part of its sentence, "(7 km in all)" is left out.
 _BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
+# The words before the distance in a statement of a position: "The Library is about "
 _FACT = re.compile(
     r"(?:\b(?:is|are|was|lies|lie|sits|situated|located|being)|'s)\b(?:(?! to | then )[^.;:]){0,40}$", re.IGNORECASE
 )
+# The words before a place that is not a destination: "from the ", "north of ", "past the "
 _NOT_TO = re.compile(
     r"(?:\bfrom|\bof|\bleav\w+|\bstart\w*(?: at| from| in)?|\bpast|\bvisit\w* |\bafter|\bvia)\s*(?:the\s+)?$", re.I
 )
+# The most steps of a reply, and the most moves of a sentence, that are read
 _MOST_UNITS = 400
 _MOST_MOVES = 60
 
@@ -394,12 +467,17 @@ class Places:
     """The names of all places of a route: the start first, the destination last."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Build one pattern that finds all names, the longest first; "the" inside a name may be missing or added."""
+        """Build one pattern that finds all names, the longest first; "the" inside a name may be added.
+
+        "Fountain of Lions" is also found as "fountain of the Lions".
+        """
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
         self.last = len(unique) - 1
         self._numbers = {name: number for number, name in enumerate(unique)}
+
         longest_first = sorted(unique, key=len, reverse=True)
         shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
+
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[RoutePlace]:
@@ -424,7 +502,10 @@ class Places:
 
 @dataclass(slots=True)
 class Route:
-    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination."""
+    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination.
+
+    `legs` has the complete moves only.
+    """
 
     legs: list[Move] = field(default_factory=list)
     complete: bool = True
@@ -444,12 +525,15 @@ def read_routes(text: str, places: Places) -> list[Route]:
     routes: list[Route] = [Route()]
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
+
         has_moves = routes[-1].legs or not routes[-1].complete
         if has_moves and number == 1:  # another numbered list
             routes.append(Route())
+
         for move, goal in legs:
             if routes[-1].arrives:
                 routes.append(Route())
+
             route = routes[-1]
             if move.is_complete:
                 route.legs.append(move)
@@ -462,8 +546,8 @@ def read_routes(text: str, places: Places) -> list[Route]:
 def stated_position(text: str, places: Places) -> complex | None:
     """Return the position of the destination relative to the start, in kilometers east and north.
 
-    The position follows from statements such as "the Library is 4 km east of the Hospital". Return None if the text
-    does not state enough of them.
+    The position follows from statements such as "the Library is 4 km east of the Hospital", in an order that begins at
+    the start. Return None if the text does not state enough of them.
     """
     known = {0: 0j}  # the start is the first place
     for step, _ in islice(_units(text), _MOST_UNITS):
@@ -474,7 +558,10 @@ def stated_position(text: str, places: Places) -> complex | None:
 
 
 def _relations(text: str, places: Places) -> Iterator[tuple[int, int, complex]]:
-    """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north."""
+    """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north.
+
+    Several moves may state one position: "the Library is 4 km east and 1 km north of the Mill".
+    """
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
@@ -487,18 +574,24 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, complex]]:
 
 
 def _units(text: str) -> Iterator[tuple[str, int | None]]:
-    """Yield each step of a numbered list with its number, and each sentence of other text with None."""
+    """Yield each step of a numbered list with its number, and each sentence of other text with None.
+
+    A step continues on the lines after it. After a blank line, only indented lines continue it.
+    """
     step: list[str] | None = None
     number: int | None = None
-    blank = False
+    blank = False  # True after a blank line
+
     for line in text.split("\n"):
         if not line.strip():
             blank = True
             continue
+
         item = _ITEM.fullmatch(line)
         bullet = _BULLET.fullmatch(line)
         words = bullet[2] if bullet else line
         continues_step = item is None and step is not None and (not blank or line[:2].isspace())
+
         if step is not None and continues_step:
             step.append(words)
         else:
@@ -510,6 +603,7 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
                 step = None
                 yield from ((sentence, None) for sentence in _SENTENCE_END.split(words.strip()) if sentence)
         blank = False
+
     if step is not None:
         yield "\n".join(step), number
 
@@ -536,17 +630,22 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
     """
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
+
     legs = [(each.move, each.goal) for each in placed if not each.fact and each.move.is_complete]
     incomplete = [each for each in placed if not each.fact and not each.move.is_complete]
     facts = [each for each in placed if each.fact]
+
     if not legs:
         return _leg_from_facts(text, incomplete, facts, route, places)
+
     reached = {goal for _, goal in legs}
     for each in incomplete:
         # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
         # where the step ends, so they come last.
         if each.move.eighths is not None and each.moving and each.goal is not None and each.goal not in reached:
             legs.insert(0, (each.move, each.goal))
+
+    # "Go 2 km east to the Chapel, and the Library is 3 km north of the Chapel" ends at the Library.
     if places.last not in reached:
         last_reached = legs[-1][1]
         for each in facts if last_reached is not None else ():
@@ -558,7 +657,14 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 def _leg_from_facts(
     text: str, incomplete: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
-    """Return the one move of a step that states it in two parts: "Head north to the Museum, which is 3 km away".
+    """Return the one move of a step without a complete move, from its incomplete moves and its facts.
+
+    The first of these rules that applies counts:
+
+    1. A stated position in a step of motion: "Go to the Library. It is 3 km north of the Chapel."
+    2. One direction and a distance, apart: "Head north to the Library. The Library is 3 km away."
+    3. The destination's position, after a route has begun: "The Library is 3 km north of the Chapel."
+    4. An incomplete move to a place: "Head north to the Library."
 
     `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
     no move.
@@ -567,6 +673,7 @@ def _leg_from_facts(
     positions = [each for each in facts if each.move.is_complete]
     lengths = [each for each in (*incomplete, *facts) if each.move.kilometers is not None and not each.move.is_complete]
     goal = next((each.goal for each in (*directions, *lengths) if each.goal is not None), None)
+
     if positions and (directions or _MOVING.search(text)):
         return [(positions[0].move, positions[0].goal if goal is None else goal)]
     if not positions and len(directions) == 1 and lengths:
@@ -575,6 +682,7 @@ def _leg_from_facts(
         return [(joined, goal)]
     if positions and route.legs and positions[0].about == places.last:
         return [(positions[0].move, places.last)]
+
     moves_to_goal = directions or [each for each in lengths if not each.fact and each.moving and each.goal is not None]
     return [(moves_to_goal[0].move, goal)] if moves_to_goal and goal is not None else []
 
@@ -586,23 +694,30 @@ def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
 
 
 def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
-    """Yield the moves of a sentence, each with the places to which it leads or whose position it states."""
+    """Yield the moves of a sentence, each with the places to which it leads or whose position it states.
+
+    A move leads to the first place in it, then after it up to the next move, then to the nearest place before it.
+    """
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
     masked = places.masked(sentence)
     named = places.find(sentence)[: 2 * _MOST_MOVES]
     all_moves = moves(masked)[:_MOST_MOVES]
+
     moving = _MOVING.search(masked) is not None
     fact = False
+
     for number, move in enumerate(all_moves):
         since = all_moves[number - 1].end if number else 0
         until = all_moves[number + 1].start if number + 1 < len(all_moves) else len(sentence)
         between = masked[since : move.start]
         # "… is 1 km north of the Park and 1 km south of the Museum" states two facts.
         fact = _FACT.search(between) is not None or (fact and _MOVING.search(between) is None)
+
         before = [place for place in named if since <= place.start and place.end <= move.start]
         inside = [place for place in named if move.start <= place.start and place.end <= move.end]
         after = [place for place in named if move.end <= place.start and place.end <= until]
+
         about = before[-1].number if before else None
         goal = _destination(sentence, (*inside, *after, *reversed(before)))
         bracketed = "(" in sentence[max(0, move.start - 2) : move.start]
