@@ -1,4 +1,24 @@
-"""The parts of `run.json`, which results of an earlier run stay valid, and checks that a run's files are complete."""
+"""The parts of `run.json`, which results of an earlier run stay valid, and checks that a run's files are complete.
+
+A fingerprint is a hash of code and settings that decide answers or verdicts; None if there is no reliable hash.
+
+**Reuse** (`--reuse`, `reusable`) starts a new run. It takes from the earlier run:
+
+* the verdicts of each evaluator with the same fingerprint as now; none of an evaluator without a fingerprint
+* the answers, if the target has the same fingerprint as now; if neither target has one, if their settings are equal
+
+**Resume** (`--resume`, `resume_manifest`) finishes a run in its own folder, so nothing that its rows depend on may
+change. In the order of the checks (`_changes`):
+
+1. the data: its SHA-256, then its number of rows
+2. the target's fingerprint
+3. the evaluators: their names and fingerprints
+4. the mapping of the target and of the current evaluators
+5. `group_by`
+
+**Verification** (`tunecheck runs RUN --verify`, `verify`) compares a run's files with the sizes and SHA-256 digests in
+`run.json`, with the digest of `run.json` itself, and with the answers in the journal.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +53,7 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._journal_reader import JournalReader
 
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
+"""Packages whose versions `run.json` records."""
 
 
 _version = cache(version)  # because each call parses the package's whole description
@@ -55,8 +76,10 @@ def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, Evalu
 def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
     """Return an evaluator's entry in the manifest: its class or function, arguments, fingerprint and metrics."""
     function = evaluator.function
+    # A function or class has a qualified name; an instance is described by its class and its arguments.
     kind = function if hasattr(function, "__qualname__") else type(function)
     arguments = kept_settings(stable_arguments(function) if kind is not function else {})
+
     return EvaluatorEntry(
         type=_public_name(kind),
         arguments=arguments,
@@ -81,10 +104,14 @@ def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON
 
 
 def _public_name(kind: object) -> str:
-    """Return the name under which users import a class; files hold no internal module names."""
+    """Return the name under which users import a class; files hold no internal module names of Tunecheck.
+
+    For example `tunecheck.RougeScoreEvaluator`, although the class is defined in an internal module.
+    """
     name = str(getattr(kind, "__qualname__", kind))
     module = str(getattr(kind, "__module__", ""))
     package = module.partition(".")[0]
+
     is_public = is_shipped(package) and getattr(sys.modules[package], name, None) is kind
     return f"{package if is_public else module}.{name}"
 
@@ -119,19 +146,19 @@ class Reusable:
 
 
 def reusable(before: RunFile, now: RunFile) -> Reusable:
-    """Return which results of the earlier run `before` are still valid in the run `now`.
-
-    Verdicts are valid if the evaluator's fingerprint is the same; answers if the target's is, or if neither has one and
-    their settings are equal.
-    """
+    """Return which results of the earlier run `before` are valid in the run `now`, by the module's rule of reuse."""
     common = before.evaluators.keys() & now.evaluators.keys()
     fingerprints = {name: (before.evaluators[name].fingerprint, now.evaluators[name].fingerprint) for name in common}
     evaluators = frozenset(name for name, (old, new) in fingerprints.items() if old is not None and old == new)
+
     old, new = before.target, now.target
     if old is None or new is None:
         return Reusable(evaluators, answers=False)
+
     if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
+
+    # Equal settings say nothing about a function's code, so the user gets a note.
     note = "answers were reused although the target's code has no fingerprint: check that the code is the same"
     same = settings_of_answers(old) == settings_of_answers(new)
     return Reusable(evaluators, same, (note,) if same else ())
@@ -142,38 +169,48 @@ def resume_manifest(
 ) -> RunFile:
     """Return the manifest of a run that is resumed in its own folder: `before`, with the status running.
 
-    `reuses_answers` lets the error advise a new run with --reuse. If `evaluators_may_change`, the new ones replace the
-    old.
+    `reuses_answers` lets the error advise a new run with --reuse. If `evaluators_may_change`, evaluators of the same
+    names replace the old ones.
 
     Raises:
         ConfigurationError: It would not be the same run; the message names each changed part.
     """
     if evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
+
     changed = _changes(before, now)
     if changed:
         new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses_answers else "a new run"
         text = f"run {run_id} cannot be resumed: {'; '.join(changed)}"
         raise ConfigurationError(f"{text}. Undo the change, or start {new}")
+
     return structs.replace(before, format_version=now.format_version, status="running")
 
 
 def _changes(before: RunFile, now: RunFile) -> list[str]:
-    """Return in words each change that prevents a run from being finished in its own folder."""
+    """Return in words each change that prevents a run from being finished in its own folder; empty if there is none.
+
+    For example `the data val.jsonl has changed` and `evaluator 'match' has other code`.
+    """
     data, new_data = before.dataset, now.dataset
     changes = []
     if data.sha256 != new_data.sha256:
         changes.append(f"the data {data.path or data.name} has changed")
     elif data.rows != new_data.rows:
         changes.append(f"the data had {data.rows} rows, now {new_data.rows} (--limit)")
+
     changes += _changed_target(before.target or {}, now.target or {})
     changes += _changed_evaluators(before.evaluators, now.evaluators)
+
+    # The mapping of an evaluator that is gone is no second change.
     for name in sorted({*before.mapping, *now.mapping}):
         old, new = before.mapping.get(name), now.mapping.get(name)
         if old != new and (name in now.evaluators or name == "target"):
             changes.append(f"the mapping of {name!r} changed from {old} to {new}")
+
     if before.group_by != now.group_by:
         changes.append(f"group_by changed from {before.group_by} to {now.group_by}")
+
     return changes
 
 
@@ -181,8 +218,10 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
     """Return in words what has changed in the target; an empty list if its fingerprint is the same."""
     if bool(old) != bool(new):
         return ["the run had a target, now it has none" if old else "the run had no target, now it has one"]
+
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
+
     was, now = ({**settings_of_answers(target), "fingerprint": None} for target in (old, new))
     changed = [f"the target's {name} changed from {a} to {b}" for name, a, b in changed_settings(was, now)]
     return changed or ["the target's code has changed"]
@@ -193,7 +232,8 @@ def changed_settings(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each changed setting: its dotted name (below `above`), its old and its new value as texts.
 
-    Long values are cut so that their difference shows.
+    For example `("parameters.temperature", "0", "1")`, or `("judge", "not set", "big-model")`. Long values are cut so
+    that their difference shows.
     """
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
@@ -227,12 +267,14 @@ ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
     """Return a function that finds a parameter's value in a row: by the run's mapping, else in one of these columns.
 
+    Without a mapping, the first column counts that the row has; the target's column of a name comes before the data's.
     The value is None if the row has none.
     """
     mapped = next(_mapped_values(manifest, parameter), None)
     if isinstance(mapped, Constant):
         constant = mapped.value
         return lambda data, target: constant
+
     if mapped is not None:
         reference = mapped
         return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
@@ -258,13 +300,18 @@ def _mapped_values(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
                 continue
 
 
-_LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
+_LOGS = "*/*/events.jsonl"
+"""Event logs of sessions, below a plug-in's folder in the run's folder."""
 _MOST_NAMES = 5
+"""The most rows with differing answers that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of a check: the damage, and the parts that could not be checked."""
+    """The result of a check: the damage, and the parts that could not be checked, each in words.
+
+    `rows` is the number of rows; None if it is unknown or 0.
+    """
 
     run: Run
     status: str
@@ -280,15 +327,18 @@ class Verified:
 
 def verify(run: Run) -> Verified:
     """Read all files of a run, check them against each other, and return what is damaged; damage raises no error."""
+    # Without a manifest, nothing else can be compared.
     try:
         manifest, status = run.manifest(), run.status()
     except ConfigurationError as error:
         return Verified(run, "unreadable", None, (str(error),), ())
+
     damage, unchecked = [*_damaged_logs(run)], []
     if manifest.digest is not UNSET and manifest.digest != digest_of(run.manifest_data()):
         damage.append("run.json has changed since the run wrote it")
     if status == "running":
         unchecked.append("another process is still writing this run")
+
     try:
         with contextlib.closing(_read_journal(run, manifest)) as journal:
             loss = journal.describe_loss(manifest.row_count or 0)
@@ -298,8 +348,10 @@ def verify(run: Run) -> Verified:
                 damage += [*_damaged_results(run, manifest, journal)]
     except (ConfigurationError, RunError) as error:
         damage.append(str(error))
+
     if UNSET in (manifest.sha256, manifest.digest) and status == "finished":
         unchecked.append("results and metrics, because run.json has no digests of them")
+
     rows = manifest.row_count if status == "finished" else manifest.dataset.rows
     return Verified(run, status, rows or None, tuple(damage), tuple(unchecked))
 
@@ -327,19 +379,24 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
         change = _change_of_file(path, manifest)
         if change is not None:
             yield change
+
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json covers {run.metrics().get('rows')} rows, but the run has {manifest.row_count}"
+
     differing_rows: list[str] = []
     rows = run.rows()
     count = len(rows)
     # The journal gives as many indices as there are rows, even if their number is wrong.
     for index, row in zip(journal.indices(count), rows, strict=True):
+        # A row with an error of the target has no answer. `error.results` marks values that the row could not hold.
         if manifest.target and "error.target" not in row and "error.results" not in row:
             answer = journal.answer(index, journal.answer_hash(index))
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
                 differing_rows.append(str(row.get("row_id")))
+
     if count != manifest.row_count:
         yield f"eval_results.jsonl has {plural(count, 'row')}, but the run has {manifest.row_count}"
+
     if differing_rows:
         more = f" and {len(differing_rows) - _MOST_NAMES} more" if len(differing_rows) > _MOST_NAMES else ""
         named = f"{', '.join(differing_rows[:_MOST_NAMES])}{more}"
@@ -364,6 +421,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
     run writes last.
     """
     ended = run.manifest_file.stat().st_mtime_ns
+
     for path in (run.results, run.metrics_file):
         if not path.is_file():
             continue
@@ -377,6 +435,7 @@ def _change_of_file(path: Path, manifest: RunFile) -> str | None:
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
         return None
+
     with raise_as(ConfigurationError, path):  # the size comes first, so that a file that grew huge is not read
         if _has_other_size(path, manifest) or sha256_of(path) != written:
             return f"{path.name} has changed since the run wrote it"

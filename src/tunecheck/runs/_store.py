@@ -1,4 +1,24 @@
-"""Run folders: a run's manifest, journal and results, how runs are found, and whether this user began a run."""
+"""Run folders: a run's manifest, journal and results, how runs are found, and whether this user began a run.
+
+    eval_results/                               the results folder
+      val-20260101T120000Z-0a1b2c/              a run: its id is <name>-<UTC time>-<6 hex digits>
+        run.json                                the manifest
+        journal.jsonl  eval_results.jsonl  …    see `Run`
+      judges/0a1b2c3d4e5f6071.json              the calibration of a judge
+
+**Finding a run** (`find_run`). A user's text is compared in this order; the first match wins:
+
+| text | match |
+|---|---|
+| `eval_results/val-20260101T120000Z-0a1b2c` | a folder with `run.json` |
+| `last` | the newest run |
+| `val-20260101T120000Z-0a1b2c` | a run's id |
+| `val` | the newest run of this name |
+| `val-20260101` | the beginning of exactly one run's id |
+
+**Order of runs** (`list_runs`). Runs are sorted by the second in their id. Runs of one second are sorted by the
+creation time in nanoseconds in `run.json`, which is read for them only.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +54,22 @@ RESULTS_DIR = "eval_results"
 """Default folder of run folders."""
 
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
-"""Characters that a file system may refuse in the name of a run's folder."""
+"""Characters that a file system may refuse in the name of a run's folder, such as `: ` in `val: German`."""
 
 _DEVICE_NAME = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
-"""The beginning of file names that Windows treats as devices."""
+"""The beginning of file names that Windows treats as devices, such as `con.` in `con.v2`.
+
+A name without a dot, such as `con`, is safe: in a run's id, a dash and the time follow it.
+"""
 
 _TIME_AND_DIGITS = re.compile(r"-(?P<second>\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
-"""The end of a run's id, after the run's name."""
+"""The end of a run's id, after the run's name: `-20260101T120000Z-0a1b2c`."""
 
 _SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
 """The keys of `run.json` that resume, reuse and score depend on."""
 
 _MOST_RUNS_CHECKED = 100
+"""The most manifests that are read to find out whether a user has an earlier run."""
 
 
 class _FileOfRun:
@@ -96,16 +120,18 @@ class Run:
         Every command calls this first, so it checks the whole folder before the command uses or replaces a file.
 
         Raises:
-            ConfigurationError: `run.json` is missing or damaged, a link leads out of the folder, or a later version
-                wrote a file of the run.
+            ConfigurationError: `run.json` is missing or damaged, the folder contains a link, pipe or device, or a
+                later version wrote a file of the run.
         """
         problem = irregular_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
             raise ConfigurationError(f"run {self.id} cannot be used: {problem}; put a regular file in its place")
+
         manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
         files.check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
             files.check_if_readable(path)
+
         return manifest
 
     def metrics(self) -> dict[str, JSON]:
@@ -134,7 +160,7 @@ class Run:
         """Check that the run's file of rows exists and that no later version wrote it.
 
         Raises:
-            ConfigurationError: it does not; the text says what to do.
+            ConfigurationError: the file does not exist, and the text says what to do; or a later version wrote it.
         """
         try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
             status = self.status()
@@ -142,8 +168,10 @@ class Run:
             raise
         except ConfigurationError:
             status = "unknown"
+
         if self.results.is_file():
             return
+
         problem = f"is not finished ({status}); finish it with {self.resuming()}"
         if status == "running":
             problem = "is still running: wait for its end"
@@ -159,7 +187,7 @@ class Run:
     def status(self) -> str:
         """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`.
 
-        `killed`: the manifest says running, but no process holds the journal.
+        `killed`: the manifest says running, but no process holds the journal. `unknown`: the manifest has no status.
         """
         status = self.manifest().status or "unknown"
         if status == "running" and not is_held(self.journal):
@@ -184,8 +212,10 @@ class Run:
             command = command_of(self.manifest().command)
         except ConfigurationError:
             return command_line(["--resume", self.id])
+
         if command is None:
             return f"the same Python call and resume={self.id!r}" + (", until_decided=False" if all_rows else "")
+
         where = self.place if where is None else where
         return command_line(["tunecheck", *command.split(), "--resume", self.id, *(["--all"] * all_rows), *where])
 
@@ -228,9 +258,12 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     safe_name = _UNSAFE_CHARACTERS.sub("-", name).strip("-.")[:60] or "evaluation"
     if _DEVICE_NAME.match(safe_name):
         safe_name = safe_name.replace(".", "-", 1)
+
+    # The clock may have been set back: take the latest second of all runs, and a later nanosecond than theirs.
     folders = _folders_by_second(results_dir)
     second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *folders])
     created_ns = max([time.time_ns(), *(_creation_key(run)[0] + 1 for run in folders.get(second, ()))])
+
     folder = results_dir / f"{safe_name}-{second}-{secrets.token_hex(3)}"
     try:
         folder.mkdir(parents=True)
@@ -240,8 +273,9 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
 
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
-    """Yield all runs in a folder, the oldest first."""
+    """Yield all runs in a folder, the oldest first; folders whose names hold no time come before all others."""
     for _, folders in sorted(_folders_by_second(results_dir).items()):
+        # Only runs of the same second are read. A folder without `run.json` is no run.
         runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
         yield from map(Run, sorted(runs, key=_creation_key) if len(runs) > 1 else runs)
 
@@ -255,6 +289,7 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
         return {}
+
     folders: dict[str, list[Path]] = {}
     for name in names:
         ending = _TIME_AND_DIGITS.search(name)
@@ -294,33 +329,39 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
     """
     path = Path(run)
     name = os.fspath(run)
+
     if not name:
         raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
     if os.path.lexists(path / "run.json"):
         return Run(path)
+
     runs = {listed.id: listed for listed in list_runs(results_dir)}
     if name == "last" and runs:
         return [*runs.values()][-1]
     if name in runs:
         return runs[name]
+
     same_name = [listed for listed in runs.values() if given_name(listed.id) == name]
     if same_name:
         return same_name[-1]
+
     matching = [run_id for run_id in runs if run_id.startswith(name)]
     if len(matching) == 1:
         return runs[matching[0]]
     if matching:
         examples = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {examples}; give more of the id")
+
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
+
     is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
     hint = did_you_mean(name, runs if is_id else map(given_name, runs)) or "; it holds no runs yet"
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
 
 def given_name(run_id: str) -> str:
-    """Return the name in a run's id, without the time and the hex digits at its end."""
+    """Return the name in a run's id: `val` for `val-20260101T120000Z-0a1b2c`."""
     return _TIME_AND_DIGITS.sub("", run_id)
 
 
@@ -333,11 +374,17 @@ def damage_error(run: Run, damage: str) -> RunError:
 
 
 COMMAND_KEYS = {"bfcl run": "bfcl_run", "judge calibrate": "judge_calibrate", "memory run": "memory_run"}
-"""Commands with options under a key of their own in manifests; options of `evaluate` and `score` are at the top."""
+"""Commands with options under a key of their own in manifests; options of `evaluate` and `score` are at the top.
+
+For example, `run.json` has `"command": {"bfcl_run": {"limit": 10}}` or `"command": {"limit": 10}`.
+"""
 
 
 def command_of(recorded: JSON) -> str | None:
-    """Return the command that started a run, by its manifest's `command`; None if Python code started it."""
+    """Return the command that started a run, by its manifest's `command`; None if Python code started it.
+
+    `evaluate` also stands for `score`, whose runs are resumed by `evaluate --resume`.
+    """
     if not isinstance(recorded, dict) or not recorded:
         return None
     return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
@@ -374,12 +421,14 @@ def _outcome_text(decision: files.EarlyStop) -> str:
     if decision.margin is not None:
         are_rates = all(metric.kind == "binary" for metric in decision.metrics)
         margin = f"{100 * decision.margin:g} points " if are_rates else f"{decision.margin:g} "
+
     texts = {
         "better": f"better than {decision.against}",
         "worse": f"worse than {decision.against}" + (f" by {margin}or more" if margin else ""),
         "not_worse": f"at most {margin}worse than {decision.against}",
         "undecided": f"undecided against {decision.against}",
     }
+
     return texts[decision.outcome]
 
 
@@ -406,7 +455,11 @@ def holds_own_run(results_dir: Path) -> bool:
 
 
 def _signed_content(manifest: files.RunFile) -> JSON:
-    """Return the values that the signature covers: the current working folder, and the `_SIGNED` keys of `run.json`."""
+    """Return the values that the signature covers: the current working folder, and the `_SIGNED` keys of `run.json`.
+
+    The folder is part of it because a run's paths are relative to it. So a run that was moved to another workspace
+    counts as another user's.
+    """
     return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]
 
 
@@ -416,6 +469,7 @@ MIRROR_STATE = ".mirror.json"
 """The file of a mirror with a JSON object; its `address` is that of the remote storage."""
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://.*", re.DOTALL | re.IGNORECASE)
+"""An address such as `az://container/prefix`. A scheme has at least two letters, unlike a drive of Windows."""
 
 
 def is_remote(place: str) -> bool:
@@ -430,11 +484,13 @@ def open_mirror(address: str) -> plugins.MirrorLike:
         ConfigurationError: No plug-in supports the address's scheme, or the address is wrong.
         MissingExtraError: The package for this storage is not installed.
     """
+
     scheme = address.partition("://")[0].lower()
     known = [mirror.name for mirror in plugins.discover("mirrors")]
     if scheme not in known:
         offered = ", ".join(f"{name}://" for name in known)
         raise ConfigurationError(f"{scheme}://… is not supported as storage: give a folder, or an address of {offered}")
+
     return plugins.mirror(scheme)(address)
 
 
@@ -448,10 +504,12 @@ def mirror_at(folder: Path) -> plugins.MirrorLike | None:
     """Return the mirror of remote storage in a folder; None if the folder is no mirror."""
     if folder.parent != _mirrors_folder():
         return None
+
     try:
         address = files.read_object(folder / MIRROR_STATE).get("address")
     except ConfigurationError:
         return None
+
     return open_mirror(address) if isinstance(address, str) else None
 
 
@@ -463,6 +521,7 @@ def _mirrors_folder() -> Path:
 # -- calibrations of judges
 
 _JUDGE = re.compile(r"[0-9a-f]{16}")
+"""A judge's hash, such as `0a1b2c3d4e5f6071`. It becomes a file's name, so no other text from a manifest may be one."""
 
 
 def calibration_file(results_dir: Path, judge: str) -> Path:
@@ -498,6 +557,7 @@ def find_calibration(results_dir: Path, judge: str | None) -> files.JudgeCalibra
     """
     if judge is None or _JUDGE.fullmatch(judge) is None:
         return None
+
     path = calibration_file(results_dir, judge)
     if not path.is_file():
         return None
