@@ -1,4 +1,11 @@
-"""Agreement of two raters on the same rows: a table of their classes, accuracy, and Cohen's kappa."""
+"""Agreement of two raters on the same rows: a table of their classes, accuracy, and Cohen's kappa.
+
+  classes (`Agreement`)                 accuracy, precision and recall with Wilson's interval; kappa
+  scores (`score_agreement`)            kappa with quadratic weights, correlation, mean error
+  labels and scores (`fit_threshold`)   the score from which rows should pass
+
+The first rater is the reference: a person, if the second is a judge.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +37,11 @@ class Kappa(Result):
 
 
 class Agreement:
-    """Counts of pairs of classes, from the first rater (the reference) and the second rater."""
+    """Counts of pairs of classes, from the first rater (the reference) and the second rater.
+
+    Example: both pass 40 rows and fail 40; the first passes and the second fails 12, the reverse is 8. They agree on
+    80%; 50% were expected by chance (0.52 · 0.48 + 0.48 · 0.52 = 0.499), so kappa is 0.60.
+    """
 
     def __init__(self, pairs: Mapping[tuple[str, str], int] | Iterable[tuple[str, str]]) -> None:
         """Count the classes of each rater, and the rows on which both agree; `pairs` are pairs or their counts."""
@@ -67,27 +78,34 @@ class Agreement:
         z = normal_quantile(confidence)
         if self.total == 0:
             return Kappa(None, None, None, None, "there are no rows to compare")
+
         expected = sum(self.first[name] * self.second[name] for name in self.first)
         if expected == self.total**2:
             return Kappa(None, None, None, None, f"not defined: both raters give every row {next(iter(self.first))!r}")
+
+        # Fractions instead of floats: (p − e) / (1 − e), both multiplied by the square of the total.
         kappa = Fraction(self.agreed * self.total - expected, self.total**2 - expected)
         error = math.sqrt(self._variance(kappa, Fraction(expected, self.total**2)))
+
         value = float(kappa)
         if error == 0:
             remark = self._one_class() or "no interval: the asymptotic error is 0 at an extreme value of kappa"
             return Kappa(value, None, None, error, remark)
+
         low, high = max(-1.0, value - z * error), min(1.0, value + z * error)
         return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
         """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
+
         agreement_terms = disagreement_terms = Fraction(0)
         for (first, second), count in self.counts.items():
             if first == second:
                 agreement_terms += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
             else:
                 disagreement_terms += count * Fraction(self.second[first] + self.first[second], total) ** 2
+
         spread = (agreement_terms + rest**2 * disagreement_terms) / total - (kappa - expected * rest) ** 2
         return spread / (total * (1 - expected) ** 2)
 
@@ -102,8 +120,8 @@ class Agreement:
 # -- agreement of scores
 
 
-_FOLDS, _FEWEST = 10, 20
-_MOST_THRESHOLDS = 200
+_FOLDS, _FEWEST = 10, 20  # folds of the cross-validation, and rows for at least two in each fold
+_MOST_THRESHOLDS = 200  # each is compared with all rows at once, so more would need more memory
 
 Pairs = Sequence[tuple[float, float]]
 """For each row, the first rater's score and the second rater's score."""
@@ -139,19 +157,26 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     z, n = normal_quantile(confidence), len(first)
     if not n:
         return Kappa(None, None, None, None, "there are no rows to compare")
+
     widest = max(float(side.max()) for side in (first, second)) - min(float(side.min()) for side in (first, second))
     if not widest:
         return Kappa(None, None, None, None, f"not defined: both raters give every row {float(first[0]):g}")
+
+    # A disagreement over the whole range has the weight 0, and full agreement the weight 1.
     scale = widest**2
     weights = 1 - (first - second) ** 2 / scale
+
     # The mean weight of each score against all scores of the other rater.
     first_weights = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
     second_weights = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
+
     expected = float(first_weights.mean())
     value = float((weights.mean() - expected) / (1 - expected))
+
     rest = 1 - value
     spread = ((weights - (first_weights + second_weights) * rest) ** 2).mean() - (value - expected * rest) ** 2
     error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
+
     if not error:
         return Kappa(value, None, None, error, "no interval: the estimated error is 0")
     return Kappa(value, max(-1.0, value - z * error), min(1.0, value + z * error), error)
@@ -165,13 +190,18 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
     """
     n, method = len(first), "Fisher's z"
     deviations = [side - side.mean() if n else side for side in (first, second)]
+
     sizes = [float(numpy.sqrt(deviation @ deviation)) for deviation in deviations]
     if not all(sizes):
         remark = "one rater gives every row the same score" if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
+
     value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
+
+    # The standard error 1 / √(n − 3) needs four rows, and ±1 has no finite z.
     if n < 4 or abs(value) == 1:
         return Estimate(value, None, None, n, confidence, method, remark="no interval: too few rows, or no spread")
+
     centre, half = math.atanh(value), normal_quantile(confidence) / math.sqrt(n - 3)
     return Estimate(value, math.tanh(centre - half), math.tanh(centre + half), n, confidence, method)
 
@@ -207,15 +237,19 @@ def fit_threshold(
     labels = numpy.array([label for label, _ in scores], dtype=bool)
     if len(scores) < _FEWEST or labels.all() or not labels.any():
         return None
+
     values = as_floats([score for _, score in scores]) * (1 if higher_is_better else -1)
+
     # Every fold gets its share of each label: every tenth passed row, then every tenth failed row.
     folds = numpy.empty(len(labels), dtype=numpy.int64)
     folds[numpy.argsort(~labels, kind="stable")] = numpy.arange(len(labels)) % _FOLDS
+
     held_out: list[tuple[str, str]] = []
     for fold in range(_FOLDS):
         inside = folds == fold
         passed = values[inside] >= _best_cut(labels[~inside], values[~inside])
         held_out += zip(labels[inside].astype(str).tolist(), passed.astype(str).tolist(), strict=True)
+
     agreement = Agreement(held_out)
     best = _best_cut(labels, values) * (1 if higher_is_better else -1)
     return FittedThreshold(best, agreement.accuracy(confidence), agreement.kappa(confidence))
@@ -226,9 +260,13 @@ def _best_cut(labels: Flags, values: Floats) -> float:
     cuts = numpy.unique(values)
     if len(cuts) > _MOST_THRESHOLDS:
         cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]
+
     passed = values >= cuts[:, None]
     right = numpy.count_nonzero(passed == labels, axis=1) / len(labels)
+
     chance = passed.mean(axis=1) * labels.mean() + (1 - passed.mean(axis=1)) * (1 - labels.mean())
+
+    # Labels and verdicts of one class have a chance agreement of 1 and no kappa; such a cut counts as 0.
     kappas = numpy.where(chance < 1, (right - chance) / numpy.maximum(1 - chance, 1e-12), 0.0)
     best = numpy.flatnonzero(kappas >= kappas.max() - 1e-12)
     return float(cuts[best[len(best) // 2]])

@@ -1,4 +1,8 @@
-"""Several runs on the same rows: how far each may be from the best of the others, with simultaneous intervals."""
+"""Several runs on the same rows: how far each may be from the best of the others, with simultaneous intervals.
+
+A run may be the best if it is not shown to be worse than any other run. Example: pass rates of 70, 69 and 50% on 200
+rows. The first two may be the best, with differences of +1 and −1 points; the third is 20 points behind.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,9 +14,10 @@ from numpy.typing import NDArray
 from tunecheck.statistics._estimates import Codes, Floats, as_clusters
 from tunecheck.statistics._results import CONFIDENCE, Result, normal_quantile
 
+# Draws of all means for the critical values. At 95%, 1,000 of 20,000 draws lie beyond the quantile.
 DRAWS = 20_000
-_ROUNDING = 1e-12
-_STEP, _STEPS = 0.01, 800
+_ROUNDING = 1e-12  # differences and variances this small, as shares of the largest, are rounding errors
+_STEP, _STEPS = 0.01, 800  # the grid of the expected maximum: ±8 standard errors in steps of 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +67,50 @@ def multiple_comparisons_with_the_best(
     rows, runs = scores.shape
     if runs < 2:
         raise ValueError("a comparison with the best of the others needs at least two runs")
+
     sign = 1.0 if higher_is_better else -1.0
+
+    # From here on higher is better; `sign` turns the results back at the end.
     means = sign * scores.mean(axis=0)
+
+    # gaps[i, j] is how much better run i is than run j. A run is not its own rival: infinity never is the smallest gap.
     gaps = means[:, None] - means[None, :]
     numpy.fill_diagonal(gaps, numpy.inf)
     differences = gaps.min(axis=1)
+
     centred = sign * scores - means
     groups = as_clusters(clusters, rows)
     if groups is not None:
         centred = numpy.column_stack([groups.sums(column) for column in centred.T])
+
     units = len(centred)
     if units < 2:
         return [Standing(sign * float(value), None, None, may_be_best=True) for value in differences]
+
+    # The covariance of the means, from sums of units: rows or clusters (C / (C − 1) as in `RowGroups.mean_error`).
     covariance = centred.T @ centred * (units / (units - 1) / rows**2)
+
     reach = _critical_values(covariance, units - 1, confidence, seed)
+
     errors = _errors(covariance)
     if verdicts:
         errors = numpy.maximum(errors, _errors_of_verdicts(scores))
+
+    # widths[i, j] is run i's critical value times the error of its gap to run j.
     widths = reach[:, None] * errors
     highs = (gaps + widths).min(axis=1)
+
     possible = highs >= -_ROUNDING
+
+    # Hsu's intervals are constrained: the upper end is at least 0, and the lower end at most 0. The lower end counts
+    # only rivals that may be the best.
     standings = []
     for run in range(runs):
         rivals = [other for other in numpy.flatnonzero(possible).tolist() if other != run]
         low = min((float(gaps[run, other] - widths[other, run]) for other in rivals), default=0.0)
         ends = sorted((sign * min(0.0, low), sign * max(0.0, float(highs[run]))))
         standings.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(possible[run])))
+
     return standings
 
 
@@ -102,18 +125,26 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
         clusters: a number for every row; rows with equal numbers are not independent.
     """
     rows, runs = scores.shape
+
+    # First the mean of each row, then that of each run is removed: the rest is noise if all runs are equally good.
     deviations = scores - scores.mean(axis=1, keepdims=True)
     deviations -= deviations.mean(axis=0)
+
     groups = as_clusters(clusters, rows)
     if groups is not None:
         deviations = numpy.column_stack([groups.sums(column) for column in deviations.T])
     units = len(deviations)
     if units < 2 or runs < 2:
         return None
+
     error: float = math.sqrt(float((deviations**2).sum()) / (runs - 1) * units / (units - 1)) / rows
+
+    # The largest of the normal errors has the distribution F = Φ^runs. Its mean is the integral of 1 − F over the
+    # positive numbers less the integral of F over the negative ones.
     chances: list[float] = [NormalDist().cdf(step * _STEP) ** runs for step in range(-_STEPS, _STEPS + 1)]
     below, above = chances[:_STEPS], chances[_STEPS:]
     highest: float = _STEP * (sum(1 - chance for chance in above) - sum(below))
+
     return error * highest
 
 
@@ -134,6 +165,8 @@ def _errors_of_verdicts(scores: Floats) -> Floats:
     Statistics 37 (2012), 479-488.
     """
     rows = len(scores) + 2
+
+    # only[i, j] counts the rows that run i passed and run j failed, with the added one.
     only: NDArray[numpy.float64] = scores.T @ (1 - scores) + 1
     changed, difference = (only + only.T) / rows, (only - only.T) / rows
     errors: Floats = numpy.sqrt((changed - difference**2) / rows)
@@ -144,11 +177,17 @@ def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: 
     """Return for each run the quantile of its largest t statistic against the others, at this confidence."""
     runs = len(covariance)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
+
+    # Normal draws times a root of the covariance have that covariance. Rounding may make an eigenvalue negative.
     values, vectors = numpy.linalg.eigh(covariance)
     roots = vectors * numpy.sqrt(numpy.maximum(values, 0.0))
     draws = random.standard_normal((DRAWS, runs)) @ roots.T
+
+    # Dividing by the root of chi-squared / degrees turns normal draws into Student's t.
     draws /= numpy.sqrt(random.chisquare(degrees, DRAWS) / degrees)[:, None]
+
     errors = _errors(covariance)
+
     reach = numpy.empty(runs)
     for run in range(runs):
         others = errors[run] > 0
@@ -157,4 +196,5 @@ def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: 
             reach[run] = numpy.quantile(statistics.max(axis=1), confidence)
         else:
             reach[run] = normal_quantile(confidence)
+
     return reach

@@ -1,7 +1,17 @@
 """Pass rates and differences of pass rates, corrected for a judge's errors as measured with human labels.
 
-`rogan_gladen` and `prediction_powered` estimate a pass rate: the first from labels of other rows, the second from
-labels of the run's own rows. Both share a score interval. `corrected_difference` corrects a difference of two runs.
+  labels of                  estimate                              interval
+  other rows                 `rogan_gladen`                        score test
+  the run's own rows         `prediction_powered`                  score test
+  a difference of two runs   `corrected_difference`: divided by    MOVER for a ratio
+                             the judge's gain
+
+There is no estimate without labels, and for the first and the third if people passed all or no labelled rows, or if the
+judge's gain is not above 0 (`LabelCounts.problem`). The gain is sensitivity + specificity − 1.
+
+The score interval of a rate contains each share that fits all verdicts and labels. For one share, `_rates_under` finds
+the judge's likeliest error rates, `_score` the test statistic and `limits_under` its critical value. `_score_interval`
+searches the two ends.
 """
 
 import math
@@ -19,7 +29,7 @@ _STEPS, _REFINEMENTS = 40, 4  # the search for an end of an interval: steps of a
 _HALVINGS = 34  # bisections until the judge's pass rate has about ten digits
 _PLACES, _DRAWS, _SEED = 10, 2_000, 0  # critical values: shares at which they are simulated, samples for each share
 _MARGIN = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
-_TINY = 1e-12
+_TINY = 1e-12  # least distance of shares and rates from 0 and 1, and least divisor
 
 ONE_SIDED_LABELS = "every label is {}: how often the judge errs on other rows is unknown"
 NO_BETTER_THAN_CHANCE = "the judge is no better than chance on the labels, so its verdicts cannot be corrected"
@@ -27,7 +37,10 @@ NO_BETTER_THAN_CHANCE = "the judge is no better than chance on the labels, so it
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(Result):
-    """Counts of labelled rows: the first word of each name is the human label, the second the judge's verdict."""
+    """Counts of labelled rows: the first word of each name is the human label, the second the judge's verdict.
+
+    Example: `pass_fail` counts rows that people passed and the judge failed.
+    """
 
     pass_pass: int
     pass_fail: int
@@ -64,7 +77,11 @@ class LabelCounts(Result):
 
     @property
     def gain(self) -> float:
-        """Youden's index, sensitivity + specificity − 1: the judge shows a true difference multiplied by it."""
+        """Youden's index, sensitivity + specificity − 1: the judge shows a true difference multiplied by it.
+
+        Example: a judge that passes 90% of good rows and 20% of bad ones has a gain of 0.7. A true difference of 10
+        points shows as 7 points.
+        """
         return (self.sensitivity().value or 0.0) - (self.false_passes().value or 0.0)
 
 
@@ -74,6 +91,8 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1: Rogan and Gladen, "Estimating
     prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978), 71-76. The interval
     (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the specificity.
+
+    Example: the judge passes 62% of all rows, 90% of good rows and 20% of bad ones. The estimate is 0.42 / 0.7 = 60%.
 
     Args:
         passed: number of rows that the judge passes; for clustered rows the effective number, which may be fractional.
@@ -85,8 +104,11 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     if labelled.problem is not None or rows <= 0:
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
+
     judge_rate, counts = passed / rows, _counts_array(labelled)
     value = float(_rogan_gladen_rate(judge_rate, counts))
+
+    # The variances of the three rates, each times the square of the estimate's derivative (the delta method).
     sensitivity, false_passes = labelled.sensitivity(), labelled.false_passes()
     assert sensitivity.value is not None and false_passes.value is not None
     variances = (
@@ -94,6 +116,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
         value**2 * sensitivity.value * (1 - sensitivity.value) / sensitivity.of,
         (1 - value) ** 2 * false_passes.value * (1 - false_passes.value) / false_passes.of,
     )
+
     error = math.sqrt(sum(variances)) / labelled.gain
     low, high = _score_interval(value, passed, rows, counts, confidence, shared=False)
     return Estimate(value, low, high, n, confidence, method, error)
@@ -117,17 +140,21 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     method, n = "prediction-powered", round(rows) + labelled.total
     if not labelled.total:
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
+
     counts = _counts_array(labelled)
     value, weight = map(float, _prediction_powered_rate(passed, rows, counts))
+
     human_rate = (labelled.pass_pass + labelled.pass_fail) / labelled.total
     judge_rate = (labelled.pass_pass + labelled.fail_pass) / labelled.total
     covariance = labelled.pass_pass / labelled.total - human_rate * judge_rate
+
     # The variance of a label minus λ times the verdict, and that of λ times the judge's pass rate without labels.
     rectified = human_rate * (1 - human_rate) - 2 * weight * covariance + weight**2 * judge_rate * (1 - judge_rate)
     variance = max(0.0, rectified) / labelled.total
     if rows:
         unlabelled_rate = passed / rows
         variance += weight**2 * unlabelled_rate * (1 - unlabelled_rate) / rows
+
     error = math.sqrt(variance)
     low, high = _score_interval(value, passed, rows, counts, confidence, shared=True)
     return Estimate(value, low, high, n, confidence, method, error)
@@ -146,12 +173,16 @@ def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
         (base.pass_pass, base.pass_fail, new.pass_pass, new.pass_fail),
         (base.fail_pass, base.fail_fail, new.fail_pass, new.fail_fail),
     )
+
     p_values = [_fisher_p_value(*table) for table in tables if any(table[:2]) and any(table[2:])]
     return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
 
 def _fisher_p_value(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
-    """Return the two-sided p-value of Fisher's exact test of equal shares of hits in two samples."""
+    """Return the two-sided p-value of Fisher's exact test of equal shares of hits in two samples.
+
+    Example: the judge passes 9 of 10 good rows in one set and 4 of 10 in the other. Then p is 0.057.
+    """
     rows, other_rows, all_hits = hits + misses, other_hits + other_misses, hits + other_hits
     possible = range(max(0, all_hits - other_rows), min(rows, all_hits) + 1)
     # In how many ways the hits can be distributed so that this many are in the first sample.
@@ -184,14 +215,19 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
     pass_pass, pass_fail, fail_pass, _ = counts
     labelled = counts.sum(axis=0)
     human_rate, judge_rate = (pass_pass + pass_fail) / labelled, (pass_pass + fail_pass) / labelled
+
     if not rows:
         return human_rate, numpy.zeros_like(human_rate)
+
+    # λ is the regression coefficient of the label on the verdict, made smaller if the unlabelled rows are few.
     all_passed = pass_pass + fail_pass + passed
     variance = all_passed * (1 - all_passed / (labelled + rows)) / numpy.maximum(labelled + rows - 1, 1.0)
     covariance = pass_pass / labelled - human_rate * judge_rate
+
     with numpy.errstate(divide="ignore", invalid="ignore"):
         weight = covariance / variance / (1 + labelled / rows)
     weight = numpy.where(variance > 0, numpy.clip(weight, 0.0, 1.0), 0.0)
+
     return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0), weight
 
 
@@ -217,6 +253,8 @@ def _score_interval(
         return _score(numpy.clip(shares, _TINY, 1 - _TINY), passed, rows - passed, counts, shared=shared)
 
     estimate_statistic = float(statistic(numpy.array([value]))[0])
+
+    # Critical values are slow to simulate. So the candidates are found with a larger limit first.
     search_limit = _MARGIN * normal_quantile(confidence) ** 2
 
     def is_candidate(shares: Floats) -> Flags:
@@ -252,26 +290,34 @@ def limits_under(
     """
     random = numpy.random.default_rng(_SEED)
     truth, size = numpy.clip(shares, _TINY, 1 - _TINY), (draws, len(shares))
+
     sensitivity, false_passes, _ = _rates_under(truth, passed, rows - passed, counts)
     labelled = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
+
+    # Labels of the run's own rows are a random sample: the number of passes varies. Labels of other rows are fixed.
     if shared:
         human_passes = random.binomial(labelled, truth)
     else:
         human_passes = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
+
     human_fails = labelled - human_passes
     passed_passes, passed_fails = random.binomial(human_passes, sensitivity), random.binomial(human_fails, false_passes)
     pairs = (passed_passes, human_passes - passed_passes, passed_fails, human_fails - passed_fails)
     drawn_counts = numpy.array(pairs, dtype=float)
+
     # Clustered rows have a fractional number: draw for the nearest whole number, and scale the passes.
     whole_rows, judge_rate = max(round(rows), 1), numpy.clip(_judge_rate(truth, sensitivity, false_passes), 0.0, 1.0)
     drawn: Floats = numpy.array(random.binomial(whole_rows, judge_rate, size), dtype=float) * (rows / whole_rows)
+
     if shared:
         estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
     else:
         estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
     estimates = numpy.clip(estimates, _TINY, 1 - _TINY)
+
     truth_statistic = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
     estimate_statistic = _score(estimates, drawn, rows - drawn, drawn_counts, shared=shared)
+
     default = normal_quantile(confidence) ** 2
     differences = truth_statistic - estimate_statistic
     return numpy.array([_middle_quantile(column, confidence, default) for column in differences.T])
@@ -281,6 +327,9 @@ def _middle_quantile(values: Floats, share: float, default: float) -> float:
     """Return the largest value with at most this share of values below it, or `default` if all values are NaN.
 
     Equal values count half. NaN values do not count.
+
+    Example: of the values 0, 0, 1 and 4, 1 lies below 0, 2.5 lie below 1, and 3.5 lie below 4, with equal values as
+    halves. For a share of 0.75 (3 values) the result is 1.
     """
     ordered = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
     if not len(ordered):
@@ -290,10 +339,17 @@ def _middle_quantile(values: Floats, share: float, default: float) -> float:
 
 
 def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
-    """Return the accepted share furthest from `inside`, an accepted one, in the direction of `outside`."""
+    """Return the accepted share furthest from `inside`, an accepted one, in the direction of `outside`.
+
+    A grid is searched from the outside. Then the step before the first accepted place is searched with a grid of its
+    own. A bisection might stop at a gap between accepted shares.
+    """
     for _ in range(_REFINEMENTS):
         steps = numpy.linspace(outside, inside, _STEPS)
+
+        # `inside` is accepted, so the added True is reached at the latest.
         first = int(numpy.append(accepted(steps[:-1]), True).argmax())
+
         if first == 0:
             return outside
         outside, inside = float(steps[first - 1]), float(steps[first])
@@ -304,22 +360,31 @@ def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts
     """Return the squared score statistic of each share; `shared`: the labels are of the run's own rows."""
     sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
     human_passes, human_fails = counts[0] + counts[1], counts[2] + counts[3]
+
     gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
     judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
+
     score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
+
     # The elements of the information matrix of the share, the sensitivity and the false passes.
     per_verdict = (passed + failed) / (judge_rate * (1 - judge_rate))
     share_information = per_verdict * gain**2 + own_labels / (share * (1 - share))
+
     # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
     passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (human_passes, human_fails)
+
     sensitivity_term = per_verdict * share**2 + passes / _variance(sensitivity)
     false_pass_term = per_verdict * (1 - share) ** 2 + fails / _variance(false_passes)
+
     with_sensitivity, with_false_passes = per_verdict * gain * share, per_verdict * gain * (1 - share)
     both_rates = per_verdict * share * (1 - share)
+
     # The information on the share is smaller because both rates are unknown, too: the Schur complement of their block.
     lost_to_rates = with_sensitivity**2 * false_pass_term - 2 * with_sensitivity * with_false_passes * both_rates
     lost_to_rates = lost_to_rates + with_false_passes**2 * sensitivity_term
     information = share_information - lost_to_rates / (sensitivity_term * false_pass_term - both_rates**2)
+
+    # Without information the share cannot be refuted: its statistic is 0.
     informative = information > _TINY * share_information
     return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
 
@@ -331,6 +396,7 @@ def _judge_rate(share: Floats, sensitivity: Floats, false_passes: Floats) -> Flo
 
 def _variance(rate: Floats) -> Floats:
     """Return the variance of one verdict with this pass rate, kept above 0."""
+    # Rates may be 0 or 1 exactly; the terms divided by this variance then stay finite.
     inside = numpy.clip(rate, 1e-9, 1 - 1e-9)
     return inside * (1 - inside)
 
@@ -344,6 +410,7 @@ def _rates_under(
     the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises, so
     bisection finds the point at which they are equal.
     """
+
     low, high = numpy.zeros_like(share), numpy.ones_like(share)
     for _ in range(_HALVINGS):
         judge_rate = (low + high) / 2
@@ -356,9 +423,13 @@ def _rates_under(
 
 
 def _likeliest_rate(hits: Floats, misses: Floats, slope: Floats) -> Floats:
-    """Return the rate r with hits / r − misses / (1 − r) + slope = 0, limited to 0 and 1."""
+    """Return the rate r with hits / r − misses / (1 − r) + slope = 0, limited to 0 and 1.
+
+    Without verdicts (a slope of 0) it is hits / (hits + misses).
+    """
     linear = hits + misses - slope
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * slope * hits, 0.0))
+
     # Two forms of the root, each used where it does not subtract nearly equal numbers.
     usual = 2 * hits / numpy.maximum(linear + root, _TINY)
     far = (root - linear) / (2 * numpy.maximum(slope, _TINY))
@@ -377,16 +448,23 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     gain: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
     Statistical Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890,
     method 10.
+
+    Example: a judge with a gain of 0.7 shows a difference of 7 points. The corrected difference is 10 points. If the
+    gain's interval contains 0, the difference's interval is −100 to 100 points.
     """
     method, n, confidence, clusters = difference.method, difference.n, difference.confidence, difference.clusters
+
     if difference.value is None or labelled.problem is not None:
         remark = difference.remark if difference.value is None else labelled.problem
         return Estimate(None, None, None, n, confidence, method, None, clusters, remark)
+
     value, gain = difference.value, labelled.gain
     error = None if difference.standard_error is None else difference.standard_error / gain
     corrected = min(1.0, max(-1.0, value / gain))
+
     if difference.low is None or difference.high is None:
         return Estimate(corrected, None, None, n, confidence, method, error, clusters, difference.remark)
+
     low, high = -1.0, 1.0
     least_gain, most_gain = _gain_interval(labelled, confidence)
     if least_gain > 0:
@@ -395,6 +473,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
         gain_for_high = least_gain if difference.high > 0 else most_gain
         low = max(-1.0, _ratio_end(value, difference.low, gain, gain_for_low, -1))
         high = min(1.0, _ratio_end(value, difference.high, gain, gain_for_high, 1))
+
     return Estimate(corrected, low, high, n, confidence, method, error, clusters, difference.remark)
 
 
@@ -403,6 +482,8 @@ def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, flo
     hits, false = labelled.sensitivity(confidence), labelled.false_passes(confidence)
     assert hits.value is not None and hits.low is not None and hits.high is not None
     assert false.value is not None and false.low is not None and false.high is not None
+
+    # Newcombe adds the distances from each rate to its Wilson ends like independent errors: √(a² + b²).
     below = math.hypot(hits.value - hits.low, false.high - false.value)
     above = math.hypot(hits.high - hits.value, false.value - false.low)
     return labelled.gain - below, labelled.gain + above

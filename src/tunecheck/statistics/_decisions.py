@@ -1,6 +1,15 @@
 """Decisions on differences: Holm's correction, non-inferiority, the smallest detectable difference, and margins.
 
-A margin is shown, refuted or open. Further functions say how many rows would decide it, before and after a run.
+A loss is how much worse the new run is; a negative loss is a gain. With an interval of the loss from its better to its
+worse end, `margin_result` returns the first that applies:
+
+  shown     the worse end is below the margin (non-inferiority)
+  refuted   the better end is at the margin or beyond
+  open      the margin lies within the interval, or there is no interval
+
+Example: the pass rate changed by −1 point, interval −4 to +2. A margin of 5 points is shown, and one of 3 points is
+open. `rows_to_decide` says after a run how many rows would decide a margin; `chance_to_show`, `rows_to_show` and
+`margin_to_show` say it before a run, for an identical model.
 """
 
 import math
@@ -26,11 +35,15 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     At 0.05, the chance of any false alarm among all tests together is at most 5%: Holm, "A simple sequentially
     rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979), 65-70.
 
+    Example: 0.01, 0.04 and 0.03 become 0.03, 0.06 and 0.06. The smallest is multiplied by 3, the next by 2, the last by
+    1. None of them may be below the one before, so the last is 0.06, not 0.04.
+
     Raises:
         ValueError: a p-value is not between 0 and 1.
     """
     order = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
+
     reached = 0.0
     for rank, (value, place) in enumerate(order):
         if not 0 <= value <= 1:
@@ -46,6 +59,8 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
     A two-sided interval of 95% is a one-sided test at 0.025: CONSORT for non-inferiority trials, Piaggio and others,
     JAMA 308 (2012), 2594-2604. For another alpha make the interval with a confidence of 1 − 2 · alpha.
 
+    `shown` is None if the difference has no interval.
+
     Args:
         difference: new − base, with its interval.
         margin: how much worse is still accepted, in the metric's unit; 0 requires a shown improvement.
@@ -54,12 +69,15 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
     Raises:
         ValueError: the margin is negative or not finite.
     """
+    # Rounded, so that 1 − 0.95 is 0.05 and not 0.050000000000000044.
     alpha = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
         raise ValueError(f"margin must be 0 or more, not {margin!r}")
+
     bound = difference.low if higher_is_better else difference.high
     if bound is None:
         return NonInferiority(None, None, margin, alpha, difference.remark or "the difference has no interval")
+
     worse = -bound if higher_is_better else bound
     return NonInferiority(worse < margin, bound, margin, alpha)
 
@@ -96,16 +114,19 @@ def _smallest_detectable(
     error, n, clusters = comparison.difference.standard_error, comparison.n, comparison.clusters
     if error is None:
         return None, comparison.difference.remark or "the error of the difference is unknown"
+
     if isinstance(comparison, PairedScores):
         if error == 0:
             return None, "all differences are the same: they show no spread"
         degrees = (clusters or n) - 1
         return (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
+
     b, c = comparison.b, comparison.c
     rows = float(n)
     if clusters is not None:
         unclustered = math.sqrt(b + c - (c - b) ** 2 / n) / n
         rows = effective_rows(n, clusters, unclustered, error)
+
     value = smallest_binary(rows, (b + c) / n, power, alpha, None if clusters is None else clusters - 1)
     return value, None if value is not None else "too few rows: even a change of every row would not be significant"
 
@@ -163,18 +184,27 @@ def rows_to_decide(
     them, all counts are scaled up until Tango's interval decides. For all others the interval's width is extrapolated:
     it shrinks with the root of the number of rows, or if no row differs, with the number of rows. Return None if no
     number of rows would decide, because the difference equals the margin or has no interval.
+
+    Example: 200 rows show a loss of 1 point with an interval 3 points to either side. For a margin of 2 points it must
+    shrink from 3 points to 1, so 9 times as many rows are needed: 1,800.
     """
     value, low, high = difference.value, difference.low, difference.high
     if value is None or low is None or high is None:
         return None
+
+    # The end that must move: the worse end if the loss is within the margin, the better end if it is beyond.
     loss, reach = (-value, value - low) if higher_is_better else (value, high - value)
     if loss > margin:
         reach = high - value if higher_is_better else value - low
+
     room = abs(margin - loss)
     if room < _NO_ROOM:
         return None
+
+    # A standard error of 0: no row differs. The interval's ends are then z² / (n + z²), which shrinks with n itself.
     if discordant is None or difference.clusters is not None:
         return math.ceil(difference.n * (reach / room) ** (2 if difference.standard_error else 1))
+
     gone, come = discordant if higher_is_better else discordant[::-1]
     return _rows_of_verdicts(gone, come, difference, margin)
 
@@ -188,6 +218,7 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
         score = tango_score(gone * times, come * times, n * times, -margin)
         return score > width or score <= -width
 
+    # Doubling finds a number of rows that is enough; it exists because the loss is not equal to the margin.
     most = 1.0
     while not decided(most):
         most *= 2
@@ -203,6 +234,8 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
     Nam, "Establishing equivalence of two treatments and sample size requirements in matched-pairs design", Biometrics
     53 (1997), 1422-1430. The variance of the difference is the share of rows that change; Tango's interval decides.
 
+    `margin` and `change` are shares, so 0.02 is 2 points.
+
     Args:
         rows: the number of pairs.
         change: the share of rows with another verdict in the next run, half of them better and half worse.
@@ -210,6 +243,7 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
         confidence: level of the two-sided interval.
     """
     room = math.sqrt(rows) - normal_quantile(confidence) / _score_of_a_row(change, margin)
+
     if change == 0:
         return float(room > 0)
     return NormalDist().cdf(margin * room / math.sqrt(change))

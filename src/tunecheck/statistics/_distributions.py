@@ -9,12 +9,15 @@ from itertools import accumulate
 from operator import mul
 from statistics import NormalDist
 
-_MANY = 500
-_HALVINGS = 80
+_MANY = 500  # degrees above which the t quantile comes from the normal one; the series has half as many terms
+_HALVINGS = 80  # a double has 53 binary digits: after 80 halvings of these ranges the ends differ by rounding only
 
 
 def turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Bisect from `low`, where `holds` is false, to `high`, where it is true; return the last false and first true."""
+    """Bisect from `low`, where `holds` is false, to `high`, where it is true; return the last false and first true.
+
+    Examples: the smallest margin that can be shown; the end of an interval that a test accepts.
+    """
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -34,9 +37,12 @@ def t_quantile(probability: float, degrees: int) -> float:
         raise ValueError(
             f"the probability must be between 0 and 1, and the degrees 1 or more: got {probability!r} and {degrees!r}"
         )
+
     if degrees > _MANY:
         return _near_normal(NormalDist().inv_cdf(probability), degrees)
+
     centre, terms = abs(2 * probability - 1), _terms(degrees)
+    # With t = √degrees · tan(angle) the infinite range of t is the range from 0 to π/2 of the angle.
     _, angle = turning_point(lambda angle: _within(angle, degrees, terms) >= centre, 0.0, math.pi / 2)
     return math.copysign(math.tan(angle) * math.sqrt(degrees), probability - 0.5) if centre else 0.0
 
@@ -45,6 +51,8 @@ def _terms(degrees: int) -> list[float]:
     """Return the factors of 1, cos², cos⁴ … in the series.
 
     For even degrees they are products of 1/2, 3/4 …, for odd degrees of 2/3, 4/5 ….
+
+    Example: 6 degrees have the factors 1, 1/2 and 3/8.
     """
     odd = degrees % 2
     steps = ((2 * term - 1 + odd) / (2 * term + odd) for term in range(1, (degrees - odd) // 2))
@@ -57,6 +65,8 @@ def _within(angle: float, degrees: int, terms: Sequence[float]) -> float:
     for term in terms:
         total += term * power
         power *= square
+
+    # 26.7.4, even degrees: sin · Σ. Odd degrees (26.7.3): 2/π (angle + sin · cos · Σ); for 1 degree the sum is missing.
     if degrees % 2 == 0:
         return math.sin(angle) * total
     rest = math.sin(angle) * math.cos(angle) * total if degrees > 1 else 0.0
@@ -90,6 +100,8 @@ def effective_rows(rows: int, clusters: int, plain: float, clustered: float) -> 
 
     Kish, "Survey Sampling" (1965), 5.4: rows / (clustered / plain)², at most the number of rows. If all rows are equal
     (a plain error of 0), it is the number of clusters.
+
+    Example: 200 rows with a clustered error of twice the plain one are worth 50 independent rows.
     """
     if plain == 0:
         return clusters
@@ -109,14 +121,20 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     n, k = b + c, min(b, c)
     if n == 0:
         return 1.0, 1.0
+
     here = term = math.exp(log_half_binomial(k, n))
     tail = term
+
+    # Each smaller count follows from the one before: C(n, k − 1) = C(n, k) · k / (n − k + 1). Terms below a double's
+    # precision end the loop.
     for below in range(k, 0, -1):
         term *= below / (n - below + 1)
         tail += term
         if term < 1e-18 * tail:
             break
+
     exact = min(1.0, 2 * tail)
+    # k heads and n − k heads are equally extreme, and half of their chance is `here`. With b = c they are one result.
     return exact, 1 - here / 2 if b == c else 2 * tail - here
 
 
@@ -135,6 +153,8 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
     linear = -b - c + (2 * n - c + b) * difference
     root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
     variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
+
+    # For example, the variance is 0 for a difference of 0 if no row changed. A gap of 0 fits; any other refutes it.
     gap = c - b - n * difference
     if variance > 0:
         return gap / math.sqrt(variance)

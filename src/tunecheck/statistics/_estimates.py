@@ -1,6 +1,30 @@
-"""One run's figures with their intervals: pass rates, means by a seeded bootstrap in bounded memory, pass@k, pass^k.
+"""One run's figures with their intervals: pass rates, means, pass@k and pass^k.
 
-Input numbers are first checked and converted to arrays, and rows to groups (clusters).
+Each figure has the interval of the first line that applies. "Same score" means the same within rounding errors. C is
+the number of clusters; clusters of one row each count as no clusters.
+
+A pass rate (`estimate_proportion`):
+
+  1. no rows: no figure
+  2. no clusters: Wilson's interval
+  3. one cluster: no interval
+  4. clusters: Wilson's interval for the effective number of rows, with t(C − 1) in place of the normal quantile
+
+A mean (`estimate_mean`):
+
+  1. no rows, or a score that is NaN, infinite or beyond ±1e100: no figure
+  2. all rows have the same score: Wilson's limit on the share of other scores, times the range of the metric;
+     no interval if the range is unknown or all rows are in one cluster
+  3. one cluster: no interval
+  4. clusters: Student's t(C − 1) on the clustered standard error
+  5. fewer than 10 rows, or more than 5,000: Student's t(n − 1)
+  6. all others: the BCa bootstrap, seeded and in bounded memory
+
+Student's intervals end at the range of the metric, if it is known. Lines 4, 5 and 6 have an exception: if most rows
+have the same score and fewer than 100 rows (or clusters) have another one, the interval is Student's with the degrees
+of freedom of those others. An example is a difference of two runs in which few rows changed.
+
+The module begins with the conversion of numbers to checked arrays, and of row labels to clusters.
 """
 
 import math
@@ -25,15 +49,20 @@ Codes = NDArray[numpy.int64]
 Labels = Sequence[Hashable] | Codes
 """A label for every row; numpy groups an array of whole numbers (`as_codes`) faster than other labels."""
 
+# Scores are cubed (BCa's acceleration). A double ends at 1.8e308, so (1e100)³ = 1e300 still fits.
 MOST = 1e100
 """The largest score accepted: the cube of a much larger one would overflow."""
 
+# Relative to the larger of two scores: 0.3 − (0.1 + 0.2) is a change of 0, not of −5.6e-17.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Groups of rows: `codes` has the number of each row's group, from 0 to `count` − 1."""
+    """Groups of rows: `codes` has the number of each row's group, from 0 to `count` − 1.
+
+    Example: the clusters a, b, a, c of four rows have the codes 0, 1, 0, 2 and the count 3.
+    """
 
     codes: Codes
     count: int
@@ -50,6 +79,8 @@ class RowGroups:
         """
         if self.count < 2:
             return None
+
+        # Errors of rows in one cluster may add up, so the sums of clusters vary, not the single rows.
         sums = self.sums(values - values.mean())
         return float(numpy.sqrt(self.count / (self.count - 1) * (sums @ sums))) / len(values)
 
@@ -70,6 +101,7 @@ def as_outcomes(values: Numbers) -> Floats:
         ValueError: a verdict is neither true or 1, nor false or 0.
     """
     floats = as_floats(values)
+
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
         position = int(strange.argmax())
@@ -78,7 +110,12 @@ def as_outcomes(values: Numbers) -> Floats:
 
 
 def as_codes(labels: Iterable[Hashable]) -> Codes:
-    """Return a number for each row; rows with equal labels get equal numbers, a row labelled None gets its own."""
+    """Return a number for each row; rows with equal labels get equal numbers, a row labelled None gets its own.
+
+    Example: the labels x, None, x, None have the codes 0, 1, 0, 2.
+    """
+
+    # No label of the caller equals this object, so the keys of rows without a label never meet other keys.
     known: dict[Hashable, int] = {}
     alone = object()
     codes = [known.setdefault((alone, row) if label is None else label, len(known)) for row, label in enumerate(labels)]
@@ -97,6 +134,8 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
         return None
     if len(labels) != rows:
         raise ValueError(f"{len(labels)} clusters were given for {rows} rows: give one for each row")
+
+    # Codes made by `as_codes` are grouped as they are; all other labels get codes first.
     known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
     numbers, codes = numpy.unique(known, return_inverse=True)
     return None if len(numbers) == rows else RowGroups(codes.reshape(-1), len(numbers))
@@ -112,6 +151,7 @@ def differences(base: Floats, new: Floats) -> Floats:
         raise ValueError(
             f"rows are compared in pairs: base and new run need equally many values, not {len(base)} and {len(new)}"
         )
+
     with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
         change[numpy.abs(change) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
@@ -130,8 +170,9 @@ def problem(*samples: Floats) -> str | None:
 
 # -- the bootstrap
 
+# Samples of one bootstrap. At 95% confidence, each end of the interval has 250 of the 10,000 means beyond it.
 RESAMPLES = 10_000
-_AT_ONCE = 1 << 16  # rows that are drawn together, to bound the memory
+_AT_ONCE = 1 << 16  # rows that are drawn together: half a megabyte for each array
 _TIE = 1e-12  # of the largest score: means that differ by less are equal but for rounding errors
 
 
@@ -143,14 +184,20 @@ def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
     """
     rows = len(columns)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
+
+    # All samples at once would need resamples × rows numbers: 400 MB for 5,000 rows.
     together = max(1, _AT_ONCE // rows)
     sums = numpy.empty((resamples, columns.shape[1]))
     for start in range(0, resamples, together):
         count = min(together, resamples - start)
         drawn = random.integers(0, rows, size=(count, rows))
+
+        # Each sample gets its own range of numbers, so that one count over all of them serves the whole chunk.
         drawn += numpy.arange(count)[:, None] * rows
         times = numpy.bincount(drawn.ravel(), minlength=count * rows).reshape(count, rows)
+        # (samples, rows) @ (rows, columns): the sum of each sample in each column.
         sums[start : start + count] = times.astype(numpy.float64) @ columns
+
     return sums / rows
 
 
@@ -163,17 +210,25 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
     """
     rows = len(columns)
     reach = math.sqrt(rows / (rows - 1)) * t_quantile((1 + confidence) / 2, rows - 1)
+
     means = resampled_means(columns, resamples, seed)
     return [_bca(columns[:, column], means[:, column], reach) for column in range(columns.shape[1])]
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
-    """Return the BCa interval of the mean of `values`, given its bootstrap `means`; `reach` is in standard errors."""
+    """Return the BCa interval of the mean of `values`, given its bootstrap `means`; `reach` is in standard errors.
+
+    The two corrections of a plain percentile interval: `bias` is the normal quantile of the share of bootstrap means
+    below the mean; `acceleration` is a sixth of the skewness of the mean.
+    """
     centre = values - values.mean()
     spread = float(centre @ centre)
     acceleration = float((centre**3).sum()) / (6 * spread**1.5)
     tie = _TIE * float(numpy.abs(values).max())
+
+    # Means equal to the observed mean count half: once if they are below, once if they are below or equal.
     below = numpy.count_nonzero(means < values.mean() - tie) + numpy.count_nonzero(means <= values.mean() + tie)
+    # A share of 0 or 1 has no normal quantile. It is kept half a sample away from them.
     normal, share = NormalDist(), below / (2 * len(means))
     bias = normal.inv_cdf(min(max(share, 0.5 / len(means)), 1 - 0.5 / len(means)))
 
@@ -200,9 +255,9 @@ Fewer rows show too few different scores for a bootstrap; for more rows Student'
 
 Bounds = tuple[float, float]
 
-_FEW = 100  # with fewer rows that have another score, bootstrap intervals are too narrow
-_DIGITS = 12  # to which scores are compared, because further digits may be rounding errors
-_VANISHING = 1e-100  # the cubes of differences this small nearly underflow
+_FEW = 100  # with fewer rows that have another score, bootstrap intervals are too narrow: `_degrees_of_freedom`
+_DIGITS = 12  # decimals to which scores, as shares of the largest one, are compared; the rest may be rounding
+_VANISHING = 1e-100  # differences this small count as 0: their cubes (1e-300) nearly underflow a double
 
 
 def estimate_proportion(
@@ -230,18 +285,26 @@ def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estima
     """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
 
     With groups, the effective number of rows replaces the number of rows in Wilson's interval.
+
+    `value` is p, and the plain standard error is √(p (1 − p) / n).
     """
     n = len(values)
     plain = wilson(int(values.sum()), n, confidence)
     if plain.value is None:
         return Estimate(None, None, None, 0, confidence, "Wilson", remark="there are no rows")
+
     value = plain.value
+
     independent_error = math.sqrt(value * (1 - value) / n)
+
     if groups is None:
         return Estimate(value, plain.low, plain.high, n, confidence, "Wilson", independent_error)
+
+    # Correlated rows are worth fewer independent ones: `effective_rows` divides by the square of both errors' ratio.
     error, method = groups.mean_error(values), "Wilson, effective rows"
     if error is None:
         return Estimate(value, None, None, n, confidence, method, None, groups.count, ONE_CLUSTER)
+
     worth = effective_rows(n, groups.count, independent_error, error)
     low, high = wilson_interval(value, worth, t_quantile((1 + confidence) / 2, groups.count - 1))
     return Estimate(value, low, high, n, confidence, method, error, groups.count)
@@ -267,7 +330,7 @@ def estimate_mean(
     * Otherwise: a seeded BCa bootstrap.
 
     Args:
-        values: scores; if one is NaN or infinite, the estimate has no figures.
+        values: scores; if one is NaN, infinite or beyond ±1e100, the estimate has no figures.
         clusters: a label for every row; rows with equal labels are not independent.
         bounds: the lowest and the highest score that the metric can give.
         confidence: level of the two-sided interval, between 0 and 1.
@@ -289,20 +352,28 @@ def means(
     seed: int,
     resamples: int,
 ) -> list[Estimate]:
-    """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together."""
+    """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together.
+
+    Columns that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new
+    run and for the difference.
+    """
     normal_quantile(confidence)  # raises an error for an invalid confidence
     n = len(columns[0])
+
     remark = problem(*columns) or (None if n else "there are no rows")
     if remark is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
+
     degrees = [_degrees_of_freedom(values, groups) for values in columns]
     bootstrapped = [
         number for number, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[number])
     ]
+
     intervals: dict[int, Bounds] = {}
     if bootstrapped:
         together = numpy.column_stack([columns[column] for column in bootstrapped])
         intervals = dict(zip(bootstrapped, bca_intervals(together, confidence, seed, resamples), strict=True))
+
     return [
         _mean(values, limits, groups, confidence, degrees[column], intervals.get(column))
         for column, (values, limits) in enumerate(zip(columns, bounds, strict=True))
@@ -316,15 +387,21 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     than 100, and less than half of all rows or clusters, the degrees are their number less one. For such rows,
     bootstrap intervals are too narrow: with ten changed rows of 200, a 95% interval covers 75% to 90%
     (`benchmarks/comparison_coverage.py`).
+
+    Example: 190 of 200 rows did not change, ten changed. The result is 9, not 199.
     """
     # Values that differ only by rounding errors count as equal.
+    # The divisor is at least 1e-100: scores that are all 0 are not divided by 0.
     rounded = numpy.round(values / max(float(numpy.abs(values).max()), _VANISHING), _DIGITS)
     _, kinds, counts = numpy.unique(rounded, return_inverse=True, return_counts=True)
     differs = kinds != counts.argmax()
+
+    # A cluster counts as different if at least one of its rows is.
     if groups is None:
         units, differing = len(values), int(numpy.count_nonzero(differs))
     else:
         units, differing = groups.count, int(numpy.count_nonzero(groups.sums(differs.astype(numpy.float64))))
+
     most_are_equal = 2 * int(counts.max()) > len(values) and 2 * differing < units
     return max(1, differing - 1) if most_are_equal and differing < _FEW else units - 1
 
@@ -341,6 +418,7 @@ def _is_constant(values: Floats) -> bool:
     centre = values - values.mean()
     size = float(numpy.abs(centre).max())
     # The mean of equal values may differ from them by some units in the 16th digit.
+    # Doubles have a relative rounding error of 2⁻⁵³, so 1e-14 is about 90 roundings of the mean.
     return size <= 1e-14 * float(numpy.abs(values).max()) or size < _VANISHING
 
 
@@ -354,16 +432,21 @@ def _mean(
     n, clusters = len(values), None if groups is None else groups.count
     if _is_constant(values):
         return _constant_mean(float(values[0]), n, clusters, limits, confidence)
+
     value = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(n) if groups is None else groups.mean_error(values)
+
     if error is None:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, ONE_CLUSTER)
+
     if bca is not None:
         return Estimate(value, *bca, n, confidence, "BCa bootstrap", error)
+
     half = t_quantile((1 + confidence) / 2, degrees) * error
     low, high = value - half, value + half
     if limits is not None:  # clip the interval to the range, but never exclude the value itself
         low, high = max(low, min(limits[0], value)), min(high, max(limits[1], value))
+
     method = f"t({degrees})" if clusters is None else f"clustered t({degrees})"
     return Estimate(value, low, high, n, confidence, method, error, clusters)
 
@@ -377,6 +460,8 @@ def _constant_mean(value: float, n: int, clusters: int | None, bounds: Bounds | 
         interval = constant_interval(value, clusters or n, bounds, confidence)
         if interval is not None:
             return Estimate(value, *interval, n, confidence, "Wilson, for equal scores", 0.0, clusters)
+
+    # An error of 0 says that the scores did not vary; one row cannot say even that.
     if n == 1:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, "there is only one row")
     return Estimate(value, None, None, n, confidence, "none", 0.0, clusters, NO_SPREAD)
@@ -387,6 +472,9 @@ def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -
 
     The share of rows with another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the
     bounds.
+
+    Example: 40 rows of 40 have the score 1, and scores range from 0 to 1. Wilson's upper limit for 0 of 40 is 0.088, so
+    the interval is 0.912 to 1.
     """
     other = wilson(0, n, confidence).high
     if other is None or not (-math.inf < bounds[0] <= value <= bounds[1] < math.inf):
@@ -407,6 +495,9 @@ def pass_at_k(trials: Trials, k: int) -> float | None:
     language models trained on code" (2021), arXiv 2107.03374, equation 1. Items with fewer than k trials are left out;
     if no items remain, return None.
 
+    Example: of 4 trials of one item 2 passed. For k = 2, C(2, 2) / C(4, 2) = 1/6 of the pairs of trials have no pass,
+    so the chance is 5/6.
+
     Raises:
         ValueError: k is less than 1, or an item has more passes than trials.
     """
@@ -418,6 +509,8 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
 
     The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
     2406.12045, section 3. Errors, items with too few trials, and None are as in `pass_at_k`.
+
+    Example: for 2 passed of 4 trials and k = 2, one of six pairs of trials passes twice: 1/6.
     """
     return _mean_chance(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k))
 
@@ -433,7 +526,10 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
     for item, (passed, count) in enumerate(trials):
         if not 0 <= passed <= count:
             raise ValueError(f"item {item}: passed trials must be between 0 and {count}, not {passed}")
+
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):
         return None
+
+    # The mean of equal chances may be off by a rounding error; one of them is exact.
     return float(values[0] if _is_constant(values) else values.mean())

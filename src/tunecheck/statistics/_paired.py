@@ -1,4 +1,22 @@
-"""Two runs on the same rows: the difference of their pass rates or mean scores, and a test for chance."""
+"""Two runs on the same rows: the difference of their pass rates or mean scores, and a test for chance.
+
+The first line that applies determines the interval of the difference and the test. C is the number of clusters.
+
+  verdicts (`paired_binary`)   interval                                   test
+  no rows                      none                                       none
+  no clusters                  Tango's                                    McNemar's, mid-p
+  one cluster                  none                                       none
+  clusters                     Tango's, effective rows and t(C − 1)       sign flips of clusters, all counted
+
+  scores (`paired_scores`)     interval                                   test
+  no rows, NaN, infinite       none                                       none
+  one cluster                  none                                       none
+  all differences equal        Wilson's limit times the metric's range    sign flips (p = 1 if all are 0)
+  all others                   `estimate_mean`'s, of the differences      sign flips
+
+Signs are flipped per row, or with clusters per cluster. The number of values that are not 0 decides how: up to 16 are
+counted exactly, up to 5,000 are drawn, and more are treated as normal (`flip_scores`).
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,6 +28,7 @@ from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, Pa
 
 # -- verdicts
 
+# Random sign flips of one test. A p-value near 0.05 then has a standard error of 0.002.
 FLIPS = 10_000
 
 
@@ -26,6 +45,9 @@ def paired_binary(
     (`benchmarks/comparison_coverage.py`). With clusters, the interval uses the effective number of rows and the
     t(C − 1) quantile, and the tests are permutation tests that flip the signs of clusters.
 
+    `b` counts the rows that only the base passed, `c` those that only the new run passed. Rows with the same verdict in
+    both runs do not affect the test.
+
     Args:
         base: one verdict per row: 1 or true for a pass, 0 or false for a fail.
         new: the other run's verdicts on the same rows.
@@ -37,8 +59,10 @@ def paired_binary(
     """
     before, after = estimates.as_outcomes(base), estimates.as_outcomes(new)
     change = estimates.differences(before, after)
+
     groups = estimates.as_clusters(clusters, len(change))
     b, c = int(numpy.count_nonzero(change < 0)), int(numpy.count_nonzero(change > 0))
+
     return PairedBinary(
         n=len(change),
         clusters=None if groups is None else groups.count,
@@ -70,13 +94,19 @@ def _difference(
     n, count = len(change), None if groups is None else groups.count
     if n == 0:
         return Estimate(None, None, None, 0, confidence, "Tango", remark="there are no rows")
+
+    # The variance of changes of −1, 0 and 1 is the share of changed rows less the squared mean change.
     value, plain = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
+
     if groups is None:
         low, high = distributions.tango(b, c, n, normal_quantile(confidence))
         return Estimate(value, low, high, n, confidence, "Tango", plain)
+
     error = groups.mean_error(change)
     if error is None:
         return Estimate(value, None, None, n, confidence, "Tango", None, count, estimates.ONE_CLUSTER)
+
+    # All counts shrink by the same factor, so the difference itself stays.
     worth = distributions.effective_rows(n, groups.count, plain, error) / n
     low, high = distributions.tango(
         b * worth, c * worth, n * worth, distributions.t_quantile((1 + confidence) / 2, groups.count - 1)
@@ -122,15 +152,21 @@ def paired_scores(
     before, after = estimates.as_floats(base), estimates.as_floats(new)
     change = estimates.differences(before, after)
     groups = estimates.as_clusters(clusters, len(change))
+
+    # A difference of two scores ranges from −(high − low) to high − low.
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     columns, ranges = [before, after, change], [bounds, bounds, spans]
+
     base_mean, new_mean, difference = estimates.means(columns, ranges, groups, confidence, seed, resamples)
     if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
+
+    # One cluster has only two assignments of signs, which can show nothing.
     is_one_cluster = groups is not None and groups.count < 2
     flipped = None
     if difference.value is not None and not is_one_cluster:
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
+
     return filled(change, groups, (base_mean, new_mean, difference), flipped, "" if groups is None else " of clusters")
 
 
@@ -161,7 +197,11 @@ def filled(
 
 
 def _spans(scores: estimates.Floats, change: estimates.Floats) -> estimates.Bounds | None:
-    """Return the assumed range of a difference if no score changed and the metric's bounds are unknown; else None."""
+    """Return the assumed range of a difference if no score changed and the metric's bounds are unknown; else None.
+
+    Example: the scores 2 and 4 did not change. Scores are then assumed to range from 0 to 4, and differences from −4 to
+    4.
+    """
     if not len(scores) or change.any():
         return None
     low, high = min(0.0, float(scores.min())), max(0.0, float(scores.max()))
@@ -172,12 +212,12 @@ def _spans(scores: estimates.Floats, change: estimates.Floats) -> estimates.Boun
 # the other sign. Fisher, "The Design of Experiments" (1935), section 21; two-sided, on the sum of the differences.
 # With clusters, the sums of clusters replace the differences of rows, because only clusters are independent.
 
-_EXACT = 16
-_DRAWN = 5_000
-_ALIKE = 1_000
-_TIE = 1e-12
-_WIDE = 9.0
-_LEAST = 1e-17
+_EXACT = 16  # values with all 2¹⁶ = 65,536 assignments of signs tried
+_DRAWN = 5_000  # values up to which signs are always drawn
+_ALIKE = 1_000  # least (Σx²)² / Σx⁴ for the normal limit: the number of values, if all are of equal size
+_TIE = 1e-12  # sums that differ by less than this share of Σ|x| are equal
+_WIDE = 9.0  # standard deviations at which distributions are cut off; beyond lie 2e-19 of the normal
+_LEAST = 1e-17  # smallest p-value reported: smaller ones depend on the cut-off
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,29 +241,43 @@ def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flip
     at least 1,000, which makes a tail wrong by less than 0.001; otherwise signs are drawn, because few values make up
     most of the variance.
     """
+
+    # A difference of 0 stays 0 with either sign: it adds to no sum.
     values = values[values != 0]
     if len(values) == 0:
         return Flips(1.0, 1.0, "exact")
+    # Dividing by the largest value keeps the squares and fourth powers of any scores within a double's range.
     values = values / numpy.abs(values).max()
+
+    # Each value doubles the list: the sums with it and the sums without it, that is, with the other sign.
     if len(values) <= _EXACT:
         sums = numpy.zeros(1)
         for value in values:
             sums = numpy.concatenate((sums + value, sums - value))
         return _count_flips(sums, values, "exact")
+
     squares = values**2
     if len(values) > _DRAWN and squares.sum() ** 2 >= _ALIKE * (squares @ squares):
         p_value = distributions.normal_two_sided(float(values.sum()) / math.sqrt(float(squares.sum())))
         return Flips(p_value, p_value, "normal limit")
+
+    # The observed sum is one of the possible ones. Counting it keeps the p-value above 0.
     sums = _drawn_sums(values, seed, flips)
     return _count_flips(numpy.append(sums, values.sum()), values, f"{flips:,} draws")
 
 
 def _drawn_sums(values: estimates.Floats, seed: int, flips: int) -> estimates.Floats:
-    """Return sums with random signs, eight values at a time: a random byte is eight signs, a table has their sums."""
+    """Return sums with random signs, eight values at a time: a random byte is eight signs, a table has their sums.
+
+    Row i of `looked_up` has the 256 sums of the i-th eight values, one for each combination of their signs. This needs
+    one random byte, not eight random signs.
+    """
     bits = numpy.unpackbits(numpy.arange(256, dtype=numpy.uint8)[:, None], axis=1)
+
     padded = numpy.zeros(-(-len(values) // 8) * 8)
     padded[: len(values)] = values
     looked_up = padded.reshape(-1, 8) @ (1.0 - 2.0 * bits.T)
+
     random = numpy.random.Generator(numpy.random.PCG64(seed))
     sums = numpy.zeros(flips)
     for table in looked_up:
@@ -237,8 +291,10 @@ def _count_flips(sums: estimates.Floats, values: estimates.Floats, how: str) -> 
     Sums within rounding errors count as equal, because they were added up in another order.
     """
     tie = _TIE * float(numpy.abs(values).sum())
+
     observed, sizes = abs(float(values.sum())), numpy.abs(sums)
     beyond, reached = numpy.count_nonzero(sizes > observed + tie), numpy.count_nonzero(sizes >= observed - tie)
+
     return Flips(reached / len(sums), (beyond + reached) / (2 * len(sums)), how)
 
 
@@ -248,19 +304,28 @@ def flip_counts(sums: estimates.Floats) -> Flips:
     No draws are needed: for m clusters with the same absolute value s, the sum is s times (2 · Binomial(m, ½) − m).
     The distributions of all s are convolved, each cut off at 9 standard deviations, so a p-value under 1e-17 is
     reported as 1e-17. If each cluster is one row, the p-values are McNemar's.
+
+    `chances[i]` is the chance of the sum `least` + i.
     """
     sizes, counts = numpy.unique(numpy.abs(sums[sums != 0]).astype(numpy.int64), return_counts=True)
     if len(sizes) == 0:
         return Flips(1.0, 1.0, "exact")
+
     chances, least = numpy.ones(1), 0
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        # The mean of Binomial(m, ½) is m/2 and its standard deviation √m/2; one more head on each side allows for
+        # rounding.
         half = _WIDE / 2 * math.sqrt(count) + 1
         first, last = max(0, math.floor(count / 2 - half)), min(count, math.ceil(count / 2 + half))
+
+        # One head more raises the sum by 2 s: a head counts +s in place of −s.
         wider = numpy.zeros(len(chances) + 2 * size * (last - first))
         for heads in range(first, last + 1):
             start = 2 * size * (heads - first)
             wider[start : start + len(chances)] += math.exp(distributions.log_half_binomial(heads, count)) * chances
+
         chances, least = wider, least + size * (2 * first - count)
+
     totals, observed = numpy.abs(numpy.arange(least, least + len(chances))), abs(int(sums.sum()))
     beyond, alike = float(chances[totals > observed].sum()), float(chances[totals == observed].sum())
     exact, mid = (min(1.0, max(_LEAST, chance)) for chance in (beyond + alike, beyond + alike / 2))

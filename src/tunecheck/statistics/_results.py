@@ -32,6 +32,9 @@ class Estimate(Result):
 
     `n` is the number of rows and `clusters` the number of clusters (None: rows count as independent). `method` names
     the interval. `standard_error` is clustered if there are clusters; the interval may not be based on it.
+
+    Example: 31 of 46 rows passed. `value` is 0.674, `low` 0.530, `high` 0.791, `n` 46, `method` "Wilson". If a figure
+    is missing, `remark` gives the reason.
     """
 
     value: float | None
@@ -150,8 +153,10 @@ def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
 def wilson_interval(share: float, rows: float, z: float) -> tuple[float, float]:
     """Return Wilson's interval of a share of this many rows (may be fractional), `z` standard errors to either side."""
     shrink = 1 + z * z / rows
+
     centre = (share + z * z / (2 * rows)) / shrink
     half = z / shrink * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
+
     # At the ends the bound is exactly 0 or 1; rounding must not move it.
     return 0.0 if share == 0 else max(0.0, centre - half), 1.0 if share == 1 else min(1.0, centre + half)
 

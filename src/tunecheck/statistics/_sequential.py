@@ -1,7 +1,18 @@
 """Early decisions: tests of pairs that arrive one by one in random order, valid at any stopping time.
 
+The arguments of `EarlyTest` choose the test:
+
+  margin   scores and total                 `better` and `worse`      `not_worse`
+  none     0 or 1, total known              `FairWalk`                -
+  none     all others                       `_Capital`, two bets      -
+  given    total known                      `worse`: `_Capital`       `_Forecast` of the complete run
+  given    total unknown                    `worse`: `_Capital`       `_Capital`
+
+A bet multiplies a capital that starts at 1. If the claim that it bets against is true, the chance that the capital ever
+reaches 1 / alpha is at most alpha. So the test may look after each pair and stop at once.
+
 `decide_early` decides about a list of pairs. `comparison._deciding` gives an `EarlyTest` each pair of a running
-evaluation, and reads the figures when the test has decided. `_Capital` and `_Forecast` bet, `FairWalk` counts signs.
+evaluation, and reads the figures when the test has decided.
 """
 
 import math
@@ -24,7 +35,7 @@ Outcome: TypeAlias = Literal["better", "worse", "not_worse", "undecided"]
 ANY_STOPPING = "valid at any stopping"
 """The method name of intervals and tests that hold at any stopping time."""
 
-_STAKES = 32
+_STAKES = 32  # stakes of one bet: the points of a Gauss-Legendre rule between 0 and 1
 _FOCUS = 3.0
 """Stakes have the weights of a Beta(3, 3) distribution of the share of changed rows that got better. If checkpoints
 differ at all, the difference is mostly a tenth to a half of the changed rows."""
@@ -68,9 +79,11 @@ def decide_early(
     Raises:
         ValueError: a score, the margin or the confidence is out of range.
     """
+
     total = len(pairs) if isinstance(pairs, Sized) else None
     verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
     test = EarlyTest(margin, confidence, total, verdicts=verdicts)
+
     for base, new in pairs:
         outcome = test.see(base, new)
         if outcome != "undecided":
@@ -101,13 +114,17 @@ class EarlyTest:
         """
         if margin is not None and not 0 <= margin < 1:
             raise ValueError(f"margin must be 0 or more and below 1, not {margin!r}")
+
         self._margin, self._confidence = margin, confidence
         normal_quantile(confidence)  # raises an error for an invalid confidence
+
         # The logarithm of the capital at which a bet decides: 2 / alpha, because there are two directions.
         self._enough = math.log(2 / (1 - confidence))
+
         self._base: list[float] = []
         self._new: list[float] = []
         self._for_better, self._for_worse = _Capital(), _Capital()
+
         self._total = total
         self._forecast: _Forecast | None = None
         self._walk: FairWalk | None = None
@@ -129,13 +146,17 @@ class EarlyTest:
         """
         if not (0 <= base <= 1 and 0 <= new <= 1):
             raise ValueError(f"a score must be between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
+
         self._base.append(float(base))
         self._new.append(float(new))
+
         change = self._new[-1] - self._base[-1]
         if self._margin is not None:
             return self._bet_on_margin(change, self._margin)
         if self._walk is None or self._total is None:
             return self._bet_on_direction(change)
+
+        # Verdicts that did not change are no steps. They only move the share of rows that the walk has seen.
         if change:
             self._walk.step(int(change), self.pairs / self._total)
         return _DIRECTIONS[self._walk.left]
@@ -144,6 +165,7 @@ class EarlyTest:
         """Bet that the new scores are better, and that they are worse; return what the bets have decided so far."""
         self._for_better.bet(change)
         self._for_worse.bet(-change)
+
         if self._for_better.logarithm >= self._enough:
             return "better"
         return "worse" if self._for_worse.logarithm >= self._enough else "undecided"
@@ -153,6 +175,8 @@ class EarlyTest:
         self._for_worse.bet(-change, margin)
         if self._for_worse.logarithm >= self._enough:
             return "worse"
+
+        # With a known total the complete run decides. Otherwise bets must show that the true loss is below the margin.
         if self._forecast is not None:
             return "not_worse" if self._forecast.shows_not_worse(change) else "undecided"
         self._for_better.bet(change, -margin)
@@ -174,11 +198,13 @@ class EarlyTest:
         """Return the decision after the last pair: by the complete run's interval with a margin, else undecided."""
         if self._margin is None or not self._base:
             return "undecided"
+
         base, new = self._base, self._new
         if all(score in (0.0, 1.0) for score in (*base, *new)):
             difference = paired_binary(base, new, confidence=self._confidence).difference
         else:
             difference = paired_scores(base, new, bounds=(0.0, 1.0), confidence=self._confidence).difference
+
         return "not_worse" if non_inferiority(difference, self._margin).shown else "undecided"
 
     def interval(self) -> Estimate:
@@ -192,14 +218,17 @@ class EarlyTest:
         n = self.pairs
         if n == 0:
             return Estimate(None, None, None, 0, self._confidence, ANY_STOPPING, remark="there are no rows")
+
         changes = self._changes()
         low = _largest_refuted(changes, self._enough)
         high = -_largest_refuted(-changes, self._enough)
         if self._walk is not None and self._walk.left:
+            # The walk's bound, in standard errors of the changed rows, replaces the normal quantile.
             better, worse = int((changes > 0).sum()), int((changes < 0).sum())
             low, high = tango(worse, better, n, self._walk.bound / math.sqrt(better + worse))
         elif self._walk is not None:  # only the walk may exclude 0, and it has not
             low, high = min(low, 0.0), max(high, 0.0)
+
         return Estimate(float(changes.mean()), low, high, n, self._confidence, ANY_STOPPING)
 
     def p_value(self) -> float:
@@ -209,6 +238,7 @@ class EarlyTest:
         """
         if self._walk is not None and self._walk.p_value is not None:
             return self._walk.p_value
+
         changes = self._changes()
         logarithm = max(_capital_of(changes)(0.0), _capital_of(-changes)(0.0))
         p_value = min(1.0, 2 * math.exp(-logarithm))
@@ -221,9 +251,14 @@ class EarlyTest:
 
 
 def _weighted_stakes() -> tuple[Floats, Floats]:
-    """Return the stakes of the bets, between 0 and 1, and the logarithms of their weights, which add up to 1."""
+    """Return the stakes of the bets, between 0 and 1, and the logarithms of their weights, which add up to 1.
+
+    A stake of λ wins most if a changed row gets better with the chance (1 + λ) / 2. The weights are the density of
+    Beta(3, 3) at this chance.
+    """
     points, weights = numpy.polynomial.legendre.leggauss(_STAKES)
     stakes = (points + 1) / 2
+
     weights = weights * (1 - stakes**2) ** (_FOCUS - 1)
     return stakes, numpy.log(weights / weights.sum())
 
@@ -235,6 +270,9 @@ class _Capital:
     over all stakes. The chance that it ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it
     is the likelihood ratio of the signs of the changed rows, as in Robbins, "Statistical methods related to the law of
     the iterated logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
+
+    Example: after 6 changes for the better and none for the worse, a stake of 0.5 has grown to 1.5⁶ = 11. With alpha =
+    0.05 a bet decides at 2 / 0.05 = 40.
     """
 
     def __init__(self) -> None:
@@ -246,6 +284,8 @@ class _Capital:
         """Bet on the next value against the claim that its mean is `mean`."""
         if value == mean:
             return
+
+        # Divided by 1 + m, the largest loss (x = −1) takes a share λ of the capital, so it stays positive.
         self._logarithms += numpy.log1p(self._stakes * ((value - mean) / (1 + mean)))
         self.logarithm = float(numpy.logaddexp.reduce(self._logarithms))
 
@@ -253,6 +293,7 @@ class _Capital:
 def _largest_refuted(changes: Floats, enough: float) -> float:
     """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows."""
     mean, capital = float(changes.mean()), _capital_of(changes)
+
     if mean == -1:
         return -1.0
     return turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
@@ -284,10 +325,14 @@ class _Forecast:
         """Place one bet against each candidate mean of the complete run, from −margin upwards."""
         self._margin, self.total = margin, total
         self._quantile, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
+
+        # No mean is above 1, so no candidate is more than 1 + margin away. A mean's standard error is at most 1 / √n.
         span = min(1 + margin, _REACH / math.sqrt(max(total, 1)) + 1 / max(total, 1))
         self._means: Floats = numpy.linspace(-margin, -margin + span, _CANDIDATES)
+
         self._stakes, weights = _weighted_stakes()
         self._logarithms: Floats = numpy.tile(weights, (_CANDIDATES, 1))
+
         self._pairs, self._sum, self._sum_of_squares, self._verdicts = 0, 0.0, 0.0, True
 
     def shows_not_worse(self, change: float) -> bool:
@@ -298,15 +343,18 @@ class _Forecast:
         remaining = self.total - self._pairs
         if remaining <= 0:
             return False
+
         means_of_rest = (self.total * self._means - self._sum) / remaining
         # No difference is below −1: a candidate that needs a mean of −1 or less of the remaining pairs is impossible.
         with numpy.errstate(divide="ignore", invalid="ignore"):
             gains = numpy.where(means_of_rest > -1, (change - means_of_rest) / (1 + means_of_rest), numpy.inf)
+
         self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
         self._pairs += 1
         self._sum += change
         self._sum_of_squares += change * change
         self._verdicts = self._verdicts and change in (-1.0, 0.0, 1.0)
+
         refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
         return bool(refuted.any()) and bool((refuted & self._would_show()).any())
 
@@ -317,11 +365,15 @@ class _Forecast:
         """
         n, pairs = self.total, self._pairs
         share = self._sum_of_squares / pairs
+
+        # 1 − pairs / n: the error of a share falls to 0 as the sample becomes the complete run.
         error = math.sqrt(max(share * (1 - share), 0.0) / pairs * (1 - pairs / n))
         sum_of_squares = min(1.0, share + _EXCESS * error + (1 - pairs / n) / pairs) * n
+
         if not self._verdicts:
             errors = numpy.sqrt(numpy.maximum(sum_of_squares / n - self._means**2, 0.0) / n)
             return self._means - self._quantile * errors > -self._margin
+
         # Verdicts: the complete run uses Tango's score, which takes the numbers of rows that got worse and better.
         differences = n * self._means
         changed = numpy.maximum(sum_of_squares, numpy.abs(differences))
@@ -369,20 +421,29 @@ class FairWalk:
         return self._reach + 1
 
     def step(self, change: int, share: float) -> None:
-        """Take a step, after this share of all rows, and recompute the bounds."""
+        """Take a step, after this share of all rows, and recompute the bounds.
+
+        Example: alpha is 0.05, and all of the first changed rows of 200 got better. The place of a walk that only went
+        up has the chance 1/2 after one step and 1/512 after nine. It becomes the outside as soon as that may be spent.
+        """
         if self.p_value is not None:
             return
+
         # Half of each place's chance moves up, half moves down.
         inside = numpy.zeros(len(self._inside) + 1)
         inside[:-1] += self._inside / 2
         inside[1:] += self._inside / 2
         self._reach += 1
         self._place += change
+
         spent = 1 - float(self._inside.sum())
+
         # The chance of leaving that each side may still spend: so many places become the outside.
         unspent = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
         outside = int(numpy.searchsorted(numpy.cumsum(inside), unspent, side="right"))
+
         self._inside = inside[outside : len(inside) - outside]
         self._reach -= 2 * outside
+
         if abs(self._place) > self._reach:
             self.p_value = 1 - float(self._inside.sum())
