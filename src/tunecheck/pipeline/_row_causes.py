@@ -1,4 +1,25 @@
-"""The cause of a failed row: a `Fault` with a code of codes.toml, from its answer, errors and evaluators' faults."""
+"""The cause of a failed row: a `Fault` with a code of codes.toml, from its answer, errors and evaluators' faults.
+
+A row can show several causes. All are collected, and the first in the order of codes.toml counts. They are looked for
+in this order:
+
+1.  If the target failed, its error is the only cause: `unreachable`, `throttled`, `timed_out` and the like.
+2.  If no evaluator's result is `fail`, there is no cause.
+3.  The answer itself:
+    -   its end: `filtered`, `overflow`, `cut_off`, `cut_off.endless`, `thinking_used_budget`
+    -   its text: `echoed_prompt`, `token_in_text`
+    -   its arguments: `bad_arguments`, `double_encoded`, `trailing_tag`, `garbled_text`
+    -   a call that the server did not return, or that cannot be read: `call_in_reasoning`, `call_lost_by_parser`,
+        `unreadable`
+    -   its calls: `call_left_in_text`, `unknown_function`, `decorated_name`, `wrapped_arguments`, `doubled_call`,
+        `loop`, `extra_call`
+    -   no call at all: `refusal`, `asked_back`, `empty_answer`, `answered_instead_of_calling`
+4.  The faults of the failing evaluators, after more precise ones replace general ones: `wrong_function`,
+    `missing_call`, `extra_call`, `wrong_argument.type` and the like.
+
+For example, an answer that was cut off inside a call has the causes `cut_off` and `unreadable`. `cut_off` comes first
+in codes.toml, so it is the row's cause.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +45,7 @@ from tunecheck.formats._reading import cached_reading, tools_of, without_thought
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
+# The word of a failed result, and the endings of an evaluator's keys: `match_result`, `match_properties`.
 _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
@@ -32,8 +54,11 @@ _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.othe
 _FILTERED = symptoms.in_any_case(
     "content_filter content_filtered guardrail_intervened safety recitation blocklist prohibited_content spii"
 )
+"""The `finish_reason`s of answers that a content filter stopped, in the words of several services."""
+
 _OVERFLOWED = "model_context_window_exceeded"
 _REFUSED = "refusal"
+"""The `finish_reason`s for a full context window and for a refusal."""
 
 _WITHOUT_CALL = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
 """Codes of faults for which there is no readable call."""
@@ -42,6 +67,8 @@ _NAME_FAULTS = frozenset({"misnamed_call", "missing_call", "unknown_function", "
 """Codes of faults that a different spelling of a function's name can explain."""
 
 _MOST_COMPARED, _LONGEST_NAME = 500, 200
+"""Limits of the search for a similar name, which is slow: tools to compare, and characters of the called name."""
+
 _CALLS_OF_LOOP = 3
 """This many equal calls in one answer are a loop, unless the ground truth repeats the call."""
 
@@ -52,21 +79,25 @@ _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 """Matches a special token of a chat template, such as `<|im_end|>`."""
 
 _USER_TURN = re.compile(r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)user|<\|user\|>|<｜User｜>|\[INST]")
-"""Matches the token of a chat template that begins a message of the user."""
+"""Matches the token of a chat template that begins a message of the user, such as `<|im_start|>user` or `[INST]`."""
 
 _BEFORE_PROMPT = re.compile(r"\A(?:\s|<[^<>\s]{1,40}>|\[/?INST]|(?i:system|user|human)\b:?|#)++")
-"""Matches the tokens and roles of a chat template before a message."""
+"""Matches the tokens and roles of a chat template before a message, such as `<|im_start|>user` or `### Human: `."""
 
 _WRAPPED = {"name", "arguments", "parameters", "type", "id"}
-"""The keys of a call, which are not those of its arguments."""
+"""The keys of a call. Arguments with only such names may be a whole call: `{"arguments": {"city": "Paris"}}`."""
 
 _DECORATED = r"((?s:.*(?:\W|__))?){}(\W*|\W\d+|(?s:\W*<.*))"
-"""Matches a function's name with what servers and models add, such as `functions.f:0`, `f()` or `<tool_call>f`."""
+"""Matches a function's name with what servers and models add, such as `functions.f:0`, `f()` or `<tool_call>f`.
 
-_END_OF_TURN_TOKENS = 2  # tokens that an empty answer may count
+The name replaces `{}`. Group 1 has the text before the name, group 2 the text after it.
+"""
+
+_END_OF_TURN_TOKENS = 2
+"""Output tokens that an empty answer may count, because servers count the token that ends the turn."""
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
-"""Formats that ordinary data or prose can resemble."""
+"""Formats that ordinary data or prose can resemble: `[{"paris": {"temperature": 20}}]` and `[f(a=1)]`."""
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenient: bool = False) -> Fault | None:
@@ -86,24 +117,30 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     if (target_error := state.errors.get("target")) is not None:
         yield Fault(code=target_error.cause or symptoms.error_cause(f"{target_error.type}: {target_error.message}"))
         return
+
     failing = {name for name, output in state.outputs.items() if _fails(output)}
     if not failing:
         return
+
     with_output = [evaluator for evaluator in evaluators if evaluator.name in state.outputs]
     arguments: dict[str, object] = {}
     # The arguments of failing evaluators come last, so that they replace those of the others.
     for evaluator in sorted(with_output, key=lambda bound: bound.name in failing):
         arguments |= evaluator.bind(state.row.values, state.target)
+
     outputs = [state.outputs[evaluator.name] for evaluator in with_output if evaluator.name in failing]
     properties = [value for output in outputs for key, value in output.items() if key.endswith(_PROPERTIES)]
     faults = [fault for value in properties for fault in read_faults(value)]
+
     decoded = decode_calls(state.target.get("tool_calls")) if lenient else None
     columns = {**state.target, "tool_calls": decoded} if decoded else state.target
     answer = FailedAnswer.read(state.kind, state.row.values, columns, arguments, faults)
+
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code in ("thinking_used_budget", "cut_off.endless") for cause in by_answer):
         faults = [fault for fault in faults if fault.code != "cut_off"]  # these causes are more precise
+
     explained = [precise for fault in faults for precise in _more_precise(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
@@ -122,10 +159,13 @@ def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
         # A conversation does not list its tools: the simulators define them.
         misnaming = name_fault(called, [fault.call])
         return [replace(misnaming, turn=fault.turn)] if misnaming.code.startswith("decorated_name") else [fault]
+
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
+
     if differences := [*_difference_faults(answer)]:
         return differences
+
     if fault.code == "call_count":
         has_extra = len(answer.reading.calls) > len(answer.truth.calls)
         return [replace(fault, code="extra_call" if has_extra else "missing_call")]
@@ -139,12 +179,14 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     there are both missing and extra calls, `wrong_function` for the first of both.
     """
     missing, extra = ([fault for fault in faults if fault.code == code] for code in ("missing_call", "extra_call"))
+
     names = [fault.call for fault in missing if fault.call]
     for fault in extra:
         if names and fault.call:
             misnaming = name_fault(fault.call, names)
             if misnaming.code.startswith("decorated_name"):
                 yield replace(misnaming, turn=fault.turn)
+
     if missing and extra:
         expected, actual = {"name": missing[0].call}, {"name": extra[0].call}
         yield Fault(code="wrong_function", call=missing[0].call, turn=missing[0].turn, expected=expected, actual=actual)
@@ -156,8 +198,12 @@ def _causes_of_fault(fault: Fault, answer: FailedAnswer) -> Iterator[Fault]:
         yield replace(fault, code="double_encoded")
     elif fault.code.startswith("wrong_argument") and _is_garbled(fault):
         yield replace(fault, code="garbled_text")
+
+    # Otherwise the answer's own causes say more: a call left in the text, or an answer instead of a call.
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
+
+    # Codes of an evaluator's own are no causes, except further kinds of wrong arguments.
     code = cause_of_fault(fault.code)
     if code in causes() or code.startswith("wrong_argument."):
         yield fault if code == fault.code else replace(fault, code=code)
@@ -171,11 +217,12 @@ def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
     made, accepted = (_with_plain_names(calls) for calls in (answer.reading.calls, answer.truth.calls))
     if not made or not accepted:
         return
-    from tunecheck.calls import matching  # rows of texts need none of it
+    from tunecheck.calls import matching  # imported here, because rows of texts need none of it
 
     # The leaderboard ignores these differences, too.
     loose = matching.MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
     match = matching.match_calls(made, accepted, loose)
+
     yield from matching.call_faults(match, loose)
     for fault in matching.argument_faults(match):
         if fault.path is not None and not _should_be_text(fault, answer.tools):
@@ -223,14 +270,18 @@ class FailedAnswer:
         `arguments` are those of the evaluators, and `faults` those that failing evaluators found.
         """
         codes = frozenset(fault.code for fault in faults)
+
+        # A conversation has its steps in a list of turns. The first turn with a fault is examined, else the last one.
         turns = _turns(columns)
         if turns is None:
             response = _answer_to_examine(columns, arguments)
         else:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
             response, columns = _last_item(columns["result"], number), _turn_columns(columns, number)
+
         tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
         expects_call = not codes.isdisjoint(_WITHOUT_CALL - {"unreadable_call"}) or (kind == "call" and turns is None)
+
         return cls(
             columns=columns,
             response=response,
@@ -270,16 +321,21 @@ class FailedAnswer:
 
 def _prompt_texts(row: Mapping[str, object]) -> list[str]:
     """Return the texts of a row's system and user messages, of all turns; a short one such as "Hello" is left out."""
+    # A column holds messages, or turns that are lists of messages.
     parts = [part for value in row.values() if isinstance(value, list) for part in value]
     messages = [item for part in parts for item in (part if isinstance(part, list) else [part])]
     asked = [message for message in messages if isinstance(message, dict) and message.get("role") in ("system", "user")]
+
+    # Without messages, the prompt is a plain text in one of these columns.
     texts: list[object] = [text for message in asked for text in content_parts(message)]
     texts = texts or [*map(row.get, ("messages", "query", "question", "prompt"))]
+
     return [text for text in texts if isinstance(text, str) and len(text) >= 10]
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
     """Return a conversation's steps by turn, or None if the row is not a conversation."""
+    # Such a column is [[step, step], [step]]: each turn is a list of steps.
     result = columns.get("result")
     turns = [turn for turn in result if isinstance(turn, list)] if isinstance(result, list) else []
     return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
@@ -298,6 +354,7 @@ def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON
     """
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
+
     for column, column_by_turn in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
         if isinstance(columns.get(column_by_turn), list):
             changed[column] = _last_item(columns[column_by_turn], number)
@@ -309,15 +366,21 @@ def _answer_to_examine(columns: Mapping[str, JSON], arguments: Mapping[str, obje
     calls = columns.get("tool_calls")
     if isinstance(calls, list) and calls:
         return calls
+
     values = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
     return next((value for value in values if value is not None and value == value), None)  # pandas writes NaN for None
 
 
 def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """Return the calls and text of an answer; with `expects_call`, read a bare call to an unknown function, too."""
+    """Return the calls and text of an answer; with `expects_call`, read a bare call to an unknown function, too.
+
+    For example, `[book_hotel(city='Paris')]` is such a call if the row's tools have only `book_table`.
+    """
     reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
+
+    # Without tools, a call may have any name.
     bare = cached_reading(response)
     is_only_calls = bare.format == "bfcl_text" and not bare.text  # else it may be prose with brackets, or data
     is_certain = is_only_calls or bare.format not in _AMBIGUOUS
@@ -327,19 +390,22 @@ def _read_answer(response: object, tools: ToolDefinitions, *, expects_call: bool
 def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
+
     token = "".join(_TOKEN.findall(answer.text)[:1])
     if answer.echoes_prompt:
         yield Fault(code="echoed_prompt", actual=answer.text)
     elif token and answer.expects_text and not any(token in said for said in (answer.truth.text, *answer.prompt)):
         yield Fault(code="token_in_text", message=f"{token} is in the text")
+
     encoding_faults = [*_encoding_faults(answer)]
     yield from encoding_faults
     lost = None if encoding_faults else _lost_call_fault(answer)  # a call with wrong encoding did arrive
+
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:
         if not encoding_faults:
-            code = "call_lost_by_parser" if answer.columns.get("tool_calls") else "unreadable"  # or no parser ran
+            code = "call_lost_by_parser" if answer.columns.get("tool_calls") else "unreadable"  # else no parser ran
             yield Fault(code=code, message=answer.reading.problem)
     elif answer.reading.calls:
         yield from _call_faults(answer)
@@ -356,13 +422,17 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
         return Fault(code="call_in_reasoning", message=reading.problem or "")
+
     if reading.calls or not answer.expects_call:
         return None
+
+    # If the answer has a text or was cut off, a call in its reasoning is only a draft.
     reasoning = answer.columns.get("reasoning")
     says_nothing_else = not answer.text.strip() and reason not in symptoms.CUT_OFF
     if isinstance(reasoning, str) and says_nothing_else:
         for call in cached_reading(reasoning, answer.tools).complete_calls[:1]:
             return Fault(code="call_in_reasoning", call=call.name, actual=call.arguments)
+
     has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *symptoms.CUT_OFF)
     if has_begun_call or (reason in _ENDS_OF_CALLS and reading.problem is None):
         problem = reading.problem or "the answer has no call"
@@ -385,6 +455,7 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that failed before its answer
         yield Fault(code=symptoms.error_cause(error), message=error)
+
     if reason in _FILTERED:
         yield Fault(code="filtered", message=f"finish_reason {reason}")
     elif reason == _OVERFLOWED:
@@ -392,11 +463,13 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
     elif reason in symptoms.CUT_OFF or (reason is None and _stops_midway(answer)):
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
+
         ending = _ending_text(answer, reason)
         if reason is not None and symptoms.repeats_itself(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text repeats itself"
         elif _USER_TURN.search(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text goes on with a user message"
+
         yield Fault(code=code, message=ending)
 
 
@@ -425,7 +498,8 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
     for name, arguments in _argument_texts(answer.response):
         is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
         if is_wrong and (problem := arguments_problem(arguments)):
-            # A stream that loses pieces keeps the arguments' beginning, and adds no text after their end.
+            # A stream that loses or repeats pieces keeps the arguments' beginning, and adds no text after their end:
+            # `{"city"city": "Paris"}`
             code, message = problem
             if problem == ("bad_arguments", None) and arguments.startswith('{"') and "first_token_ms" in answer.columns:
                 code = "bad_arguments.pieces"
@@ -435,9 +509,11 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
 def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
     """Yield the name (None if unreadable) and the arguments of each call that has its arguments as a text.
 
-    Calls are written as `{"function": {…}}`, `{"name": …, "arguments": …}`, or `{"function_name": "arguments"}`.
+    Calls are written as `{"function": {"name": "f", "arguments": "{}"}}`, as `{"name": "f", "arguments": "{}"}`, or as
+    `{"f": "{}"}`, the form of the leaderboard's results.
     """
     listed = response if isinstance(response, list) else []
+
     for item in (item for item in listed if isinstance(item, dict)):
         function = item.get("function", item)
         if isinstance(function, dict) and ("arguments" in function or "function" in item):
@@ -445,14 +521,19 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
             name, arguments = function.get("name"), "" if arguments is None else arguments
         else:
             name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
+
         if isinstance(arguments, str):
             yield name if isinstance(name, str) else None, arguments
 
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Return True if a wrong argument is the JSON text of a value of the expected type: a list or an object."""
+    """Return True if a wrong argument is the JSON text of a value of the expected type: a list or an object.
+
+    For example, the argument is `"[1, 2]"`, and the ground truth has `[1, 2]`.
+    """
     if not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
+
     expected_types = {type(value) for value in _accepted_values(fault)} & {list, dict}
     is_encoded = bool(expected_types) and type(value_of(fault.actual)) in expected_types
     return is_encoded and not _should_be_text(fault, tools)
@@ -465,11 +546,15 @@ def _is_garbled(fault: Fault) -> bool:
     """
     if isinstance(fault.actual, UnsetType) or isinstance(fault.expected, UnsetType):
         return False
+
     actual = text_or_json(fault.actual)
+    # The argument after the reversal of each kind of error: HTML escapes, a token, JSON escapes, a wrong decoding.
     undone = [html.unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
     for codec in ("latin-1", "cp1252"):
         with suppress(UnicodeError):
             undone.append(actual.encode(codec).decode())
+
+    # A character that was lost for good has become `?` or U+FFFD.
     with_marks = actual.replace("\ufffd", "?")
     expected = [text_or_json(value) for value in _accepted_values(fault) if type(value) is type(fault.actual)]
     return any(text in undone or text.encode("ascii", "replace").decode() == with_marks for text in expected)
@@ -487,6 +572,7 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """
     if any(isinstance(value, str) and value for value in _accepted_values(fault)):
         return False
+
     schema = _properties(fault.call or "", tools).get(fault.path or "")
     return isinstance(schema, dict) and schema.get("type") == "string"
 
@@ -502,12 +588,15 @@ def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     any_name = "empty_turn" in answer.codes  # in a conversation, whose tools are those of its simulators
     calls = answer.reading.calls
     name = next((call.name for call in calls if any_name or answer.tools.spelled(call.name)), None)
+
     is_whole = "tool_calls" in answer.columns or not answer.columns  # not one step of a conversation
     if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_WITHOUT_CALL):
         yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
+
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
     yield from _wrapping_faults(answer)
     yield from _repetition_faults(answer)
+
     if answer.expects_text:
         yield Fault(code="extra_call", call=calls[0].name, actual=calls[0].arguments)
 
@@ -519,6 +608,7 @@ def _name_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     tools = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
+
     for name in unknown if tools else ():
         tool = tools.get(plain_name(name))
         if tool is None:
@@ -541,6 +631,7 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
             code = "decorated_name.token" if "<" in f"{added[1]}{added[2]}" else "decorated_name"
             words = f"{name} is not among the tools; perhaps it is {tool} with added characters"
             return Fault(code=code, call=name, expected=tool, message=words)
+
     alike = get_close_matches(name, [*tools][:_MOST_COMPARED], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     message = f"{words}; perhaps {alike[0]} is meant" if alike else words
@@ -548,7 +639,10 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
 
 
 def _wrapping_faults(answer: FailedAnswer) -> Iterator[Fault]:
-    """Yield a fault for each call whose arguments are a whole call, such as `{"arguments": {"city": "Paris"}}`."""
+    """Yield a fault for each call whose arguments are a whole call, such as `{"arguments": {"city": "Paris"}}`.
+
+    An argument that the tool or the ground truth has under such a name is no call.
+    """
     expected = {key for call in answer.truth.calls for key in call.arguments}
     for call in (call for call in answer.reading.calls if call.arguments.keys() <= _WRAPPED):
         known = expected.union(_properties(call.name, answer.tools))
@@ -561,13 +655,14 @@ def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield `doubled_call` for calls with equal ids, and `loop` for calls made too often.
 
     A loop is a call made at least three times, and more often than the ground truth names it. Ids that hold the
-    function's name are written by the model, and an id of several different calls says nothing.
+    function's name are written by the model, such as `functions.f:0`. An id of several different calls says nothing.
     """
     copies = Counter((call.id, call.name, canonical(call.arguments)) for call in answer.reading.calls)
     different = Counter(call_id for call_id, _, _ in copies)
     for (call_id, name, _), times in copies.items():
         if times > 1 and call_id and name not in call_id and different[call_id] == 1:
             yield Fault(code="doubled_call", call=name, message=f"{times} equal calls have the id {call_id}")
+
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
     expected = Counter(call.name for call in answer.truth.calls)
     for call in answer.reading.calls:
@@ -584,11 +679,15 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of an answer without a call: a refusal, a question to the user, no text, or text instead."""
     text = answer.text.strip()
     refusal = answer.columns.get("refusal")
+    # A refusal that ends in a question asks back. A refusal is right if the ground truth refuses, too.
     text_refuses = symptoms.refuses(text) and not symptoms.asks_back(text) and not symptoms.refuses(answer.truth.text)
+
     if refusal or text_refuses or answer.columns.get("finish_reason") == _REFUSED:
         yield Fault(code="refusal", actual=refusal if isinstance(refusal, str) else text)
     elif answer.expects_call and symptoms.asks_back(text):
         yield Fault(code="asked_back", actual=text)
+
+    # Some servers write a missing text as the word `null` or `None`.
     if text in ("", "null", "None") and not refusal and (answer.expects_call or answer.expects_text):
         yield _empty_answer_fault(answer)
     elif answer.expects_call:
@@ -599,6 +698,7 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
 
 def _empty_answer_fault(answer: FailedAnswer) -> Fault:
     """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
+    # Counted tokens without text suggest that the server's parsers dropped the text.
     written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
     if isinstance(written, int) and written > _END_OF_TURN_TOKENS and not answer.has_reasoned:
         return Fault(code="empty_answer.counted", message=f"the server counted {written} output tokens")
