@@ -2,6 +2,19 @@
 
 Metrics are means, pass rates and counts, over all rows and by group. Sums are exact, and keys and groups follow the
 order of the rows, so the order in which rows finish changes nothing.
+
+`ResultsWriter` writes the rows, `Aggregator` counts them. A row counts as follows:
+
+*   An evaluator without an output or with an error adds one to its `error_count`.
+*   Each number in an output goes into the mean of its key, even if the evaluator also has an error. Thresholds and
+    token counts have no mean.
+*   The result of the metric that counts is a pass, a fail, or not applicable. The pass rate is passes / (passes +
+    fails).
+*   The row's cause goes into `cause.<code>`, a share of all rows.
+
+For example, two rows have the outputs `{"match": 1.0, "match_result": "pass"}` and `{"match": 0.0, "match_result":
+"fail"}`. Then the metrics are `match.match` 0.5, `match.binary_aggregate` 0.5, `match.scored_count` 2,
+`match.not_applicable_count` 0 and `match.error_count` 0.
 """
 
 from __future__ import annotations
@@ -44,6 +57,7 @@ from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_outp
 from tunecheck.pipeline._worker_queues import CRASHED, LATE, Executor, ThreadExecutor, Work
 
 _COPY_BLOCK = 1 << 20
+"""Bytes that are written at once when the rows are sorted into another file."""
 
 MAX_GROUPS = 1_000
 """Maximum number of values of a grouping column; a column with more identifies rows rather than grouping them."""
@@ -52,7 +66,7 @@ MAX_COMBINATIONS = 20_000
 """Maximum number of combinations of the values of all grouping columns."""
 
 _LONGEST_VALUE = 200
-
+"""Maximum number of characters of a value of a grouping column."""
 
 Metrics: TypeAlias = dict[str, JSON]
 
@@ -60,6 +74,7 @@ _AGGREGATE_S = 3_600.0
 """Time limit for an evaluator's own aggregation, which reads a whole run."""
 
 _CLOSING_S = 5.0
+"""Time limit in seconds for ending the threads and processes of evaluators' own aggregations."""
 
 
 @dataclass(slots=True)
@@ -74,9 +89,13 @@ class RowState:
     abandoned: bool = False
     """True if the run stops before the row has its result."""
     kind: str | None = None
+    """`call` or `answer`, by the row's ground truth; None without one."""
     target: Mapping[str, JSON] = field(default_factory=dict)
+    """The columns of the target's answer; empty if the target failed."""
     outputs: dict[str, Output] = field(default_factory=dict)
+    """The outputs by evaluator."""
     errors: dict[str, Failure] = field(default_factory=dict)
+    """The errors by stage: `target`, or an evaluator's name."""
     unread: bool = False
     """True if the calls in the response's text do not count."""
     cause: Fault | None = None
@@ -103,17 +122,23 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
-    """Return a row of `eval_results.jsonl`: inputs, answer, cause, verdicts and errors, by order of `evaluators`."""
+    """Return a row of `eval_results.jsonl`: inputs, answer, cause, verdicts and errors, by order of `evaluators`.
+
+    Its keys are for example `row_id`, `cause`, `inputs.question`, `outputs.response`, `outputs.match.match_result` and
+    `error.target`, in this order.
+    """
     row = state.row
     result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
     if state.kind is not None:
         result["row_kind"] = state.kind
+
     result["cause"] = None
     if state.cause is not None:
         evidence = fault_json(state.cause)
         result["cause"] = evidence.pop("code")
         if evidence:
             result["cause_evidence"] = evidence
+
     for column, value in row.values.items():
         result[f"inputs.{column}"] = value
     for column, value in state.target.items():
@@ -121,6 +146,7 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     for name in evaluators:
         for key, value in state.outputs.get(name, {}).items():
             result[f"outputs.{name}.{key}"] = value
+
     for stage in ("target", *evaluators):  # in a fixed order, because errors occur in a different order each time
         if stage in state.errors:
             result[f"error.{stage}"] = to_builtins(state.errors[stage])
@@ -164,13 +190,18 @@ class ResultsWriter:
         except TypeError:
             failure = _remove_values_without_json(row)
             line = dumps_line(row)
+
+        # The first rows give the columns the order of the data, in whatever order rows finish.
         columns = tuple(row)
         self._first_rows[columns] = min(index, self._first_rows.get(columns, index))
+
         if index != self._next_index:
             self._is_in_order = False
         self._next_index = index + 1
+
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
+
         self._starts[index] = self._end + 1
         self._file.write(line)
         self._end += len(line)
@@ -183,11 +214,15 @@ class ResultsWriter:
             OSError: the disk is full.
         """
         self._file.close()
+
+        # A run that stopped early has no results for some rows.
         if 0 in self._starts:
             self.indices = [index for index, start in enumerate(self._starts) if start]
+
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._is_in_order:
             starts = self._sort_file(starts)
+
         put_in_place(self._partial, self._path)
         return RowsView(self._path, starts, self.indices)
 
@@ -196,6 +231,7 @@ class ResultsWriter:
         ordered = self._partial.with_name(self._partial.name + ".sorted")
         final = array("Q")
         position = 0
+
         with self._partial.open("rb") as source, open_regular(ordered, "wb", _COPY_BLOCK) as target:
             for start in starts:
                 source.seek(start)
@@ -222,6 +258,7 @@ def _remove_values_without_json(row: ResultRow) -> Failure:
         except TypeError as error:
             problems.append(f"{column}: {error}")
             row[column] = None
+
     failure = Failure("TypeError", f"values left out of the results: {'; '.join(problems)}")
     row["error.results"] = to_builtins(failure)
     return failure
@@ -289,6 +326,7 @@ class OwnAggregates:
         self._executors: dict[str, Executor] = {}
         self._loop: LoopThread | None = None
         self._abandoned: set[str] = set()
+        """The names of evaluators whose aggregation timed out or crashed."""
         self.errors: dict[str, Failure] = {}
         """The first error of each evaluator's aggregation: an exception, or dropped keys."""
 
@@ -301,15 +339,19 @@ class OwnAggregates:
         name = evaluator.name
         if evaluator.aggregate is None or name in self._abandoned:
             return {}
+
         executor = self._executors.get(name) or self._open_executor(evaluator)
         self._loop = self._loop or LoopThread("aggregate")  # the caller may already run an event loop
         reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
         outcome = reply.outcomes[0][0]
+
         if isinstance(outcome, Failure):
             self.errors.setdefault(name, outcome)
+            # A call for a group could take as long again.
             if outcome.type in (LATE, CRASHED):
                 self._abandoned.add(name)
             return {}
+
         if isinstance(outcome, Partial):
             self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(outcome.lost.values())))
         output = outcome.output if isinstance(outcome, Partial) else outcome or {}
@@ -319,12 +361,14 @@ class OwnAggregates:
         """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
         function = partial(_aggregated, evaluator.name, evaluator.function)
         call = replace(evaluator, function=function, pure=True, awaited=None)
+
         if evaluator.name in self.isolated:
             from tunecheck.pipeline._workers import ProcessExecutor
 
             executor: Executor = ProcessExecutor([call], _AGGREGATE_S, workers=1)
         else:
             executor = ThreadExecutor([call], 1, _AGGREGATE_S)
+
         self._executors[evaluator.name] = executor
         return executor
 
@@ -346,7 +390,9 @@ class OwnAggregates:
 class _Tally:
     """The counts of one evaluator in one cell.
 
-    `results` counts pass, fail and not applicable by metric. `numbers` has the sum of each key's numbers.
+    `results` counts pass, fail and not applicable by metric, `numbers` has the sum of each key's numbers. For example,
+    the output `{"match": 1.0, "match_result": "pass"}` adds 1.0 to `numbers["match"]`, and one to
+    `results["match"]["pass"]`.
     """
 
     scored: int = 0
@@ -363,9 +409,12 @@ class _Tally:
         keys = tuple(output)
         if index < self.first_rows.setdefault(keys, index):
             self.first_rows[keys] = index
+
+        # All outputs with the same keys have the same keys without a mean.
         without_mean = self.without_mean.get(keys)
         if without_mean is None:
             without_mean = self.without_mean[keys] = frozenset(key for key in keys if has_no_mean(key, output))
+
         for key, value in output.items():
             if isinstance(value, str):
                 if value in WORDS and key.endswith(RESULT):
@@ -379,7 +428,11 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Cell:
-    """The rows with the same values in all grouping columns."""
+    """The rows with the same values in all grouping columns.
+
+    For example, `--group-by language,row_kind` makes a cell for German calls. Metrics over all rows or by one column
+    add up the counts of several cells.
+    """
 
     first: int
     """The lowest index of its rows."""
@@ -398,9 +451,12 @@ class Aggregator:
         """Start counting; `row_kind` as a group column is each row's kind, any other one a column of the data."""
         self._evaluators = evaluators
         self._columns = group_columns
+        # Indices of rows are kept only for evaluators that aggregate the rows of each group themselves.
         self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
+        """The cells by their values of the grouping columns."""
         self._values: list[set[str | None]] = [set() for _ in group_columns]
+        """The values of each grouping column so far, of which there may be 1,000."""
         self.own = OwnAggregates()
         self.rows = 0
         self.failed_rows = 0
@@ -419,15 +475,19 @@ class Aggregator:
         """
         self.rows += 1
         self.failed_rows += bool(state.errors)
+
         index = state.row.index
         group = tuple([_group_value(state, column) for column in self._columns])
         cell = self._cells.get(group) or self._add_cell(index, group)
         cell.first = min(cell.first, index)
         cell.count += 1
+
         if state.cause is not None:
             cell.causes[state.cause.code] += 1
+
         if self._keeps_rows:
             cell.rows.append(index)
+
         for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
             output = state.outputs.get(evaluator.name)
             failed = output is None or evaluator.name in state.errors
@@ -448,10 +508,12 @@ class Aggregator:
                 raise ConfigurationError(
                     f"column {column!r} makes more than {MAX_GROUPS:,} groups: group by a column with fewer values"
                 )
+
         if len(self._cells) >= MAX_COMBINATIONS:
             raise ConfigurationError(
                 f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups: group by fewer columns"
             )
+
         cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
         return cell
 
@@ -472,11 +534,13 @@ class Aggregator:
 
         Rows without a value belong to no group. `counted` has each evaluator's metric that decides pass or fail.
         """
+        # Values are listed in the order of the rows, so the cell with the lowest index comes first.
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
             if value is not None:
                 by_value.setdefault(value, []).append(cell)
+
         metrics: dict[str, Metrics] = {}
         for value, cells in by_value.items():
             indices = sorted(chain.from_iterable(cell.rows for cell in cells))
@@ -516,8 +580,10 @@ def _group_value(state: RowState, column: str) -> str | None:
     A text is unchanged, any other value becomes JSON, or the name of its type if it has no JSON form.
     """
     value = state.kind if column == "row_kind" else state.row.values.get(column)
+
     if value is None or isinstance(value, str):
         return value and value[:_LONGEST_VALUE]
+
     try:
         return dumps(value).decode()[:_LONGEST_VALUE]
     except TypeError:
@@ -530,13 +596,17 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
     for key in _keys_in_order(*(tally.first_rows for tally in tallies)):
         if sums := [tally.numbers[key] for tally in tallies if key in tally.numbers]:
             metrics[f"{name}.{key}"] = _mean(sums)
+
     results: Counter[str] = Counter()
     if counted is not None:
         for tally in tallies:
             results.update(tally.results.get(counted, ()))
+
     if results:
         judged = results["pass"] + results["fail"]
+        # If the metric applies to no row, the pass rate is null.
         metrics[f"{name}.{PASS_RATE}"] = results["pass"] / judged if judged else None
+
     scored = sum(tally.scored for tally in tallies)
     return metrics | {
         f"{name}.scored_count": scored - results["not_applicable"],
@@ -570,13 +640,14 @@ def _mean(sums: Sequence[ExactSum]) -> float | None:
 # -- metrics of a run with several trials of each item
 
 _MOST_POWERS = 5
+"""Number of powers of two that k takes: 1, 2, 4, 8 and 16."""
 
 
 def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator]) -> dict[str, JSON]:
     """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
 
     A row is one trial of an item; the result is empty if the rows are no trials. Items with fewer than k judged trials
-    are excluded from the figures for k; without any item the figures are null.
+    are excluded from the figures for k; without any item the figures are null. With 10 trials, k is 1, 2, 4, 8 and 10.
     """
     from tunecheck.statistics._estimates import pass_at_k, pass_hat_k  # only runs with trials need them
 
@@ -584,18 +655,23 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
     readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
     passes: dict[str, dict[str, tuple[int, int]]] = {reader.name: {} for reader in readers}
     made: Counter[str] = Counter()
+
     for row in rows:
         item = str(row.get(f"inputs.{SOURCE_ID}"))
         if not is_trial(str(row["row_id"]), item):
             return {}
         made[item] += 1
+
         for reader in readers:
             if (word := reader.word(row)) in ("pass", "fail"):
+                # Rows with an error or without a result are no judged trials.
                 passed, judged = passes[reader.name].get(item, (0, 0))
                 passes[reader.name][item] = passed + (word == "pass"), judged + 1
+
     metrics: dict[str, JSON] = {}
     times = max(made.values(), default=1)
     powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
+
     for name, items in passes.items():
         trials = [*items.values()]
         for k in [*powers, times] if trials and times > 1 else ():
@@ -637,7 +713,8 @@ class ExactSum:
 def _condensed(numbers: Sequence[float]) -> list[float]:
     """Return a few floats with the same exact sum as the numbers: the rounded sum, its rounding error, and so on.
 
-    A sum that is not finite is returned as that single value.
+    For example, ten times 0.1 become `[1.0, 5.551115123125783e-17]`. A sum that is not finite is returned as that
+    single value.
     """
     parts: list[float] = []
     try:
