@@ -2,6 +2,22 @@
 
 A run binds its evaluators once (`bind_evaluator` of `_mapping.py`); worker queues then `call` them row by row. The
 result or exception of a function becomes an `Outcome`, which is plain data.
+
+A parameter of an evaluator gets its value from the first rule that applies:
+
+1.  If the mapping names the parameter, the mapped constant or column, and no other.
+2.  The target's column of the parameter's name.
+3.  The data's column of that name. With `only_mapped`, only a required parameter gets it.
+
+If a required parameter gets no value, the next parameter list of the callable is tried. If no list fits, the row has a
+`ColumnMissingError`.
+
+An outcome is one of these:
+
+*   an `Output`: a mapping such as `{"match": 1.0, "match_result": "pass"}`. A number becomes `{"<evaluator>": 0.5}`.
+*   a `Partial`: an output in which some values became null
+*   a `Failure`: an exception, a timeout, or an output without a value that counts
+*   None: the evaluator was not called
 """
 
 from __future__ import annotations
@@ -57,7 +73,10 @@ class ColumnMissingError(KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`${data.a.b}`: the source of a value and the path to it."""
+    """`${data.a.b}`: the source of a value and the path to it.
+
+    For this text, the source is `data`, and the steps are `a` and `b`.
+    """
 
     source: Source
     steps: ValuePath
@@ -82,6 +101,7 @@ class Constant:
 
 Mapped = Reference | Constant
 MappingLayers = Mapping[str, Mapping[str, Mapped]]
+"""The values of parameters by layer: `default`, `target`, or an evaluator's name. `_mapping.py` makes the layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +110,8 @@ class Signature:
 
     Each choice maps parameter names to True if required. Most callables have one choice; a callable with overloads
     (such as Azure AI Evaluation's evaluators) has several, tried in order. `takes_any`: it accepts `**kwargs`.
+
+    For example, `def f(response, query=None)` has the single choice `{"response": True, "query": False}`.
     """
 
     choices: Sequence[Mapping[str, bool]]
@@ -133,6 +155,7 @@ class Binder:
         """
         first_error: ColumnMissingError | None = None
         optional = {} if self.only_mapped else data
+
         for bindings in self.choices:
             try:
                 arguments = self._bind(bindings, data, optional, target)
@@ -140,6 +163,7 @@ class Binder:
                 first_error = first_error or error
             else:
                 return {**optional, **target, **arguments} if self.takes_any else arguments
+
         raise first_error or ColumnMissingError(
             f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
         )
@@ -164,6 +188,7 @@ class Binder:
                 value = mapped.value
             else:
                 value = mapped.resolve(data, target)
+
             if value is not MISSING:
                 arguments[name] = value
             elif binding.required:
@@ -183,6 +208,8 @@ class Partial:
     """An output with null keys, because some values have no JSON form or are not finite; `lost` has the reasons by key.
 
     `failure` is set if no remaining value can count: the row is not scored.
+
+    For example, the result `{"f": 0.5, "g": nan}` becomes the output `{"f": 0.5, "g": None}`, and `g` is lost.
     """
 
     output: Output
@@ -268,6 +295,7 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
 
     `runner` runs the evaluator's asynchronous form, if it has one.
     """
+    # User code may fork. The child process must not go on with the run.
     process = os.getpid()
     try:
         values = copy_unless_pure(evaluator, arguments)
@@ -297,6 +325,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
             result = evaluator.function(**values)
         else:
             result = evaluator.function.call_with(calls, **values)  # type: ignore[attr-defined]
+
         if inspect.isawaitable(result):
             result = await result
         return as_output(result, evaluator.name)
@@ -335,22 +364,30 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Types whose values cannot be changed, so they need no copy."""
+
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
+"""Types whose values are all JSON. A float may be NaN, and an integer may be too long."""
+
 _DEEPEST_COPY = 200
+"""Maximum depth of nested values that are copied, so that no value exceeds Python's recursion limit."""
 
 
 def _copy_nested(value: object, depth: int) -> object:
     """Return a deep copy of dicts, lists and tuples; other objects, and levels below 200, are not copied."""
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
+
     if isinstance(value, dict):
         return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
+
     copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
     return copied if type(value) is list else tuple(copied)
 
 
 # -- the kind of a row
 
+# A row is a `call` if its ground truth contains a call, else an `answer`. metrics.json lists metrics by kind, too.
 _GROUND_TRUTH = "ground_truth"
 TOOLS = "tool_definitions"
 """The parameter of evaluators for the definitions of functions."""
@@ -365,6 +402,8 @@ def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], s
         truth = read_truth(data, target)
         if truth is None:
             return None
+
+        # The ground truth of a conversation is a list of turns.
         tools = tools_of(read_tools(data, target))
         has_call = _contains_call(truth, tools) or (isinstance(truth, list) and _turns_contain_call(truth))
         return "call" if has_call else "answer"
@@ -380,9 +419,11 @@ def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callab
     """
     entries = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
     mapped = next((entry for entry in entries if entry is not None), None)
+
     if mapped is None:
         names = (parameter, *columns)
         return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
+
     if isinstance(mapped, Constant):
         value = mapped.value
         return lambda data, target: value
@@ -396,11 +437,16 @@ def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:
 
 
 def _turns_contain_call(value: list[object]) -> bool:
-    """Return True if a ground truth is a list of turns, each a list, and a turn contains a call."""
+    """Return True if a ground truth is a list of turns, each a list, and a turn contains a call.
+
+    For example, `[["cd(folder='x')"], ["ls()"]]` has two turns with a call each.
+    """
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False
+
     items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
+    # In brackets, a bare call is read as a call, and not as prose.
     return any(_contains_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
 
 
@@ -412,14 +458,20 @@ def response_as_read(choice: CallsChoice | None, arguments: Mapping[str, object]
 
     Under `strict`, no calls in a text count. Without a choice (None), calls do not count if the adapter marked them as
     complete but unparsed. Under `lenient`, wrongly encoded arguments are decoded.
+
+    For example, a server leaves `<tool_call>{"name": "f", "arguments": {}}</tool_call>` in the text. Production
+    clients could not use such a call, so it does not count by default.
     """
     response = arguments.get("response")
+
     if choice == "lenient":
         return decode_calls(response) or response
+
     is_unread = type(response) is str and state.target.get(UNPARSED) == COMPLETE
     if type(response) is str and choice == "strict" and not is_unread:
         tools = tools_of(*(source.get(name) for source in (arguments, state.row.values) for name in TOOL_COLUMNS))
         is_unread = bool(read_calls(response, tools=tools).complete_calls)
+
     return UnreadText(response) if is_unread else response
 
 
@@ -438,16 +490,19 @@ class ReadCallsCount:
         self.answers += "target" not in state.errors
         if not (state.unread or state.target.get(UNPARSED) == COMPLETE):
             return
+
         self.unparsed += 1
         for evaluator in evaluators:
             output = state.outputs.get(evaluator.name)
             can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
             if output is None or not can_repeat:
                 continue
+
             arguments = evaluator.bind(state.row.values, state.target)
             other_choice: CallsChoice = "strict" if self.choice == "lenient" else "lenient"
             arguments["response"] = response_as_read(other_choice, arguments, state)
             other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
+
             if isinstance(other, dict):
                 key = f"{evaluator.primary}_result"
                 self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
@@ -459,11 +514,13 @@ class ReadCallsCount:
         """
         if not self.unparsed:
             return None
+
         other = {}
         for name, passes in self.gained.items():
             rate, scored = metrics.get(f"{name}.{PASS_RATE}"), metrics.get(f"{name}.scored_count")
             if passes and isinstance(rate, (int, float)) and isinstance(scored, int):
                 other[name] = (rate, rate + passes / scored)
+
         return CallsRead(
             reading="lenient" if self.choice == "lenient" else "strict",
             unparsed=self.unparsed,
@@ -475,6 +532,8 @@ class ReadCallsCount:
 # -- what an evaluator returned, as plain data
 
 _MOST_BYTES = 16 << 20
+"""Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
+
 _TOO_LARGE = "{}.{} is larger than 16 MB; return less for one row"
 
 
@@ -492,12 +551,15 @@ def as_output(result: object, name: str) -> Output | Partial:
     lost: dict[str, str] = {}
     not_finite: list[str] = []
     values = result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)}
+
+    # The common case first: most values are plain already.
     for key, value in values.items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             if type(value) is str and len(value) > _MOST_BYTES:
                 raise ValueError(_TOO_LARGE.format(name, key))
             output[key] = cast("JSON", value)
             continue
+
         try:
             ((plain_key, plain_value),) = cast("Output", plain({key: value}, path=name)).items()
         except TypeError as error:
@@ -505,12 +567,16 @@ def as_output(result: object, name: str) -> Output | Partial:
             if type(key) is str:
                 output[key] = None
             continue
+
         if len(dumps(plain_value)) > _MOST_BYTES:
             raise ValueError(_TOO_LARGE.format(name, plain_key))
+
         output[plain_key] = plain_value
+        # A number that is not finite becomes null without an error.
         if plain_value is None and value is not None:
             lost[plain_key] = f"{name}.{plain_key}: the number is not finite"
             not_finite.append(plain_key)
+
     return Partial(output, lost, _scoring_failure(output, lost, not_finite, name)) if lost else output
 
 
@@ -523,6 +589,8 @@ def _check_number(result: object) -> object:
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("the evaluator returned a coroutine, not a result: define it with `async def`")
+
+    # Numbers of NumPy and tensors have `tolist`. A NaN becomes None in plain data.
     may_be_number = isinstance(result, (int, float)) or hasattr(result, "tolist")
     if not may_be_number or not isinstance(plain(result, path="it"), (int, float, type(None))):
         raise TypeError(f"the evaluator returned a {type(result).__name__}; expected a dict or a number")
@@ -534,14 +602,18 @@ def _scoring_failure(output: Output, lost: Mapping[str, str], not_finite: Sequen
 
     The row is excluded if a metric with a verdict is not finite, or if no value is left. Set the `_result` and
     `_passed` keys of metrics that are not finite to null in `output`.
+
+    For example, a score of NaN with `"match_result": "fail"` is no evidence of a failure, so the row is not scored.
     """
     with_verdict = [key for key in not_finite if key == name or f"{key}_result" in output]
     for key in with_verdict:
         for verdict in (f"{key}_result", f"{key}_passed"):
             if verdict in output:
                 output[verdict] = None
+
     if with_verdict:
         return Failure("NotScoredError", lost[with_verdict[0]])
+
     remaining = [value for key, value in output.items() if value is not None and not has_no_mean(key, output)]
     if not_finite:  # then only a number counts as a value
         remaining = [value for value in remaining if isinstance(value, (int, float))]
@@ -575,9 +647,11 @@ def as_failure(error: BaseException) -> Failure:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code
         text = ""
+
     kind, text = type(error).__name__, text[:2000] or "no message"
     if not isinstance(error, EndpointError):
         return Failure(kind, text, place=_place_in_user_code(error))
+
     cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")
     return Failure(kind, text, error.request_id or None, cause)
 
