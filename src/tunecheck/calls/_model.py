@@ -1,8 +1,15 @@
 """Function calls as data: calls and readings, the exact JSON values of arguments, and the wire formats of calls.
 
+A call is `FunctionCall("get_weather", {"city": "Paris"})`, in all wire formats. `tunecheck.formats` reads calls into a
+`Reading`; `write_calls` writes them, so that reading returns the same calls.
+
 A model's output is untrusted: it may be very long or deeply nested, refer to itself, or contain objects of any class.
-Values beyond the limits below are reported as problems. `tunecheck._json` reads files and replies more leniently (the
-last of two equal keys wins, NaN becomes null), but reading must not change the arguments of a call.
+Values beyond the limits below are reported as problems. Arguments are read exactly; `tunecheck._json` reads leniently:
+
+| text                       | here  | in `tunecheck._json`, for files and replies |
+|----------------------------|-------|---------------------------------------------|
+| two equal keys             | error | the last one wins                           |
+| NaN, Infinity              | error | null                                        |
 """
 
 import html
@@ -91,14 +98,18 @@ def positional_count(arguments: dict[str, JSON]) -> int:
 def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> FunctionCall:
     """Return the call with its positional arguments ("0", "1", …) under the names of the parameters, in order.
 
+    For the parameters `city` and `days`, `{"0": "Paris", "1": 3}` becomes `{"city": "Paris", "days": 3}`.
+
     A position beyond the last parameter keeps its number. The call is returned unchanged if a parameter is given by
     position and by name, or is itself named "0". The matcher then reports arguments that no definition has.
     """
     count = min(positional_count(call.arguments), len(parameter_names))
     names = {str(position): parameter_names[position] for position in range(count)}
     given_twice = any(name in call.arguments for name in names.values())
+
     if not count or given_twice or "0" in parameter_names:
         return call
+
     arguments = {names.get(key, key): value for key, value in call.arguments.items()}
     return FunctionCall(call.name, arguments, call.id)
 
@@ -124,8 +135,10 @@ MAX_CALLS = 1_000
 _MOST_LAYERS = 5
 """Most times that arguments may be encoded as JSON text."""
 
+# arguments in a Markdown block, such as "```json\n{}\n```"
 _FENCE = re.compile(r"\A\s*+```\w*+(.*)```\s*+\Z", re.DOTALL)
 
+# one bracket or quote; an escaped character such as `\"` is matched first, so that its quote does not count
 _BRACKET_OR_QUOTE = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 _SHOWN = 60  # characters of a name in a problem, which is one line
 
@@ -158,7 +171,8 @@ def place(text: str, position: int) -> str:
 def find_close(text: str, start: int) -> int | None:
     """Return the position after the bracket or quote that closes the one at `start`, or None if it is not closed.
 
-    Any closing bracket closes any opening one.
+    Any closing bracket closes any opening one, because the text may be malformed. Brackets inside quotes do not count:
+    from the parenthesis of `f(a=')') and more`, the result is the position after `')`.
     """
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):
@@ -169,7 +183,7 @@ def find_close(text: str, start: int) -> int | None:
             quote = mark
         elif mark in ("(", "[", "{"):
             depth += 1
-        elif len(mark) == 1:
+        elif len(mark) == 1:  # a closing bracket; escapes have two characters
             depth -= 1
         if depth <= 0 and not quote:
             return token.end()
@@ -188,6 +202,7 @@ def kind_of(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "true or false"
+
     for kind, name in (((int, float), "a number"), (str, "text"), (dict, "an object"), ((list, tuple), "a list")):
         if isinstance(value, kind):
             return name
@@ -215,17 +230,21 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value  # type: ignore[return-value]  # the most frequent case
+
     if isinstance(value, (dict, list, tuple)):
         budget[0] -= len(value)
         if depth >= MAX_DEPTH:
             raise UnreadableError(f"the value is nested deeper than {MAX_DEPTH} levels")
         if budget[0] < 0:
             raise UnreadableError(f"the value contains more than {MAX_VALUES} values")
+
         if isinstance(value, dict):
             return _exact_object(value, budget, depth + 1)
         return [_exact(item, budget, depth + 1) for item in value]
+
     if isinstance(value, float) and not math.isfinite(value):
         raise UnreadableError(f"{value} is not a JSON number")
+
     try:
         return plain(value)  # the plain number or text of a subclass or of numpy's scalars
     except Exception:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
@@ -236,6 +255,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
 def _exact_object(value: dict[object, object], budget: list[int], depth: int) -> dict[str, JSON]:
     """Copy an object's entries; two keys with the same text (1 and "1") raise UnreadableError."""
     copied: dict[str, JSON] = {}
+    # A subclass may override `items`.
     for key, item in dict.items(value):
         name = key if type(key) is str else _key(key)
         if name in copied:
@@ -253,6 +273,7 @@ def _key(key: object) -> str:
     raise UnreadableError(f"an object's key must be text, not {kind_of(key)}")
 
 
+# JSON's white space, which is less than Python's: no form feed, no Unicode spaces
 _SPACE = re.compile(r"[ \t\r\n]*+")
 
 
@@ -277,10 +298,12 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     Raises:
         UnreadableError: the text is not JSON, has a repeated key or a number out of range, or is nested too deeply.
     """
+    # JSONDecodeError and UnreadableError are ValueErrors, so the order of these clauses matters.
     try:
         value: JSON
         value, end = _raw_decode(text, position)
     except json.JSONDecodeError as error:
+        # At the end of the text, the decoder reports an open text or a missing value.
         ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
         kind = CutOffError if ended else UnreadableError
         raise kind(f"not JSON: {error.msg} at {place(text, error.pos)}") from None
@@ -290,6 +313,8 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
         raise UnreadableError("an integer has too many digits") from None
     except RecursionError:
         raise UnreadableError(f"the JSON is nested deeper than {max_depth} levels") from None
+
+    # Few brackets cannot nest deeply. Only other values are walked, because brackets inside texts count here, too.
     brackets = text.count("{", position, end) + text.count("[", position, end)
     if brackets > max_depth and _is_deeper(value, max_depth):
         raise UnreadableError(f"the JSON is nested deeper than {max_depth} levels")
@@ -303,43 +328,62 @@ _CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
 def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     """Return why a call's arguments are not the JSON text of an object; None if they are such a text.
 
-    The result is a cause of codes.toml, and a remark, or None in its place if the cause says everything.
+    The result is a cause of codes.toml and a remark; the remark is None if the cause says everything. The causes are
+    tested in this order:
+
+    | arguments                                   | cause                  | remark               |
+    |---------------------------------------------|------------------------|----------------------|
+    | a fenced block with JSON                    | `bad_arguments.fenced` |                      |
+    | `"{\"city\": \"Paris\"}"` (JSON as text)    | `double_encoded`       |                      |
+    | `{"city": "Par`                             | `bad_arguments.pieces` | cut off              |
+    | `{&quot;city&quot;: 1}` (HTML), or a BOM    | `garbled_text`         |                      |
+    | `{city: Paris}`, `["Paris"]`                | `bad_arguments`        |                      |
+    | `{"city": "Paris"}</tool_call>`             | `trailing_tag`         |                      |
+    | `{"city": "Paris"}{"city": "Rome"}`         | `bad_arguments.pieces` | several JSON objects |
+    | `{"city": "Paris"} please`                  | `bad_arguments`        | a text follows       |
+    | `{"city": "Paris"}}` (repeats its own end)  | `bad_arguments`        |                      |
     """
     if (found := read_leniently(arguments)) is not None:
         return found[0], None
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
-    except CutOffError:  # {"city": "Par
+    except CutOffError:
         return "bad_arguments.pieces", "the arguments are cut off"
-    except UnreadableError:  # {city: Paris}
-        unescaped = html.unescape(arguments).removeprefix("\ufeff")  # {&quot;city&quot;: &quot;Paris&quot;}
+    except UnreadableError:
+        unescaped = html.unescape(arguments).removeprefix("\ufeff")
         is_garbled = unescaped != arguments and isinstance(value_of(unescaped), dict)
         return "garbled_text" if is_garbled else "bad_arguments", None
-    if not isinstance(value, dict):  # ["Paris"]
+    if not isinstance(value, dict):
         return "bad_arguments", None
-    if _CLOSING_TAG.match(arguments, end):  # {"city": "Paris"}</tool_call>
+    if _CLOSING_TAG.match(arguments, end):
         return "trailing_tag", None
+
     rest = arguments[end:].strip()
-    if rest.startswith("{"):  # {"city": "Paris"}{"city": "Rome"}
+    if rest.startswith("{"):
         return "bad_arguments.pieces", "the arguments are several JSON objects"
-    remark = None if arguments[:end].endswith(rest) else "a text follows the arguments"  # {"city": "Paris"} please
+    remark = None if arguments[:end].endswith(rest) else "a text follows the arguments"
     return ("bad_arguments", remark) if rest else None
 
 
 def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
     """Return the cause and the object for arguments that are fenced or encoded as JSON several times.
 
-    Return None for any other text, also for plain JSON.
+    Return None for any other text, also for plain JSON. Both are the object `{"city": "Paris"}`:
+
+        "{\"city\": \"Paris\"}"               double_encoded, in two layers: text, object
+        ```json {"city": "Paris"} ```         bad_arguments.fenced
     """
     if arguments.lstrip().startswith("{"):  # as nearly all: an object, or no JSON
         return None
+
     value: JSON = arguments
     layers, fence = 0, None
     with suppress(UnreadableError):
         while isinstance(value, str) and layers < _MOST_LAYERS:
-            fence = _FENCE.fullmatch(value) or fence  # ```json {"city": "Paris"} ```
+            fence = _FENCE.fullmatch(value) or fence
             value = decode(_FENCE.sub(r"\1", value))
             layers += 1
+
     cause = "bad_arguments.fenced" if fence else "double_encoded"
     return (cause, value) if isinstance(value, dict) and (fence or layers > 1) else None
 
@@ -355,6 +399,7 @@ def decode_calls(response: object) -> list[JSON] | None:
         arguments = function.get("arguments")
         found = read_leniently(arguments) if isinstance(arguments, str) else None
         decoded.append({**call, "function": {**function, "arguments": found[1]}} if found else call)
+
     return decoded if decoded and decoded != response else None
 
 
@@ -365,7 +410,7 @@ def skip_space(text: str, position: int) -> int:
 
 
 def _is_deeper(value: JSON, most: int) -> bool:
-    """Return whether lists and objects are nested in the value more than `most` levels deep."""
+    """Return whether lists and objects are nested in the value more than `most` levels deep, without recursion."""
     level: list[JSON] = [value]
     for _ in range(most):
         containers = (item for item in level if isinstance(item, (dict, list)))
@@ -373,11 +418,15 @@ def _is_deeper(value: JSON, most: int) -> bool:
     return any(isinstance(item, (dict, list)) for item in level)
 
 
+# -- hooks of the JSON decoder
+
+
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Make an object from its decoded entries; a repeated key raises UnreadableError."""
     values = dict(pairs)
     if len(values) < len(pairs):
         known: set[str] = set()
+        # `add` returns None, which is false, so a key is found only when it comes again.
         twice = next(key for key, _ in pairs if key in known or known.add(key))  # type: ignore[func-returns-value]
         raise UnreadableError(f"the key {quoted(twice)} is given twice")
     return values
@@ -417,6 +466,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
     write = _WRITERS.get(format)
     if write is None:
         raise ConfigurationError(f"unknown format of function calls {format!r}{did_you_mean(str(format), FORMATS)}")
+
     checked = [_check_call(call) for call in calls]
     if len(checked) > MAX_CALLS:
         raise ValueError(f"{len(checked)} calls are too many: write at most {MAX_CALLS} at once")
@@ -462,6 +512,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
 def _with_ids(calls: Sequence[FunctionCall]) -> list[tuple[str, FunctionCall]]:
     """Return each call with its id; calls without an id get `call_0`, `call_1`, …, skipping ids that are taken."""
     taken = {call.id for call in calls}
+    # Twice as many names as calls, because the calls' own ids can take as many names as there are calls.
     free = (name for number in range(2 * len(calls)) if (name := f"call_{number}") not in taken)
     return [(call.id if call.id is not None else next(free), call) for call in calls]
 
@@ -493,21 +544,26 @@ def _glaive(calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _python(call: FunctionCall) -> str:
-    """Write a call in Python's syntax; arguments with names that Python does not allow go into `**{…}`.
+    """Write a call in Python's syntax: `f(5, a=1, **{'b c': 2})`.
+
+    Positional arguments come first. Arguments with names that Python does not allow go into `**{…}`.
 
     Raises:
         ValueError: the function's name is not valid in Python.
     """
     if not _PYTHON_NAME.fullmatch(call.name):
         raise ValueError(f"{quoted(call.name)} is not a valid Python name; write these calls in another format")
+
     positions = [str(position) for position in range(positional_count(call.arguments))]
     positional = set(positions)
     written = [repr(call.arguments[position]) for position in positions]
+
     named = {key: value for key, value in call.arguments.items() if key not in positional}
     plain = {key: value for key, value in named.items() if _PYTHON_NAME.fullmatch(key)}
     written += [f"{key}={value!r}" for key, value in plain.items()]
     if len(plain) < len(named):
         written.append(f"**{ ({key: value for key, value in named.items() if key not in plain})!r}")
+
     return f"{call.name}({', '.join(written)})"
 
 
@@ -552,4 +608,18 @@ _WRITERS: dict[str, Callable[[Sequence[FunctionCall]], JSON]] = {
 }
 
 FORMATS = tuple(_WRITERS)
-"""The wire formats that `write_calls` writes and `read_calls` reads."""
+"""The wire formats that `write_calls` writes and `read_calls` reads. One call, `f(a=1)`, in each of them:
+
+    openai            [{"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}}]
+    function_call     {"function_call": {"name": "f", "arguments": "{\"a\":1}"}}
+    tool_uses         {"tool_uses": [{"recipient_name": "functions.f", "parameters": {"a": 1}}]}
+    tool_uses_text    the same as Python text, in single quotes
+    glaive            <functioncall> {"name": "f", "arguments": '{"a":1}'}
+    bfcl_text         [f(a=1)]
+    bfcl              [{"f": "{\"a\":1}"}]
+    hermes            <tool_call>\n{"name":"f","arguments":{"a":1}}\n</tool_call>
+    mistral           [TOOL_CALLS] [{"name":"f","arguments":{"a":1}}]
+    llama             <|python_tag|>{"name":"f","parameters":{"a":1}}
+    azure_agent       [{"role": "assistant", "content": [{"type": "tool_call", "tool_call_id": "call_0",
+                          "name": "f", "arguments": {"a": 1}}]}]
+"""

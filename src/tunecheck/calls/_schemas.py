@@ -1,8 +1,21 @@
 """Tool definitions: read them, walk their schemas, and validate the arguments of calls against them.
 
-Definitions come from data sets and arguments from models, so both may be hostile. References out of a schema are never
-followed, and patterns run on a linear-time engine. The native validator cannot be interrupted, and a few lines of
-references can cause unlimited work. So the work of a validation is estimated first.
+The module has three parts, in this order:
+
+1. `ToolDefinitions.read` finds the definitions in the forms that data sets have: OpenAI tools, bare functions, JSON
+   text, and lists of these.
+2. `Schema` is a place in a JSON Schema. It answers the matcher's questions: which schema a property or list item has,
+   its default, its types. It looks at a few levels only. A malformed part of a schema gives no answer and no error.
+3. `check` validates a call's arguments with the native validator of `jsonschema_rs`.
+
+Definitions come from data sets and arguments from models, so both may be hostile. The native validator cannot be
+interrupted, and a few lines of references can cause unlimited work. So `check` takes these steps:
+
+1. Measure the schema and compile it. Large schemas, references to other documents and inner ids are refused.
+2. Estimate the work from the figures of the schema and the size of the arguments (`_CompiledSchema.visits`). More than
+   about a second is refused.
+3. Validate. Patterns run on an engine that takes linear time.
+4. Explain invalid arguments with the first three violations, or in general words if collecting them takes too long.
 """
 
 from __future__ import annotations
@@ -21,8 +34,13 @@ from tunecheck.calls._model import tool_name
 if TYPE_CHECKING:
     import jsonschema_rs
 
+# -- tool definitions
+
+# keys that hold a list of definitions: {"tools": [{"name": "f"}]}
 _WRAPPERS = ("tools", "functions", "tool_definitions")
+# keys for the schema of the parameters: OpenAI's, Anthropic's, and that of the Model Context Protocol
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+# keys whose near misspellings get a hint: of a definition, and of the schema of its parameters
 _DEFINITION_KEYS, _OBJECT_KEYS = ("name", "description", "parameters"), ("type", "properties", "required")
 _CACHED_CHARACTERS = 262_144  # longer texts are not cached, to keep the cache small
 _MOST_NESTED = 4  # wrappers in wrappers, JSON text in JSON text
@@ -53,10 +71,14 @@ class FunctionDefinition:
     def fit(self, names: Set[str]) -> float:
         """Return a score for arguments with these names: 1 for each known name, and −1 for each unknown one.
 
-        All missing required names together cost less than 1.
+        All missing required names together cost less than 1. The score finds the function of a call that has a number
+        in place of the name. For the required parameter `a` and the optional `b`:
+
+            {a} 1.0      {a, b} 2.0      {b} 0.5      {a, x} 0.0      {} -0.5
         """
         required = self.parameters.get("required")
         needed = set(required if isinstance(required, list) else ())
+
         known = names & set(self.parameter_names)
         unknown = names - known
         return len(known) - len(unknown) - len(needed - names) / (1 + len(needed))
@@ -68,6 +90,7 @@ class FunctionDefinition:
         """
         if not self.parameters:
             return SchemaCheck()
+
         try:
             text = canonical(self.parameters)
         except (TypeError, ValueError) as error:
@@ -91,7 +114,13 @@ class ToolDefinitions:
         """Read tool definitions: an OpenAI tool, a bare function schema, a list of these, or the JSON text of any.
 
         A bare schema is an object with `name`, `description` and `parameters`. None and empty values are no
-        definitions.
+        definitions. All of these define `f`:
+
+            {"type": "function", "function": {"name": "f", "parameters": {…}}}
+            {"name": "f", "parameters": {…}}
+            [{"name": "f"}, {"name": "g"}]
+            {"tools": [{"name": "f"}]}
+            '[{"name": "f"}]'
 
         Raises:
             ValueError: the text is not JSON, or an item is not a definition of a function; the message says where.
@@ -179,6 +208,7 @@ def _flat_definitions(value: object, place: str, levels_left: int) -> Iterator[t
     """
     if levels_left < 0:
         raise ValueError(f"{place} is nested too deeply for tool definitions")
+
     if isinstance(value, str):
         try:
             inner = loads(value)
@@ -187,9 +217,10 @@ def _flat_definitions(value: object, place: str, levels_left: int) -> Iterator[t
         yield from _flat_definitions(inner, place, levels_left - 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
+            # OpenAI's form and bare functions are nearly all items, so they are yielded without another call.
             tool = item.get("function", item) if levels_left and isinstance(item, dict) else None
             if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):
-                yield place, tool  # the usual form; its exact place is never shown, because it has a name
+                yield place, tool  # its exact place is never shown, because it has a name
             else:
                 yield from _flat_definitions(item, f"{place}[{index}]", levels_left - 1)
     elif isinstance(value, dict):
@@ -207,6 +238,7 @@ def _unwrap(value: dict[str, JSON], place: str, levels_left: int) -> Iterator[tu
     if isinstance(function, dict):
         yield f"{place}.function", function
         return
+
     wrapper = next((key for key in _WRAPPERS if "name" not in value and isinstance(value.get(key), list)), None)
     if wrapper is not None:
         yield from _flat_definitions(value[wrapper], f"{place}.{wrapper}", levels_left - 1)
@@ -225,8 +257,12 @@ def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return {}
 
 
+# -- schemas
+
+# levels of references and branches that are followed below a node
 _MOST_STEPS = 6
 _BRANCHES = ("anyOf", "oneOf", "allOf")
+# types under which 5 and 5.0 are one number, in the spellings of JSON Schema, BFCL and Java
 _NUMBER_NAMES = frozenset(("number", "float", "double", "integer", "int", "long"))
 _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array"}
 """Type names of the Berkeley Function Calling Leaderboard, with their names in JSON Schema."""
@@ -234,7 +270,15 @@ _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple":
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A place in a schema document. References are resolved in the document, `root`."""
+    """A place in a schema document. References are resolved in the document, `root`.
+
+    Each question is put to the node, the targets of its references and its branches, nearest first. In this document,
+    the property `city` has the types {"string", "null"}, and `days` has the default 3:
+
+        {"type": "object",
+         "properties": {"city": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "days": {"$ref": "#/$defs/days"}},
+         "$defs": {"days": {"type": "integer", "default": 3}}}
+    """
 
     node: Mapping[str, JSON]
     root: Mapping[str, JSON]
@@ -245,6 +289,7 @@ class Schema:
 
     def item(self, index: int) -> Schema | None:
         """Return the schema of the list's item at this index, or None if the schema has none for it."""
+        # One schema for each position is a list under `prefixItems`, in older drafts under `items`.
         return self._subschema("prefixItems", index) or self._subschema("items", index) or self._subschema("items")
 
     def says_number(self) -> bool:
@@ -271,6 +316,7 @@ class Schema:
             values = node.get("enum")
             if kind is None and isinstance(values, list):
                 names.update(type_of(value) for value in values)
+
         return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
 
     def default(self, name: str) -> tuple[JSON] | None:
@@ -282,6 +328,7 @@ class Schema:
             required = node.get("required")
             if isinstance(required, list) and name in required:
                 return None
+
         place = self.property(name)
         return place.own_default() if place else None
 
@@ -305,17 +352,20 @@ class Schema:
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
         """Yield this node, the targets of its references, and its branches of anyOf, oneOf and allOf, at all levels.
 
-        Stop after a few levels, because hostile schemas refer to themselves or branch without end.
+        Nearer ones come first. Stop after a few levels, because hostile schemas refer to themselves or branch without
+        end.
         """
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
         for node, steps in waiting:
             yield node
             if steps >= _MOST_STEPS or len(waiting) > 50:
                 continue
+
             target = node.get("$ref")
             inner = at_pointer(self.root, target) if isinstance(target, str) else None
             if isinstance(inner, dict):
                 waiting.append((inner, steps + 1))
+
             for key in _BRANCHES:
                 branches = node.get(key)
                 if isinstance(branches, list):
@@ -325,15 +375,17 @@ class Schema:
 def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
     """Return the part of a schema document at a local reference (`#`, `#/$defs/x`).
 
-    None if the reference is not local or points to nothing.
+    `#/$defs/a~1b` is the definition `a/b`, because JSON Pointer writes `~1` for `/` and `~0` for `~`. Return None if
+    the reference is not local or points to nothing.
     """
     if not reference.startswith("#/"):
         return dict(root) if reference == "#" else None
+
     place: JSON = dict(root)
     for part in unquote(reference[2:]).split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
         is_index = isinstance(place, list) and key.isdecimal() and key.isascii()
-        place = _child(place, int(key[:9]) if is_index else key)
+        place = _child(place, int(key[:9]) if is_index else key)  # int() refuses thousands of digits
     return place
 
 
@@ -350,20 +402,26 @@ def type_of(value: JSON) -> str:
     return names.get(type(value), "null")
 
 
-_MOST_BYTES = 262_144
+# -- validation
+
+_MOST_BYTES = 262_144  # of a schema as JSON text
 _CACHED_BYTES = 16_384  # 512 compiled schemas stay small
 _MOST_PLACES = 20_000  # places of a schema with its references written out
-_DEEPEST = 100  # the native validator must not overflow the stack of any thread
-_DEEPEST_RECURSION = 600
+_DEEPEST = 100  # levels of a schema or of arguments: the native validator must not overflow the stack of any thread
+_DEEPEST_RECURSION = 600  # levels of a recursive schema times levels of the arguments, for the same reason
 _MOST_VISITS = 10_000_000  # about a second of validation
 _EXPLAINED_VISITS = 20_000  # collecting errors costs a thousand times more than finding that there are some
-_MOST_COPIES = 400_000  # of values: each error about a missing name copies the object
-_MOST_VIOLATIONS = 3
-_MOST_CHARACTERS = 160
-_REGEX_BYTES = 1 << 20
+# Values copied into errors, as each error about a missing name copies the object: 3,000 names and as many objects took
+# over 100 s.
+_MOST_COPIES = 400_000
+_MOST_VIOLATIONS = 3  # shown for one call
+_MOST_CHARACTERS = 160  # of a message, which is one line
+_REGEX_BYTES = 1 << 20  # of one compiled pattern
+# Keywords that can lead to several visits of one value, as pieces of canonical JSON: `Of"` is in "anyOf", "oneOf" and
+# "allOf"; `"depend` is in "dependentSchemas"; `"property` is in "propertyNames", but not in "properties".
 _MULTIPLYING = (b'"$ref"', b'Of"', b'"not"', b'"if"', b'"patternProperties"', b'"contains"', b'"depend', b'"property')
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_DEFINITIONS = ("$defs", "definitions")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")  # the last two are those of JSON Schema 2020-12 and 2019-09
+_DEFINITIONS = ("$defs", "definitions")  # in new and old drafts
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,15 +440,18 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaChec
     compiled = (_cached if len(schema) <= _CACHED_BYTES else _CompiledSchema)(schema)
     if compiled.validator is None:
         return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
+
     size, depth = _measure(arguments)
     visits = compiled.visits(size, depth)
     recursion = depth * compiled.depth if compiled.recursions else compiled.depth
     if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
         return SchemaCheck(problem=f"the arguments of {name} are too large to be checked against its schema")
+
     try:
         values = dict(arguments)
         if compiled.validator.is_valid(values):
             return SchemaCheck()
+
         if visits > _EXPLAINED_VISITS or size * compiled.required > _MOST_COPIES:
             return SchemaCheck(violations=("the arguments do not fit the schema",))
         violations = islice(map(_violation, compiled.validator.iter_errors(values)), _MOST_VIOLATIONS)
@@ -413,13 +474,15 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     """
     size, depth = 0, 0
     level: list[JSON] = [dict(value)]
+
     while level and depth <= _DEEPEST:
         size += len(level)
         depth += 1
+
         deeper: list[JSON] = []
         for item in level:
             if isinstance(item, str):
-                size += len(item) >> 6
+                size += len(item) >> 6  # by 64
             elif isinstance(item, dict):
                 deeper.extend(item.values())
             elif isinstance(item, list):
@@ -472,11 +535,13 @@ class _CompiledSchema:
 
         if len(schema) > _MOST_BYTES:
             raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes, the limit for a schema")
+
         root = loads(schema)
         assert isinstance(root, dict)
         self._root = root
         self._id_key = "id" if "draft-04" in str(self._root.get("$schema")) else "$id"
         self._visit(self._root, frozenset(), 0)
+
         return jsonschema_rs.validator_for(
             _plain_types(self._root),  # type: ignore[arg-type]
             retriever=_fetch_nothing,
@@ -495,6 +560,7 @@ class _CompiledSchema:
         """
         if not isinstance(node, (dict, list)):
             return
+
         self.places += 1
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
@@ -502,17 +568,22 @@ class _CompiledSchema:
                 f"it is too large: with its references replaced, it has over {_MOST_PLACES:,} values or {_DEEPEST} "
                 "levels"
             )
+
         if isinstance(node, list):
             for item in node:
                 self._visit(item, followed, depth + 1)
             return
+
         if depth and isinstance(node.get(self._id_key), str):
             raise ValueError(f"remove the inner {self._id_key!r}: it changes the meaning of references")
+
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
+
         for key, inner in node.items():
             if key in _REFERENCES and isinstance(inner, str):
                 self._follow(inner, followed, depth + 1)
+            # The names of properties are data: a property may have the name "$ref".
             elif key == "properties" and isinstance(inner, dict):
                 self._visit([*inner.values()], followed, depth + 1)
             elif key not in _DEFINITIONS:  # definitions count only at each reference
@@ -526,9 +597,11 @@ class _CompiledSchema:
         """
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
             raise ValueError(f"the reference {reference[:80]!r} is not supported: write one such as '#/$defs/x'")
+
         if reference in followed:
             self._back_references += 1
             return
+
         self._visit(at_pointer(self._root, reference), followed | {reference}, depth)
         # Recursive references multiply the visits only below the outermost reference that leads to them. The largest
         # number below one such reference counts, so the count begins again for the next.
@@ -547,10 +620,12 @@ def _fetch_nothing(uri: str) -> NoReturn:
 def _plain_types(node: JSON, keyword: str = "") -> JSON:
     """Return a copy of a schema with BFCL's type names replaced by JSON Schema's, and without `"type": "any"`.
 
-    `keyword` is the schema's keyword with `node` as its value. Data (enum, default, …) is unchanged.
+    `{"type": "dict", "default": {"type": "dict"}}` becomes `{"type": "object", "default": {"type": "dict"}}`. `keyword`
+    is the schema's keyword with `node` as its value. Data (enum, default, …) is unchanged.
     """
     if keyword in ("enum", "const", "default", "examples"):
         return node
+
     if isinstance(node, str):
         return _TYPE_NAMES.get(node, node) if keyword == "type" else node
     if isinstance(node, list):
