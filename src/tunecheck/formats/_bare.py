@@ -2,6 +2,13 @@
 
 By default, servers remove special tokens from a model's answer. Most formats without their tokens look like one of
 these. `_texts.py` calls `take_bare` if the row's tools are known and no clearer form of a call is found.
+
+`take_bare` tries these forms in this order, for a tool `f`:
+
+1. The whole text stands in backticks: `f(a=1)`. Its content is read like any text.
+2. The text, or a code block at its start or end, contains only calls, one after the other: f(a=1); f(a=2)
+3. A call stands inside other text (`_CANDIDATE`): [f(a=1)], {"name": "f", "arguments": {}}, f{"a": 1}, or ReAct's
+   Action: f and Action Input: {"a": 1} on the next line. A list or an object inside a sentence is only mentioned.
 """
 
 import re
@@ -18,6 +25,7 @@ from tunecheck.formats._shapes import BEFORE, CALL, LABEL, CallScanner, value_at
 
 _MOST_FAILURES = 30  # each failed attempt may scan the rest of the text
 
+# the beginning of a possible call; each alternative has its own groups
 _CANDIDATE = re.compile(
     # a tool's result, which is skipped
     rf"(?P<result><tool_response>(?s:.*?)(?:</tool_response>|\Z))"
@@ -36,7 +44,8 @@ _FENCE_END = re.compile(r"\s*+```")
 _JSON_NAME = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"'](?P<name>[^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )
-"""The name of a call at the beginning of its JSON, which may be cut off."""
+"""The name of a call at the beginning of its JSON, which may be cut off: `{"name": "f",` or `[{"tool": "get_ti`."""
+# the first argument of a call, or the end of an empty one: `city=`, `"city": "`, `'Paris'`, `3`, `)`; not `the city)`
 _ARGUMENTS_START = re.compile(rf"\s*+(?:[\"']?{NAME}[\"']?\s*+(?:=(?!=)|:\s*+[\"'\d\[{{])|[\"'\d\[{{)]|\Z)")
 # a word before a value and one after it, perhaps with quotation marks between
 _WORD_BEFORE = re.compile(r"[^\W_] [\"']?\Z")
@@ -64,6 +73,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     """
     if _take_quoted(body, collector, read_text) or (not body.startswith("<", limit) and _take_lines(body, collector)):
         return True
+
     position = 0  # where the search continues
     text_start = 0  # end of the last call
     failures = 0
@@ -71,6 +81,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         is_after_limit = candidate.start() >= limit
         if is_after_limit and not collector.calls:
             break
+
         attempt = collector.empty_copy()
         attempt.call_start = collector.call_start = candidate.start()
         try:
@@ -79,8 +90,10 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
             failures += error.costly
             position = max(candidate.start() + 1, error.position)
             continue
+
         if _is_mentioned(body, candidate, position):
             continue
+
         collector.add_text(body[text_start : attempt.call_start])
         collector.spans.append((attempt.call_start, position))
         collector.add_reading(attempt.reading())
@@ -88,6 +101,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         if candidate["action"]:  # the rest is the model's own guess of the tool's result
             collector.add_text(body[text_start:])
             return True
+
     if not collector.calls:
         return False
     if not take_marked(body[text_start:], collector, marks):
@@ -99,6 +113,7 @@ def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
     """Return whether the candidate, a list or object, is in a sentence: "you could say [f(a=1)] if you want"."""
     if candidate["list"] is None and candidate["json"] is None:
         return False
+
     start = candidate.start()
     return bool(_WORD_BEFORE.search(body, max(0, start - 3), start) and _WORD_AFTER.match(body, end))
 
@@ -123,15 +138,18 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
     """Add the calls of a list, `[f(a=1), g()]`, and return its end. Raise the errors of `_take_candidate`."""
     if not attempt.knows(candidate["listed"]) or not _ARGUMENTS_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
+
     attempt.format = "bfcl_text"
     scanner = CallScanner(body, candidate.start(), attempt)
     try:
         calls = scanner.calls()
     except UnreadableError:
+        # A list at the beginning of a line is meant as a call. In a sentence, it must be cut off to be a broken call.
         begins_line = not body[: candidate.start()].rpartition("\n")[2].strip()
         if begins_line or body.find("]", candidate.end()) < 0:
             raise
         raise _NoCallError(candidate.end(), costly=True) from None
+
     for call in calls:
         attempt.add("bfcl_text", call.name, call.arguments)
     return scanner.position
@@ -152,6 +170,7 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
         if not attempt.ambiguous or attempt.names_tool(body[start:end]):
             raise
         raise _NoCallError(end) from None
+
     if not has_calls or not attempt.calls or not all(attempt.knows(call.name) for call in attempt.calls):
         raise _NoCallError(end)
     return end
@@ -162,9 +181,11 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
     tool = _find_tool(candidate["action"] or candidate["named"], attempt)
     if tool is None:
         raise _NoCallError(candidate.end())
+
     name, start = tool
     if candidate["named"]:
         attempt.call_start = candidate.start() + start
+
     arguments: JSON = None
     end = skip_space(body, candidate.end())
     if body.startswith("tool_call(", end):  # ChatGLM3 writes arguments in Python's syntax
@@ -176,6 +197,7 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
             raise _NoCallError(end)
     elif body[end:].strip():
         raise UnreadableError(f"the input of {name!r} is not an object")
+
     attempt.add("react" if candidate["action"] else "named", name, arguments)
     return past(_FENCE_END, body, end) if "```" in candidate[0] else end
 
@@ -183,11 +205,12 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
 def _find_tool(word: str, attempt: CallCollector) -> tuple[str, int] | None:
     """Return the name of the tool in a word, and where the call begins in the word; None if no tool matches.
 
-    Before and after the tool's name, the word may contain what is left of removed tokens: the end of a sentence, an id,
-    a word of the protocol.
+    Before and after the tool's name, the word may contain what is left of removed tokens: the end of a sentence
+    (`Sure.f`), an id of nine characters (Mistral), a word of the protocol (`functions.f`, `commentaryf`).
     """
     if attempt.knows(word) and not word.startswith(NAMESPACE):
         return word, 0
+
     starts = (0, *(dot.end() for dot in re.finditer(r"\.", word)))
     for start in starts:
         for name_start in (past(_PREFIX, word, start), start):
@@ -200,12 +223,19 @@ def _find_tool(word: str, attempt: CallCollector) -> tuple[str, int] | None:
 
 # -- texts of nothing but calls
 
+# a whole text in backticks: "`f(a=1)`"
 _QUOTED = re.compile(r"(?P<mark>`{1,3})(?P<text>[^`]++)(?P=mark)\s*+")
+# the opening of a code block: "```python\n"
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
+# `Output:` or `**Tool call:**`, or the language of a code block that has lost its backticks
 _LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
+# `f(`, also with `print(` before it
 _CALL_START = re.compile(CALL)
 _DECORATION = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_response)\w+\|?>|and\b|{BEFORE})*+")
-"""Text around calls that is not prose: list marks, comments, tags, brackets, and the name of a result."""
+"""Text around calls that is not prose: list marks, comments, tags, brackets, and the name of a result.
+
+It matches `; and # first` and `<tool_call>\n1. result = `.
+"""
 
 
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
@@ -229,9 +259,11 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     cut_off = lines.startswith("[") and lines.endswith(",")
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
+
     begins_like_call = not first.start() and not first["wrapped"] and CallScanner.keyword.match(lines, first.end())
     if before and not begins_like_call:
         return False  # an example of code
+
     attempt = collector.empty_copy()
     scanner = CallScanner(lines, first.start(), attempt)
     try:
@@ -246,6 +278,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
             return False
         collector.format = "bfcl_text"
         raise
+
     collector.spans.append((len(before), len(body)))
     collector.add_text(before)
     collector.add_reading(attempt.reading())

@@ -1,7 +1,10 @@
 """Collect calls, texts and reasoning while a value is read.
 
 The row's tools give the types of untyped texts. Most texts contain no sign of a call or of reasoning. One fast check
-recognises them without the table of families.
+recognises them without the table of families (`may_hold_calls`, `may_hold_marks`).
+
+If the row's tools are known and the user chose no format, the collector is gated: JSON and text that may also be data
+or prose count as calls only with the name of a tool.
 """
 
 import re
@@ -29,11 +32,13 @@ from tunecheck.calls._schemas import FunctionDefinition, Schema, ToolDefinitions
 NAMESPACE = "functions."
 """The prefix of tool names in OpenAI's and similar models."""
 
+# the tokens with which models end a message or a turn
 _END_MARKS = (
     *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
     *("<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<turn|>", "<|end|>", "<|END_RESPONSE|>"),
     *("<seed:eos>", "<|EOT|>", "<|eom|>", "<|message_sep|>", "<eos>", "<|assistant_end|>", "<bot_end>"),
 )
+# such tokens at the beginning of a text: `<|im_end|> </s>`
 _FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))++")
 
 
@@ -137,14 +142,17 @@ class CallCollector:
             UnreadableError: no tool fits, or several tools fit equally well.
         """
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
+        # With a single tool, the call can only mean this tool, however badly its arguments fit.
         fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
         best_fit = max(fits.values(), default=0)
         fitting = [name for name, fit in fits.items() if fit == best_fit >= 0 or len(fits) == 1]
+
         if len(fitting) != 1:
             problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"
             if fitting:
                 problem = f"{len(fitting)} tools fit its arguments equally well"
             raise UnreadableError(f"a call has the number {quoted(counter)} in place of a name, and {problem}")
+
         return fitting[0]
 
     def empty_copy(self) -> "CallCollector":
@@ -187,17 +195,20 @@ class CallCollector:
         """Add one call, or the calls in a wrapper of parallel calls.
 
         Its arguments are an object or its JSON text; missing or empty ones are an empty object. The name with which
-        models of this format say that they call nothing adds no call, unless a tool has it.
+        models of this format say that they call nothing adds no call, unless a tool has it. The wrapper is
+        `multi_tool_use.parallel`, with the argument `{"tool_uses": [{"recipient_name": "functions.f", …}]}`.
         """
         self.format = self.format or wire_format
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
         if name in _NO_CALLS.get(wire_format, ()) and not self.definition(name):
             return
+
         try:
             parsed = _parse_arguments(arguments)
         except UnreadableError as error:
             raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
+
         if name == PARALLEL:
             uses = parsed.get("tool_uses")
             if not isinstance(uses, list):
@@ -205,6 +216,7 @@ class CallCollector:
             for use in uses:
                 self.add_tool_use(wire_format, use)
             return
+
         plain_name = str.__str__(name)  # the name may be of a subclass of str
         self._append(FunctionCall(plain_name, parsed, call_id if isinstance(call_id, str) else None), wire_format)
 
@@ -233,10 +245,12 @@ def failed_reading(text: str, collector: CallCollector, error: UnreadableError) 
         problem, cause = f"the last call is cut off: {problem}", "cut_off"
     elif isinstance(error, ThoughtCallError):
         cause = "call_in_reasoning"
+
     thoughts = "\n".join(collector.thoughts)
     return Reading(tuple(collector.calls), text, collector.format, problem[:_MAX_PROBLEM], thoughts, cause)
 
 
+# the rest of a text that ends inside a name, an object or a tag: `get_ti`, `{"a`, `<tool`
 _UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
 
 
@@ -254,6 +268,7 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
+
     if isinstance(value, str):
         check_size(value)
         try:
@@ -264,6 +279,7 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
         parsed = {} if parsed is None else parsed
     else:
         parsed = exact(value)
+
     if not isinstance(parsed, dict):
         raise UnreadableError(f"the arguments are {kind_of(parsed)}, not an object")
     return parsed

@@ -1,8 +1,16 @@
 """The known model families, and the calls and reasoning after their marks in a text.
 
-`families.toml` describes the families: marks of thoughts and calls, and shapes of calls. Marks count only outside calls
-and reasoning. The text after a mark is read as one value, and its strings may contain any mark. The first mark of a
-text selects the family; later marks of other families are text. A readable call must follow.
+`families.toml` describes the families: marks of thoughts and calls, and shapes of calls. Which marks of a text count:
+
+1. Reasoning is skipped, at the beginning (`take_thoughts`) and between calls. A mark inside it is text.
+2. A mark in backticks is only mentioned.
+3. The first mark of a text selects the family. If several families share the mark, the one whose call follows is
+   chosen, or else the first whose marks are unambiguous.
+4. Later marks of other families are text.
+5. The text after a mark is read as one value, and its strings may contain any mark.
+
+A readable call must follow a mark. Other calls of the text count even if one cannot be read, and the reading then has
+the problem of the first unreadable one.
 """
 
 import functools
@@ -23,6 +31,7 @@ from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
 """Marks before the answer itself, which may follow reasoning."""
 
+# by the `kind` of a shape in families.toml
 _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
     "named": NamedCalls,
@@ -73,6 +82,7 @@ def family(name: str) -> Profile:
     fields = _table()["families"][name]
     shapes = fields.get("shapes", [{"kind": "json"}])
     thoughts = [_table()["thoughts"][thought] for thought in fields.get("thoughts", ())]
+
     profile = {**fields, "name": name, "shape": shapes, "thoughts": thoughts}
     return msgspec.convert(profile, Profile, dec_hook=_convert_part)
 
@@ -146,6 +156,7 @@ class Marks:
         """
         if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
             return None
+
         profiles = self.profiles[mark]
         with_calls = (profile for profile in profiles if profile.announces(text, start, mark, collector))
         return next(with_calls, None) or next((profile for profile in profiles if profile.sure), None)
@@ -175,17 +186,20 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
         UnreadableError: a mark is not followed by a call.
     """
     call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
+
     position = 0  # where the search continues
     text_start = 0  # end of the last call or reasoning
     family: Profile | None = None
     failures: list[UnreadableError] = []
     while found := call_marks.search(text, position):
         start, mark = found.start(), found[0]
+
         opening = thought_marks.search(text, position, start)
         if opening:
             collector.add_text(text[text_start : opening.start()])
             text_start = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
             continue
+
         if family and mark in family.within:
             profile = family if family.announces(text, start, mark, collector) else None
         else:
@@ -193,14 +207,18 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
         if profile is None:
             position = start + len(mark)
             continue
+
         collector.add_text(text[text_start:start])
         text_start = position = _take_calls(profile, text, start, mark, collector, failures)
         if _stops_search(failures):
             break
+
+        # From here on, only marks of the families that share the first mark are searched for.
         if not family:
             family = profile
             related_marks = (related for candidate in marks.profiles[mark] for related in candidate.marks)
             call_marks = _mark_pattern((*related_marks, *family.within))
+
     if failures:
         raise failures[0]
     if family:
@@ -252,12 +270,15 @@ def take_thoughts(
     endings = _mark_pattern((*marks.endings,))
     ending = endings.search(body)
     calls = spans(body) if ending else []
+
     while ending:
         start, end = ending.span()
         call_end = next((last for first, last in calls if first < start < last), None)  # of the call around the mark
+
         if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
             return _take_leading(body[end:].lstrip(), collector, marks)
+
         ending = endings.search(body, call_end or end)
     return body
 
@@ -270,9 +291,11 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
     for _ in range(_MOST_LEADING):
         if not body.startswith(marks.beginnings):  # nearly all texts
             break
+
         thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
         if thought.leading and not any(close in body for close in thought.closes):
             break
+
         body = body[_take_thought(body, 0, thought, collector) :].lstrip()
     return body
 
@@ -282,6 +305,7 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     inside = start + len(thought.opens)
     closings = [(text.find(close, inside), close) for close in thought.closes]
     end, close = min((closing for closing in closings if closing[0] >= 0), default=(len(text), ""))
+
     collector.add_thought(text[inside:end], text[start : end + len(close)])
     collector.open_thought = "" if close else text[inside:]
     return end + len(close)

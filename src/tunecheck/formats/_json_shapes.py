@@ -1,8 +1,15 @@
 """Calls in JSON values: objects that are calls, replies and messages that contain calls, and BFCL's dicts.
 
-The keys of an object decide whether it is a call or data. Definitions of tools look like calls, but have no arguments.
-`read_calls` passes values to `read_value`, and the readers of texts pass JSON inside texts to `take_value`. Endpoints
-read replies with the functions for messages.
+The keys of an object decide whether it is a call or data. Objects and lists are tested in this order:
+
+1. an object around calls: a reply of an API, a line of a batch file, an agent's run (`_take_envelope`)
+2. one call, in the first of `_SHAPES` that fits
+3. a message of the model, with its calls, reasoning and text (`_take_message`)
+4. a list of these, or of BFCL's dicts such as `[{"f": "{\"a\": 1}"}]` (`_take_list`)
+5. if the row's tools are known: calls of tools under other keys, or without keys (`offered_calls`)
+
+Definitions of tools look like calls, but have no arguments. `read_calls` passes values to `read_value`, and the readers
+of texts pass JSON inside texts to `take_value`. Endpoints read replies with the functions for messages.
 """
 
 import re
@@ -40,9 +47,11 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
     """
     if not collector.gated:
         return _take_shape(value, collector, read_text)
+
     # Data may look like BFCL's dicts. If tools are known, their names decide.
     if not _is_bfcl(value) and _take_shape(value, collector, read_text):
         return True
+
     calls = offered_calls(value, collector, read_text)
     for name, arguments in calls:
         collector.add("bfcl", name, arguments)
@@ -59,14 +68,17 @@ def _take_shape(value: object, collector: CallCollector, read_text: ReadText) ->
         return _take_list(value, collector, read_text)
     if not isinstance(value, dict):
         return False
+
     if not _ENVELOPE_KEYS.isdisjoint(value) and _take_envelope(value, collector, read_text):
         return True
+
     shape = shape_of(value)
     if shape is not None:
         shape.take(value, collector)
-        if shape is _LEGACY:
+        if shape is _LEGACY:  # its object is a message without a role
             _add_content(value, collector)
         return True
+
     if _is_message(value):
         _take_message(value, collector, read_text)
         return True
@@ -75,6 +87,7 @@ def _take_shape(value: object, collector: CallCollector, read_text: ReadText) ->
 
 # -- envelopes: objects around calls ----------------------------------------------------------------------------------
 
+# An object with none of these keys is no envelope, which a set finds quickly.
 _ENVELOPE_KEYS = frozenset(
     """tool_uses tool_calls message choices response body output required_action candidates content parts
     messages""".split()
@@ -95,12 +108,16 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
             collector.add_tool_use("tool_uses", use)
         _add_content(value, collector)
         return True
+
     is_message = _is_message(value)
     if not is_message and _holds_calls(value, "tool_calls"):
         _take_message({**value, "role": "assistant"}, collector, read_text)
         return True
+
     if any(_take_shape(inner, collector, read_text) for inner in _inner_values(value)):
         return True
+
+    # parts without the role of a message: `{"content": [{"type": "tool_use", …}]}`
     parts = content_of(value)
     if is_message or not isinstance(parts, list):
         return False
@@ -119,11 +136,16 @@ def _holds_calls(value: _Object, key: str) -> bool:
 def _inner_values(value: _Object) -> Iterator[object]:
     """Yield the values inside an API's reply, a line of a batch file, or an agent's run that may contain calls."""
     choice = _first_object(value.get("choices"))
+    # `{"message": {…}}`, or OpenAI's `{"choices": [{"message": {…}}]}`
     for holder in (value, choice):
         if isinstance(holder.get("message"), dict):
             yield holder["message"]
+
+    # OpenAI's older completions: `{"object": "text_completion", "choices": [{"text": "…"}]}`
     if value.get("object") == "text_completion" and isinstance(choice.get("text"), str):
         yield {"role": "assistant", "content": choice["text"]}
+
+    # a line of a batch file: `{"custom_id": "1", "response": {"status_code": 200, "body": {…}}}`
     if "custom_id" in value:
         yield value.get("response")
     status = value.get("status_code")
@@ -131,24 +153,34 @@ def _inner_values(value: _Object) -> Iterator[object]:
         if isinstance(status, int) and status >= 400:
             raise UnreadableError(f"the reply has status {status}: it is an error, not an answer")
         yield value["body"]
+
+    # the Responses API: `{"object": "response", "output": [{"type": "function_call", …}]}`
     output, action, messages = (value.get(key) for key in ("output", "required_action", "messages"))
     if isinstance(output, list):
         is_response = value.get("object") == "response"
         if is_response or ("object" not in value and any(isinstance(item, dict) and shape_of(item) for item in output)):
             yield output
+
     if isinstance(action, dict):  # an agent's run that waits for the results of its calls
         yield action.get("submit_tool_outputs")
+
     yield message_of(value)
     if isinstance(messages, list) and any(map(_is_message, messages)):
         yield messages
 
 
 def message_of(reply: Mapping[str, Any]) -> object:
-    """Return the message in Gemini's (`candidates`) or Bedrock's (`output`) reply, or None."""
+    """Return the message in Gemini's (`candidates`) or Bedrock's (`output`) reply, or None.
+
+    {"candidates": [{"content": {"parts": [{"functionCall": {…}}]}, "finishReason": "STOP"}]}
+    {"output": {"message": {"content": [{"toolUse": {…}}]}}, "stopReason": "tool_use"}
+    """
+    # Gemini's reply has no content if the model wrote nothing, but a reason why it ended.
     candidate = _first_object(reply.get("candidates"))
     content = candidate.get("content", {} if "finishReason" in candidate else None)
     if isinstance(content, dict):
         return {"role": "model", **content}
+
     output = reply.get("output")
     message = output.get("message") if isinstance(output, dict) else None
     return {"role": "assistant", **message} if isinstance(message, dict) and "content" in message else None
@@ -190,17 +222,22 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
     """Collect the calls, reasoning and texts of a model's message; skip a message of any other role."""
     if message["role"] not in _SPEAKERS:
         return
+
     calls_before = len(collector.calls)
     for call in _as_list(message.get("tool_calls"), "tool_calls"):
         _take_tool_call(call, collector)
     if isinstance(message.get("function_call"), dict):
         _LEGACY.take(message, collector)
+
     take_thoughts_of(message, collector)
+
     content = content_of(message)
     texts = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict) and not take_part(part, collector):
             texts.append(_text_of(part))
+
+    # The text is searched for calls only if the message has no other calls.
     if len(collector.calls) == calls_before:
         collector.add_reading(read_text("\n".join(texts)))
     else:
@@ -295,10 +332,12 @@ def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> b
     """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data."""
     if _is_bfcl_text(items):
         return _take_bfcl(items, collector)
+
     shapes = [shape_of(item) if isinstance(item, dict) and not _is_message(item) else None for item in items]
     has_calls = any(shapes) or any(isinstance(item, FunctionCall) for item in items)
     if not has_calls and not any(map(_is_message, items)):
         return _is_bfcl(items) and _take_bfcl(items, collector)
+
     for number, (item, shape) in enumerate(zip(items, shapes, strict=True), 1):
         if isinstance(item, FunctionCall):
             collector.add(None, item.name, item.arguments, item.id)
@@ -306,6 +345,7 @@ def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> b
             _take_message(item, collector, read_text)
         elif shape:
             shape.take(item, collector)
+        # a part that is no call: reasoning, or a text
         elif isinstance(item, dict) and isinstance(item.get("type"), str):
             if not take_part(item, collector) and _text_of(item):
                 collector.texts.append(_text_of(item))
@@ -331,13 +371,16 @@ def _is_bfcl(items: object) -> bool:
     """
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
         return False
+
     has_arguments = False
     for item in items:
         if not isinstance(item, dict) or len(item) != 1 or shape_of(item):
             return False
+
         ((name, arguments),) = item.items()
         if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name):
             return False
+
         text = arguments.lstrip() if isinstance(arguments, str) else ""
         if isinstance(arguments, dict) or text.startswith("{"):
             has_arguments = True
@@ -357,10 +400,12 @@ def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
 
 # -- single calls -----------------------------------------------------------------------------------------------------
 
+# `get_time`, `math.gcd` or `天气`; not `f(1)` or `a b`. Keys of data are often several words.
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
 _BARE_KEYS = {"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"}
 """The keys of a call without an API's object around it. An object with any other key is data."""
 
+# keys of a call's id, the most specific first: the Responses API has a `call_id` beside the item's own `id`
 _IDS = ("call_id", "tool_call_id", "toolUseId", "id")
 
 
@@ -377,6 +422,9 @@ class CallShape:
         name: the key of the name.
         condition: a further condition for the whole object.
         ambiguous: data may have the same shape.
+
+        The shape of `{"functionCall": {"name": "f", "args": {"a": 1}}}` is `CallShape("gemini", ("args",),
+        inside=("functionCall",), needs=())`.
     """
 
     format: str
@@ -392,11 +440,13 @@ class CallShape:
         """Return whether the object is a call in this shape."""
         if self.type is not None and item.get("type") != self.type:
             return False
+
         inner: Any = item
         for key in self.inside:
             inner = inner.get(key)
             if not isinstance(inner, dict):
                 return False
+
         return all(key in inner for key in self.needs) and (self.condition is None or self.condition(item))
 
     def take(self, item: _Object, collector: CallCollector) -> None:
@@ -405,6 +455,7 @@ class CallShape:
         for key in self.inside:
             inner = inner[key]
             call_id = first_of(inner, *_IDS) or call_id
+
         name = inner.get(self.name)
         collector.ambiguous = collector.ambiguous or self.ambiguous
         if self.name == "recipient_name":
@@ -430,16 +481,28 @@ _LEGACY = CallShape(
     "function_call", ("arguments",), inside=("function_call",), needs=(), condition=lambda item: "role" not in item
 )
 _SHAPES = (
+    # {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}
     CallShape("openai", ("arguments",), inside=("function",), needs=("name", "arguments")),
-    CallShape("openai", ("arguments",), inside=("function",), condition=lambda item: "id" in item),  # no arguments
+    # {"id": "call_1", "type": "function", "function": {"name": "f"}}, without arguments
+    CallShape("openai", ("arguments",), inside=("function",), condition=lambda item: "id" in item),
+    # {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
     CallShape("anthropic", ("input",), type="tool_use"),
+    # {"functionCall": {"name": "f", "args": {"a": 1}}}
     CallShape("gemini", ("args",), inside=("functionCall",), needs=()),
-    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),  # Gemini's Python client
+    # {"function_call": {"name": "f", "args": {"a": 1}}}, from Gemini's Python client
+    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),
+    # {"toolUse": {"toolUseId": "1", "name": "f", "input": {"a": 1}}}
     CallShape("bedrock", ("input",), inside=("toolUse",), needs=()),
-    CallShape("openai", ("arguments",), type="function_call"),  # the Responses API
-    CallShape("azure_agent", ("arguments", "args"), type="tool_call"),  # and LangChain's
+    # {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{\"a\": 1}"}, from the Responses API
+    CallShape("openai", ("arguments",), type="function_call"),
+    # {"type": "tool_call", "tool_call_id": "1", "name": "f", "arguments": {"a": 1}}; LangChain writes `args`
+    CallShape("azure_agent", ("arguments", "args"), type="tool_call"),
+    # {"type": "tool_call", "tool_call": {"id": "1", "function": {"name": "f", "arguments": {"a": 1}}}}
     CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call", "function"), needs=()),
+    # {"type": "tool_call", "tool_call": {"id": "1", "name": "f", "arguments": {"a": 1}}}
     CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call",), needs=()),
+    # {"recipient_name": "functions.f", "parameters": {"a": 1}}
+    # {"tool_name": "f", "parameters": {"a": 1}}
     CallShape("tool_uses", ("parameters",), needs=("recipient_name",), name="recipient_name"),
     CallShape(
         "command_r",
@@ -449,12 +512,16 @@ _SHAPES = (
         condition=lambda item: isinstance(item["parameters"], dict),
         ambiguous=True,
     ),
+    # {"function_call": {"name": "f", "arguments": "{\"a\": 1}"}}
     _LEGACY,
+    # {"name": "f", "arguments": {"a": 1}}
     CallShape("function_call", ("arguments",), needs=("name", "arguments"), condition=_is_bare, ambiguous=True),
+    # {"name": "f", "parameters": {"a": 1}}
     CallShape("llama", ("parameters",), needs=("name", "parameters"), condition=_is_llama, ambiguous=True),
 )
 """Shapes in order of priority. A tool definition looks like OpenAI's call, but has neither arguments nor an id."""
 
+# Each shape with a key that all its objects have, so that objects without any of these keys are data at once.
 _BY_KEY = tuple(((shape.inside or shape.needs)[0], shape) for shape in _SHAPES)
 _KEYS = frozenset(key for key, _ in _BY_KEY)
 
@@ -471,12 +538,17 @@ def shape_of(item: _Object) -> CallShape | None:
 
 _Calls: TypeAlias = list[tuple[str, object]]
 
+# types in the parameters of a tool definition
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
+# words for a called function
 _CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
+# `name`, `tool_name`, `functionName`, `function`, `api`
 NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
+# `args`, `parameters`, `tool_input`, `functionArgs`, `kwargs`
 _ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
 """Keys that models use for the name and the arguments, besides the usual ones."""
 
+# `calls`, `tool_calls`, `function_call`, `toolUse`, `functions`
 _HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
 """Keys that models use for whole calls."""
 
@@ -489,12 +561,15 @@ def take_named(value: object, collector: CallCollector) -> None:
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
+
     for item in value if isinstance(value, list) else [value]:
         item = decode(item) if isinstance(item, str) else item
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
+
         inner = item.get("function")
         call = inner if isinstance(inner, dict) and "name" not in item else item
+
         name = name_in(call)
         if "arguments" not in call and is_definition(call.get("parameters")):
             raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
@@ -522,28 +597,44 @@ def first_of(item: _Object, *keys: str) -> object:
 
 
 def is_definition(parameters: object) -> bool:
-    """Return whether these are the parameters of a tool definition, not arguments of a call."""
+    """Return whether these are the parameters of a tool definition, not arguments of a call.
+
+    A definition has a schema, `{"type": "object", "properties": {…}}`, or types by name, `{"a": {"type": "string"}}`.
+    """
     if not isinstance(parameters, dict):
         return False
     if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
         return True
+
     kinds = [value.get("type") if isinstance(value, dict) else None for value in parameters.values()]
     return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
 
 
 def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls in a value if each part of the value is a call of a known tool, else an empty list."""
+    """Return the calls in a value if each part of the value is a call of a known tool, else an empty list.
+
+    If the tools are `f` and `g`, these values are calls:
+
+        {"function": "f", "args": {"a": 1}}            name and arguments under other keys
+        {"f": {"a": 1}, "g": {}}                       arguments under the names of tools
+        {"functions": [{"name": "f", "args": {…}}]}    calls under a key such as `functions`
+        ["f", {"a": 1}]                                a pair of name and arguments
+        ["f(a=1)", {"g": {}}]                          a list of calls, also as texts
+    """
     if isinstance(value, str):
         reading = read_text(value)
         only_calls = not reading.text and all(collector.knows(call.name) for call in reading.calls)
         return [(call.name, call.arguments) for call in reading.calls] if only_calls else []
+
     if isinstance(value, dict):
         calls = _read_named(value, collector) or _under_names(value.items(), collector)
         return calls or _under_key(value, collector, read_text)
+
     if not isinstance(value, (list, tuple)):
         return []
     if len(value) == 2 and (pair := _under_names([(value[0], value[1])], collector)):
         return pair
+
     calls = []
     for item in value:
         item_calls = offered_calls(item, collector, read_text)
@@ -583,10 +674,12 @@ def _under_key(value: dict[object, object], collector: CallCollector, read_text:
     members = [(key, inner) for key, inner in value.items() if not isinstance(inner, str)]
     if len(members) != 1:
         return []
+
     ((key, inner),) = members
     is_holder = isinstance(key, str) and bool(_HOLDER.fullmatch(key))
     if isinstance(inner, dict) and is_holder:
         return _read_named(inner, collector)
+
     if not isinstance(inner, list) or not all(isinstance(item, dict) for item in inner):
         return []
     return offered_calls(inner, collector, read_text) if is_holder or len(value) == 1 else []

@@ -1,4 +1,16 @@
-"""Shapes of calls in JSON or Python: an object with a name, a name before an object, `f(a=1)`."""
+"""Shapes of calls in JSON or Python: an object with a name, a name before an object, `f(a=1)`.
+
+The shapes, with the text that follows a family's mark:
+
+    JsonCalls         {"name": "f", "arguments": {"a": 1}}, or lists of these; Python's syntax is read, too
+    NamedCalls        f[ARGS]{"a": 1}
+    PythonCalls       [f(a=1), g()]
+    PythonTagCalls    {"name": "f", "parameters": {"a": 1}}, or f(a=1) with no text after it
+    GlaiveCalls       {"name": "f", "arguments": '{"a": "it's"}'}
+    AnyOf             the first of several shapes that begins here
+
+`read` adds the calls to a collector and returns their end. If a call cannot be read, it raises UnreadableError.
+"""
 
 import re
 from dataclasses import dataclass
@@ -28,13 +40,19 @@ from tunecheck.formats._profiles import TextShape, past
 CALL = rf"(?P<wrapped>print\(\s*+)?(?:default_api\.)?(?P<called>{NAME})\s*+\("
 """The beginning of a call. `print(` and `default_api.`, which Gemma and Gemini write, are not part of the name."""
 
+# `Output:`, `**Tool call:**`, `**Function calls**:`; used without regard to case
 LABEL = r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+"
 BEFORE = rf"await\b|(?:\d++[.)]|[-*])[ \t]++|{NAME}[ \t]*+=[ \t]*+"
 """Text before a call on its line: `await`, a list mark, or the name of a result."""
 
+# white space and the beginning of a call: `f(`, `print(f(`, `default_api.get_time (`
 _CALL = re.compile(rf"\s*+{CALL}")
+# words without quotes up to the end of a value: `New York` in `city=New York, days=3`; not `"Paris"` or `a=b`
 _WORDS = re.compile(r"\s*+([^\s,()\[\]{}\"'=<][^,()\[\]{}\"'=\n]*?)\s*+(?=[,)\]])")
+# what follows a literal: comments, then a comma, bracket, colon or the end; not `x` in `'Paris' x`
 _VALUE_END = re.compile(r"\s*+(?:#[^\n]*+\s*+)*+(?:[,)\]}:]|\Z)")
+# what follows the closing quote of a text that is not escaped: the value ends, and another argument or item may begin.
+# The apostrophe in `'it's nice', days=3` does not end the text, because `s nice` follows.
 _AFTER_TEXT = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _TEXT_END = {quote: re.compile(quote + _AFTER_TEXT) for quote in "'\""}
 
@@ -58,6 +76,9 @@ def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[F
 
 class CallScanner(PythonScanner):
     """Reads calls with the tools' definitions: words without quotes are a text if the parameter accepts text.
+
+        f(city=Paris, tags=[red, blue], days: 3)     read if `city` is a text and `tags` a list of texts
+        f(note='it's nice')                          read if `escaped` is False
 
     `escaped`: False for templates that quote texts without escaping. A quote then ends a text only if the value can end
     after it.
@@ -111,10 +132,12 @@ class CallScanner(PythonScanner):
         """
         schema = self._collector.schema(self._tool)
         parameter = schema.property(name) if schema else None
+
         words = _WORDS.match(self.text, self.position)
         if words and _takes_text(parameter):
             self.position = words.end()
             return words[1]
+
         self._takes_words = _takes_text(parameter.item(0) if parameter else None)
         try:
             return self.value()
@@ -125,6 +148,7 @@ class CallScanner(PythonScanner):
         """Read a text as Python does, or up to the first quote after which the value can end."""
         if self._escaped:
             return super()._quoted_text(prefix, quote, start)
+
         end = _TEXT_END[quote[0]].search(self.text, start)
         if not end:
             self._fail("a text has no closing quote")
@@ -151,6 +175,7 @@ def _takes_text(schema: Schema | None) -> bool:
 
 # -- shapes
 
+# `f(` or `[f(`, also with white space between
 _CALL_OR_LIST = re.compile(rf"\[?\s*+{CALL}")
 _NOTHING = re.compile("")
 
@@ -170,16 +195,20 @@ class JsonCalls:
         python = PythonCalls()
         if not self.keyed and python.begins(text, position, collector):
             return python.read(text, position, mark, collector)
+
         position = skip_space(text, position)
         if not text.startswith("[", position):
             value, position = value_at(text, position, mark)
             self._take(value, collector)
             return position
+
         position = skip_space(text, position + 1)
-        while not text.startswith("]", position):  # one by one: the calls beside an unreadable one count
+        # Items are read one by one, so that the calls beside an unreadable one count.
+        while not text.startswith("]", position):
             collector.call_start = position
             value, end = literal_at(text, position)
             self._take(value, collector)
+
             position = skip_space(text, end)
             if not text.startswith((",", "]"), position):
                 kind = UnreadableError if position < len(text) else CutOffError
@@ -234,14 +263,18 @@ class NamedCalls:
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
+
         arguments: JSON = None
         name, position = head["name"], head.end()
+
         closing = text[position : past(self.last, text, position)].strip()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
         elif head.groupdict().get("empty") is None and not closing.startswith("<"):
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
+
+        # Some models write the number of the tool in place of its name.
         name = collector.tool_of_number(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
         return past(self.last, text, position)
@@ -268,10 +301,12 @@ class PythonCalls:
         calls: list[FunctionCall] = []
         if not self.alone or self.begins(text, position, collector):
             calls, position = calls_at(text, position, collector)
+
         following = skip_space(text, position)
         ends_here = following == len(text) or text.startswith("<|", following)
         if self.alone and not (calls and ends_here):
             raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, following)}")
+
         for call in calls:
             is_exact = not self.alone or collector.knows(call.name)  # Llama's built-in tools: `brave_search.call(…)`
             collector.add(collector.format, call.name if is_exact else call.name.removesuffix(".call"), call.arguments)
@@ -332,6 +367,7 @@ class GlaiveCalls:
         return end.end()
 
 
+# `{"name": "f", "arguments": '`
 _GLAIVE = re.compile(r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'")
 _GLAIVE_END = re.compile(r"\s*+\}")
 
@@ -341,6 +377,7 @@ def _read_apostrophes(text: str, position: int) -> tuple[JSON, int]:
     inside = skip_space(text, position + 1)
     if text.startswith("'", inside):
         return None, inside + 1
+
     try:
         value, end = decode_at(text, inside)
         end = skip_space(text, end)

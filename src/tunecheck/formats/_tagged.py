@@ -1,7 +1,21 @@
 """Shapes of calls with arguments between tags or in braces: `tagged`, `tree` and `braced` in families.toml.
 
+    TaggedCalls    <function=f><parameter=city>Paris</parameter></function>
+    TreeCalls      <invoke><tool_name>f</tool_name><parameters><city>Paris</city></parameters></invoke>
+    BracedCalls    call:f{city:<|"|>Paris<|"|>,days:3}
+
 A profile asks its shape whether a call begins at a position (`begins`), and to read it (`read`). The call is added to a
-collector. Values are texts; the tool's definition gives their types.
+collector.
+
+Values are texts; the types in the tool's definition say how to read them. The first rule that fits decides:
+
+1. `true` or `false` in any case, if a boolean is allowed
+2. `null` or `None`, if null is allowed
+3. the text unchanged, if only texts are allowed
+4. a whole number such as `007` or `5.0`, if a number is allowed
+5. JSON or a Python literal; but the text unchanged if a text is allowed and the value's type is not
+
+Without a type, the value is the text, and `null` is null. Families with `guessed` apply rule 5 instead.
 """
 
 import functools
@@ -22,6 +36,7 @@ _SPACE = re.compile(r"\s*+")
 
 # -- tagged calls
 
+# special tokens that a model writes into the name: `<|tool_sep|>f`
 _SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")  # keys of the schema that some models write around the arguments
 
@@ -67,20 +82,25 @@ class TaggedCalls:
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
+
         name = collector.plain_name(_SPECIAL_TOKEN.sub("", head["name"]).strip())
         if head.groupdict().get("alone"):
             collector.add(collector.format, name)
             return head.end()
+
         arguments: JSON
         arguments_start = skip_space(text, head.end())
         if text.startswith("{", arguments_start):
             arguments, arguments_end = decode_at(text, arguments_start)
         else:
             arguments, arguments_end = self._read_arguments(text, arguments_start, collector.schema(name))
+
         call_end = self._skip_closing_tags(text, arguments_end)
         if call_end is None:
             raise self.unclosed(f"the call of {quoted(name)}", text, arguments_end)
+
         collector.add(collector.format, name, arguments)
+
         lone_key = self.lone.search(text, head.end(), call_end) if self.lone else None
         if lone_key:
             raise UnreadableError(f"a key of {quoted(name)} has no value at {place(text, lone_key.start())}")
@@ -94,8 +114,11 @@ class TaggedCalls:
             key = opening["key"].strip()
             if key in arguments:
                 raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
+
             value, value_end = values.read(opening)
             position = skip_space(text, value_end)
+
+            # `<parameter=arguments>{"city": "Paris"}</parameter>` holds the arguments, unless one has this name.
             is_wrapper = key in _WRAPPERS and schema and not schema.property(key)
             wrapped = _guess_value(value) if is_wrapper else None
             if isinstance(wrapped, dict):
@@ -113,6 +136,7 @@ class TaggedCalls:
                 return decode(value)
             except UnreadableError:
                 return value  # as in the servers' parsers
+
         convert = _convert if schema and self.guessed else _convert_if_typed
         return convert(value, schema and schema.property(key))
 
@@ -132,6 +156,7 @@ class TaggedCalls:
         return kind(f"{part} is not closed at {place(text, start)}")
 
 
+# the beginning of a value such as `<![CDATA[a < b]]>`, which may contain any tag
 _CDATA_START = re.compile(r"\s*+<!\[CDATA\[")
 # a character that valid XML text has only as an entity, such as `&lt;`
 _INVALID_XML = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
@@ -142,7 +167,12 @@ _AFTER_MENTION = re.compile(r"[ \t\"'`.,;:)]")
 
 
 class _ValueReader:
-    """Reads the values of one call, scanning each part of the text once."""
+    """Reads the values of one call, scanning each part of the text once.
+
+    A value ends at the first closing tag that an argument or the call's end follows. Text may mention the tag: in
+    `<parameter=note>close it with </parameter>, then go</parameter></function>`, the comma shows that the first closing
+    tag is only mentioned. If a value's own closing tag is missing, the value ends where the next argument begins.
+    """
 
     __slots__ = ("_after_value", "_mention_end", "_shape", "_text", "_value_end")
 
@@ -162,6 +192,7 @@ class _ValueReader:
             UnreadableError: no closing tag follows.
         """
         shape, text, start = self._shape, self._text, opening.end()
+
         cdata = _CDATA_START.match(text, start)
         if cdata:
             end_and_closing_tag = re.compile(rf"\]\]>\s*+(?:{shape.end.pattern})")
@@ -169,16 +200,21 @@ class _ValueReader:
             if not end:
                 raise shape.unclosed(f"the argument {quoted(opening['key'])}", text, start)
             return text[cdata.end() : end.start()], end.end()
+
         if self._value_end < start:
             self._find_closing_tag(start, opening["key"])
+
+        # Another argument begins inside the value, so the closing tag is that of the later one.
         next_argument = shape.argument.search(text, start, self._value_end)
         if next_argument and self._mention_end <= next_argument.start():
             return text[start : next_argument.start()].strip(), next_argument.start()
+
         value = text[start : self._value_end]
         if self._value_end == self._after_value:
             value = value.rstrip()
         if shape.escaped and not _INVALID_XML.search(value):
             value = unescape(value)
+
         framed = _FRAMED.fullmatch(value) if shape.framed else None
         return framed["value"] if framed else value, self._after_value
 
@@ -191,6 +227,7 @@ class _ValueReader:
             if after:
                 self._value_end, self._after_value = tag.start(), after.end("repeated")
                 return
+
             if not _AFTER_MENTION.match(self._text, tag.end()):
                 break
             self._mention_end = tag.end()
@@ -247,11 +284,13 @@ class TreeCalls:
         """
         if depth > MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
+
         properties: dict[str, JSON] = {}
         items: list[JSON] = []
         tags = re.compile(rf"{re.escape(self.prefix)}<(?P<key>[^\s<>]+)>")
         if schema and schema.types() == {"string"}:  # a text may contain any tag but its closing tag
             tags = re.compile(re.escape(closing))
+
         position = start
         while True:
             tag = tags.search(text, position)
@@ -263,6 +302,7 @@ class TreeCalls:
                 raise UnreadableError(f"unexpected text beside arguments at {place(text, position)}")
             if tag[0] == closing:
                 return items or properties, tag.end()
+
             key = tag["key"]
             inner = schema and (schema.item(len(items)) if key == "item" else schema.property(key))
             value, position = self._read_element(text, tag.end(), f"{self.prefix}</{key}>", inner, depth + 1)
@@ -275,14 +315,18 @@ class TreeCalls:
         """Convert the text of an element without inner elements. Blank text may stand for an empty object or list."""
         if self.prefix and self.prefix in text:
             raise UnreadableError(f"a tag is not closed in {quoted(text)}")
+
         types = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or types & {"array", "object"}):
             return [] if "array" in types else {}
+
+        # Without a type, an argument stays a text, and a value inside an object or list is read as JSON.
         return _convert(text, schema) if depth > 1 else _convert_if_typed(text, schema)
 
 
 # -- calls in braces
 
+# `get_time` or `a.b-c`; not `a b`
 _BRACED_NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 
 
@@ -309,9 +353,11 @@ class BracedCalls:
         brace = text.find("{", position)
         if not self.begins(text, position, collector) or brace < 0:
             raise no_call(mark, text, position)
+
         name = text[position + len("call:") : brace].strip()
         if not _BRACED_NAME.fullmatch(name):
             raise no_call(mark, text, position)
+
         scanner = _BracedScanner(text, brace, self.quote)
         arguments = scanner.value()
         if self.textual:
@@ -326,6 +372,7 @@ class _BracedScanner(PythonScanner):
     __slots__ = ("_quote",)
 
     space: ClassVar[re.Pattern[str]] = _SPACE
+    # a value without quotes, such as `3` or `true`, and a key, such as `city`
     _BARE = re.compile(r"[^,{}\[\]]++")
     _KEY = re.compile(r"[^:{},]++")
 
@@ -338,9 +385,11 @@ class _BracedScanner(PythonScanner):
         self._skip()
         if self.text.startswith(("{", "["), self.position):
             return self._container(self.text[self.position])
+
         quoted = self._read_quoted()
         if quoted is not None:
             return quoted
+
         bare = self._read_match(self._BARE)
         if self._quote in bare:
             self._fail("a text has no opening quote")
@@ -356,6 +405,7 @@ class _BracedScanner(PythonScanner):
         """Read a text between special quotes, or return None if no quote is here."""
         if not self.text.startswith(self._quote, self.position):
             return None
+
         start = self.position + len(self._quote)
         end = self.text.find(self._quote, start)
         if end < 0:
@@ -378,6 +428,7 @@ _NULLS = ("null", "None")
 _TEXT_TYPES = frozenset({"string", "null", "str", "text", "char", "varchar", "enum"})
 # Servers write `007` as 7, and `5.0` as 5.
 _WHOLE_NUMBER = re.compile(r"\s*+(?P<whole>[+-]?\d{1,300})(?P<fraction>\.0{0,300})?\s*+")
+# the beginning of a list, dict, tuple or text, or a constant: `['a']`, `{'a': 1}`, `True`; not `3` or `Trueish`
 _PYTHON_LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 
 
@@ -398,18 +449,21 @@ def _convert_if_typed(text: str, schema: Schema | None) -> JSON:
 
 
 def _convert(text: str, schema: Schema | None) -> JSON:
-    """Convert a text to a type in its definition. Without a type, read JSON or a Python literal in the text."""
+    """Convert a text by the rules of the module. Without a type, read JSON or a Python literal in the text."""
     types = schema.types() if schema else frozenset[str]()
     word = text.strip()
+
     if "boolean" in types and word.casefold() in ("true", "false"):
         return word.casefold() == "true"
     if "null" in types and word in _NULLS:
         return None
     if types and types <= _TEXT_TYPES:
         return text
+
     value: JSON = _whole_number(text, types)
     if value is None:
         value = _guess_value(text)
+
     kind = type_of(value)
     fits = kind in types or (kind == "integer" and "number" in types)
     return text if "string" in types and not fits else value
@@ -433,6 +487,7 @@ def _guess_value(text: str) -> JSON:
     with suppress(UnreadableError):
         if '\\"' in text:
             return decode(str(decode(f'"{text}"')))
+
     scanner = PythonScanner(text)
     with suppress(UnreadableError):
         value = scanner.value() if _PYTHON_LITERAL.match(text) else text

@@ -34,9 +34,13 @@ from tunecheck.formats._shapes import BEFORE, LABEL, CallScanner
 
 # what may stand between two values: `;`, `,`, "and", or a mark
 _BEFORE_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|and\b|<function_call>)?\s*+(?=[{\[])")
+# the opening of a code block up to its content: "```json\n"
 _FENCE = re.compile(r"```[ \t]*+(?P<language>[\w+-]*+)[ \t]*+\r?\n\s*+")
+# the closing of a code block with nothing after it on its line: "\n```"
 _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
+# languages of code blocks in which models write calls; a block of any other language is an example
 _LANGUAGES_OF_CALLS = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
+# `{"tool_uses":`
 _TOOL_USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
 
 
@@ -52,9 +56,12 @@ class TextReader:
         reading = self._read(text)
         if reading.calls or not self.tools:
             return reading
+
+        # Chat models write Markdown: `get\_time(a=1)` is a call of `get_time`.
         unescaped = _without_escapes(text)
         if unescaped == text:
             return reading
+
         second = self._read(unescaped)
         return second if second.calls or second.problem else reading
 
@@ -63,12 +70,14 @@ class TextReader:
         marks = self._marks
         if len(text) > MAX_CHARACTERS or not marks.has_reasoning(text):
             return "", text
+
         collector = self._new_collector()
         body = text.lstrip()
         try:
             answer = take_thoughts(body, collector, marks, self._call_spans)
         except RecursionError:
             return "", text
+
         answer_mark = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
         if answer_mark:
             answer = without_end_marks(answer.removeprefix(answer_mark))
@@ -78,6 +87,7 @@ class TextReader:
         """Return the calls, the reasoning and the rest of a text. An unreadable call is the reading's problem."""
         if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
             return Reading((), text)
+
         collector = self._new_collector()
         try:
             has_calls = self._take_text(text, collector)
@@ -85,6 +95,7 @@ class TextReader:
             return failed_reading(text, collector, error)
         except RecursionError:  # the stack was nearly full before this call
             return failed_reading(text, collector, UnreadableError("nested too deeply"))
+
         if has_calls and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
@@ -105,17 +116,23 @@ class TextReader:
             UnreadableError: a call cannot be read, is cut off or stands inside reasoning, or the text is too long.
         """
         marks = self._marks
+        # A longer text is not read. It is a problem only if it seems to contain a call.
         if len(text) > MAX_CHARACTERS:
             if any(mark in text for mark in marks.profiles) or _announces_call(text, 0) or _CALL_LIST.match(text):
                 check_size(text)
             return False
+
         body = without_end_marks(text).lstrip()
         if marks.has_reasoning(body):
             body = take_thoughts(body, collector, marks, self._call_spans)
+
         thoughts_end = len(collector.texts)
         has_calls = self._take_body(body, collector, marks)
+
+        # The last call of an answer may be cut off by its token limit, even without a mark.
         if collector.open_thought and not collector.calls:
             _refuse_thought_calls(collector, marks)
+        # After calls, only the text outside them can contain the beginning of another.
         if collector.gated:
             _refuse_cut_off("\n".join(collector.texts[thoughts_end:]) if collector.calls else body, collector)
         return has_calls
@@ -130,6 +147,8 @@ class TextReader:
         try:
             self._take_body(body, collector, marks)
         except UnreadableError:
+            # The unreadable call may be a mention in the reasoning. Then calls follow the last mark that closes
+            # reasoning.
             thought_end = max((body.rfind(mark) + len(mark) for mark in marks.endings if mark in body), default=0)
             answer = self._new_collector()
             with suppress(UnreadableError):
@@ -141,8 +160,11 @@ class TextReader:
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
         """Collect the calls of a text without reasoning at its beginning. Return False if there is none."""
+        # With a chosen profile, the marks of other families are text.
         if self.profile:
             return take_marked(body, collector, marks) or _take_unmarked(self.profile, body, collector)
+
+        # Mistral's mark begins like a list.
         if body.startswith(("{", "[")) and not body.startswith("[TOOL_CALLS]"):
             end = self._take_values(body, collector)
             if end is not None:
@@ -156,8 +178,10 @@ class TextReader:
 
     def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
         """Collect the calls in a fence, inside other text, and after marks. Return False if there is none."""
+        # Forms without a mark count only before the first mark: text after it belongs to the call of the mark.
         mark = marks.find_call_mark(body)
         limit = len(body) if mark is None else mark
+
         return (
             self._take_fence(body, limit, collector)
             or self._take_tool_uses(body, limit, collector)
@@ -189,6 +213,8 @@ class TextReader:
         """
         if not collector.gated:
             return self._take_any_value(body, position, collector)
+
+        # The value is read into a copy, so that a value that turns out to be data leaves no call behind.
         attempt = collector.empty_copy()
         try:
             end = self._take_any_value(body, position, attempt)
@@ -197,6 +223,7 @@ class TextReader:
                 return None
             collector.format = collector.format or attempt.format
             raise
+
         if end is None or (attempt.ambiguous and not all(attempt.knows(call.name) for call in attempt.calls)):
             return None
         collector.add_reading(attempt.reading())
@@ -211,10 +238,13 @@ class TextReader:
         call_list = _CALL_LIST.match(body, position)
         if call_list:
             return _take_call_list(body, call_list, collector)
+
         is_literal = False
         try:
             value, end = decode_at(body, position)
         except UnreadableError:
+            # Models also write Python literals, `{'name': 'f'}`. Only a value that seems to be a call is read again as
+            # one.
             announced = _announces_call(body, position)
             if not announced and not (collector.gated and collector.names_tool(body)):
                 return None
@@ -225,8 +255,10 @@ class TextReader:
                     raise
                 return None
             is_literal = True
+
         if not take_value(value, collector, self.read):
             return None
+
         if is_literal and collector.format == "tool_uses":
             collector.format = "tool_uses_text"
         return end
@@ -242,6 +274,7 @@ class TextReader:
         opening = _FENCE.search(body, 0, limit)
         if not opening or opening["language"].lower() not in _LANGUAGES_OF_CALLS:
             return False
+
         before, attempt = body[: opening.start()], collector.empty_copy()
         try:
             end = self._take_value(body, opening.end(), attempt) if body.startswith(("{", "["), opening.end()) else None
@@ -250,12 +283,16 @@ class TextReader:
                 return False
             collector.format = attempt.format
             raise
+
         closing = _FENCE_END.match(body, end) if end is not None else None
         if not closing or not attempt.calls:
             return False
+
+        # A second block, or text around BFCL's short formats, makes the block an example and no call.
         after = body[closing.end() :].strip()
         if "```" in after or ((before or after) and attempt.format in ("bfcl", "bfcl_text")):
             return False
+
         collector.spans.append((opening.start(), closing.end()))
         collector.add_text(before)
         collector.add_reading(attempt.reading())
@@ -283,9 +320,11 @@ class TextReader:
                 raise
             if end is None:
                 return False
+
             collector.spans.append((opening.start(), end))
             position = end
             opening = _TOOL_USES.search(body, position)
+
         if not attempt.calls:
             return False
         attempt.add_text(body[position:])
@@ -293,7 +332,9 @@ class TextReader:
         return True
 
 
+# Markdown's escapes in `get\_time` and `\[f()\]`
 _ESCAPED = re.compile(r"\\(?P<character>[_\[\]])")
+# a function's name in quotes before its bracket: `["f"(a=1)]`
 _QUOTED_NAME = re.compile(rf"(?<=[\[,\s])(?P<quote>[\"'])(?P<name>{NAME})(?P=quote)(?=\()")
 
 
@@ -324,6 +365,7 @@ def _announces_call(body: str, position: int) -> bool:
     return has_key or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
 
 
+# `[f(` or `[ get_time(`
 _CALL_LIST = re.compile(rf"\[\s*(?P<name>{NAME})\(")
 # `[f(a=`, `[f("` or a list that is cut off after `(`: no prose begins like this
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
@@ -341,6 +383,7 @@ def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector)
     """
     if collector.gated and not collector.knows(opening["name"]):
         return None
+
     collector.ambiguous = True
     scanner = CallScanner(body, opening.start(), collector)
     try:
@@ -353,6 +396,7 @@ def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector)
             collector.format = collector.format or "bfcl_text"
             raise
         return None
+
     if not _LINE_END.match(body, scanner.position):
         return None
     for call in calls:
@@ -365,18 +409,22 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
     always_writes_marks = profile.marks and profile.sure and not profile.inside
     if always_writes_marks:
         return False
+
     position = 0  # where a call may begin
     text_start, text_end = 0, 0  # the text between the last call and this position, without the opening of a fence
     while True:
+        # The first call begins the text, and others begin a code block.
         if profile.shape.begins(body, position, collector):
             end = profile.take(body, position, "", collector)
             collector.spans.append((position, end))
             collector.add_text(body[text_start:text_end])
             position = text_start = past(_FENCE_END, body, end)
+
         fence = _FENCE.search(body, position)
         if not fence:
             break
         text_end, position = fence.span()
+
     if text_start:
         collector.add_text(body[text_start:])
     return bool(text_start)
@@ -394,6 +442,7 @@ def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
     attempt = collector.empty_copy()
     with suppress(UnreadableError):
         take_marked(collector.open_thought, attempt, marks)
+
     if attempt.calls:
         collector.format = attempt.format
         name = quoted(attempt.calls[0].name)
@@ -401,6 +450,7 @@ def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
 
 
 _MOST_STARTS = 100  # each scans the rest of the text
+# the beginning of a line with a call that may be cut off: `x = f(`, `["f", {`, `{"f": {`, `{"name": "f",`
 _CALL_START = re.compile(
     # a line or a separator, and what may stand before a call
     rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
