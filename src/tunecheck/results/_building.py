@@ -1,4 +1,31 @@
-"""Build a run's table from its result rows: ids, contents, and each evaluator's verdicts, numbers and main metric."""
+"""Build a run's table from its result rows: ids, contents, and each evaluator's verdicts, numbers and main metric.
+
+The keys of a row, such as a line of `eval_results.jsonl`, have these roles:
+
+| key | example | use |
+|---|---|---|
+| `row_id`, `inputs.id` | `"r7"` | the row's id |
+| `row_fingerprint` | `"9f2c…"` | the row's content |
+| `cause` | `"throttled"` | why the row failed |
+| `inputs.<column>` | `"inputs.domain": "refund"` | content, slices, groups, and clusters (`…_id`) |
+| `outputs.<evaluator>.<metric>_result` | `"outputs.match.match_result": "pass"` | verdicts: `match.match_passed` |
+| `outputs.<evaluator>.<metric>_reason` | `"outputs.match.match_reason": "…"` | a hash of the reason |
+| `outputs.<evaluator>.<key>` | `"outputs.rouge.f1": 0.4` | numbers: `rouge.f1` |
+| `error.<stage>` | `"error.match": {…}` | the row counts as an error |
+
+**State** of a row for an evaluator; the first condition that holds decides (`EvaluatorPart.add_block`):
+
+1. The evaluator has an error on the row: ERROR.
+2. Any verdict is `fail` or `pass`: SCORED. Else, any is `not applicable`: NOT_APPLICABLE.
+3. The row has a number of the evaluator: SCORED.
+4. The row has no value of the evaluator: ERROR if the target has an error, else ABSENT.
+5. All its values are null, in results that may be Azure's: ERROR.
+6. In any other case: NOT_APPLICABLE.
+
+**Blocks.** Rows are read 256 at a time and turned into columns. Most blocks take the fast way, `_decode`: a decoder
+that knows all keys leaves the values that the table does not need as JSON text. A block with a new key or a damaged
+row takes the slow way, `_to_columns`, which adds the key or raises the error.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +50,24 @@ from tunecheck.pipeline._finished_rows import PASS_RATE, ResultRow, counted_metr
 from tunecheck.results import _table as tables
 
 _BLOCK_ROWS = 256
+"""Rows in memory that are turned into columns at once."""
 _MOST_INPUTS = 1_000
+"""The most columns of the data that a table names."""
 _MOST_KEYS = 2_000
 """Rows with more keys are decoded without a struct."""
 _MOST_SLICES, _LONGEST_SLICE = 20, 100
 """A column gives slices if it has at most this many values, and texts of at most this many characters."""
 _BY_POSITION = re.compile(r"row-\d+")
+"""An id that only numbers the rows, such as `row-12`."""
 _LATENCY = "outputs.latency_ms"
 _SOURCE_KEY, _TRIAL_KEY = f"inputs.{SOURCE_ID}", f"inputs.{TRIAL}"
+"""Keys of a trial (`--repeat`): the id of the row that was repeated, and the trial's number."""
 _encode_cells = msgspec.json.Encoder(enc_hook=lambda _: msgspec.Raw(b"~")).encode
-"""Return cells as JSON text, with `~` for an UNSET cell, because no JSON value is written so."""
+"""Return cells as JSON text, such as `["a",~,3]`, with `~` for an UNSET cell, because no JSON value is written so."""
 KnownContents: TypeAlias = dict[tuple[str, ...], dict[int, str]]
+"""Fingerprints by column names, then by a hash of the values: `{("question", "tools"): {-81263: "9f2c…"}}`."""
 _NEEDED = ("row_id", "row_fingerprint", "cause", "inputs.id", _SOURCE_KEY, _TRIAL_KEY, _LATENCY, "outputs.simulated")
+"""Keys whose values every table needs."""
 
 
 _MOST_COLUMNS = 300
@@ -42,17 +75,25 @@ _MOST_COLUMNS = 300
 
 _LEFT_OUT = ("_result", "_reason", "_status", "_properties", "_threshold", "_model", "_finish_reason")
 _SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_tokens", "_total_tokens")
+"""Endings of keys that are no metrics: remarks on a verdict, and texts and token counts of a judge's request."""
 
 _NOT_APPLICABLE, _NO_VERDICT = 2, 3
 _CODES = {"fail": 0, "pass": 1, "not_applicable": _NOT_APPLICABLE, "not applicable": _NOT_APPLICABLE}
+"""The code of each verdict, in the order in which the verdicts of one row decide its state."""
 _NUMBER_OF_CODE = (0.0, 1.0, math.nan, math.nan)
+"""The number in a column of verdicts, by code."""
 _STATE_OF_CODE = (tables.State.SCORED, tables.State.SCORED, tables.State.NOT_APPLICABLE, tables.State.SCORED)
+"""The state of a row, by its lowest code. A row without a verdict counts as scored only if it has a number."""
 _KINDS: Mapping[str, tables.Kind] = {"binary": "binary", "score": "score", "count": "count"}
+"""The known kinds of metrics; any other word in a file counts as `score`."""
 
 Cell: TypeAlias = "JSON | UnsetType"
 Cells: TypeAlias = Sequence[Cell]
 Columns: TypeAlias = Mapping[str, Cells]
-"""Rows as columns. A cell is UNSET if its row lacks the column; cells that the table does not need may be JSON text."""
+"""Rows as columns. A cell is UNSET if its row lacks the column; cells that the table does not need may be JSON text.
+
+For example, `[{"row_id": "a", "cause": null}, {"row_id": "b"}]` is `{"row_id": ["a", "b"], "cause": [None, UNSET]}`.
+"""
 
 MetricColumns: TypeAlias = dict[str, tables.MetricColumn]
 """The columns of a table's metrics, by the metric's full name."""
@@ -75,14 +116,18 @@ class TableBuilder:
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
         self._declared = opened.declared or {}
+        # Longest first: `a.b` is tried before `a` for the key `a.b.score` (see `_split`).
         self._evaluator_names = sorted(self._declared, key=len, reverse=True)
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
+        # The keys of all rows so far, and the decoder for rows with these keys.
         self._keys: dict[str, None] = {}
         self._decoder_keys: tuple[Sequence[str], Collection[str]] = (), ()
         self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
+        # One part per evaluator, and the keys of errors of any stage.
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
+        # Columns whose labels the table needs, by row: for groups, clusters and slices.
         label_columns = [*opened.groups, *filter(None, [opened.cluster if self._cluster is None else self._cluster])]
         self._labels: dict[str, list[str | None]] = {name: [] for name in label_columns}
         self._slices: dict[str, list[str | None]] = {}
@@ -107,10 +152,12 @@ class TableBuilder:
         """Read all rows of the run and return its table; call this once."""
         for columns, count in self._blocks():
             self._add_block(columns, count)
+
         for part in self._parts.values():
             for column in part.evaluator.columns:
                 self._columns[column].fill(self._rows)
             part.choose_main_metric(self._columns)
+
         row_ids, named = self._row_ids()
         items, first_rows = self._items(row_ids)
         known = self._keys.keys()  # a column that no row has gives no labels
@@ -118,6 +165,7 @@ class TableBuilder:
             name: labels for name, labels in self._labels.items() if not known.isdisjoint(_possible_keys(name))
         }
         labels, slices = _item_labels(labels_of_rows, first_rows), _item_labels(self._slices, first_rows)
+
         opened = self._opened
         return tables.RunTable(
             info=self._info(items),
@@ -144,6 +192,7 @@ class TableBuilder:
             for name, part in self._parts.items()
             if part.evaluator.left_out
         ]
+
         return replace(
             info,
             rows=self._rows,
@@ -186,9 +235,12 @@ class TableBuilder:
             kinds = {key: Any if key in needed else msgspec.Raw for key in keys}
             self._decoder_keys = all_keys
             self._decoder = _row_decoder(kinds) if len(keys) <= _MOST_KEYS else None
+
         if self._decoder is None:
             return None
         decode = self._decoder.decode
+
+        # A key that the decoder does not know raises an error, too.
         try:
             for line in lines:
                 check_utf8(line)
@@ -224,13 +276,15 @@ class TableBuilder:
             elif role == "outputs" and (split := self._split(name)) is not None:
                 evaluator, output_key = split
                 output_keys.setdefault(evaluator, []).append(output_key)
+
         for evaluator, own_keys in output_keys.items():
             self._evaluator_part(evaluator).add_keys(own_keys, self._columns)
 
     def _split(self, name: str) -> tuple[str, str] | None:
         """Return the evaluator and the key in the name `<evaluator>.<key>` of an output; None without an evaluator.
 
-        Evaluators' names may contain dots. If the run declares no evaluators, the first dot is the separator.
+        For example `("match", "match_score")` for `match.match_score`, and None for `latency_ms`. Evaluators' names may
+        contain dots. If the run declares no evaluators, the first dot is the separator.
         """
         if self._opened.declared is None:
             evaluator, _, key = name.partition(".")
@@ -258,18 +312,22 @@ class TableBuilder:
 
     def _add_block(self, columns: Columns, count: int) -> None:
         """Add a block of `count` rows to the table: verdicts, labels, latencies, ids and counts."""
+        # A row counts as an error once, even if several stages or evaluators have an error on it.
         failed = {place for key in self._error_keys for place, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
             states = part.add_block(columns, count, self._rows)
             if tables.State.ERROR in states:
                 failed.update(place for place, state in enumerate(states) if state == tables.State.ERROR)
+
         for name, labels in self._labels.items():
             label_key = next((key for key in _possible_keys(name) if key in columns), None)
             labels.extend([None] * count if label_key is None else self._labels_of(columns[label_key]))
         self._add_slices(columns)
+
         if _LATENCY in columns:
             latencies = map(number_of, columns[_LATENCY])
             self._latencies_ms += [latency for latency in latencies if latency == latency]  # without NaN
+
         self._add_identities(columns, count)
         self._rows += count
         self._errors += len(failed)
@@ -279,14 +337,17 @@ class TableBuilder:
         for name, labels in [*self._slices.items()]:
             known = self._slice_labels[name]
             values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
+
             try:
                 new = set(values) - known.keys()
             except TypeError:  # a value is a list or an object, which cannot be hashed
                 del self._slices[name]
                 continue
+
             if len(known) + len(new) > _MOST_SLICES or not all(map(_may_label_slice, new)):
                 del self._slices[name]
                 continue
+
             known.update({value: self._label(value) for value in new})
             labels.extend(map(known.__getitem__, values))
 
@@ -310,13 +371,18 @@ class TableBuilder:
         for recorded, data_id in zip(columns.get("row_id", absent), columns.get("inputs.id", absent), strict=True):
             row_id = usable_id(data_id) if recorded is UNSET else recorded
             row_ids.append(row_id if isinstance(row_id, str) else None)
+
         self._ids += row_ids
         self._contents += self._block_fingerprints(columns, count)
+
+        # Only rows of a run with `--repeat` have both keys.
         if _SOURCE_KEY in columns and _TRIAL_KEY in columns:
             self._sources += map(self._trial_source, row_ids, columns[_SOURCE_KEY], columns[_TRIAL_KEY])
         else:
             self._sources += [None] * count
+
         self._simulated += sum(cell is True for cell in columns.get("outputs.simulated", ()))
+
         if "cause" in columns:
             self._causes = self._causes or {}
             numbered = enumerate(columns["cause"], self._rows)
@@ -333,9 +399,11 @@ class TableBuilder:
         for key in self._answer_keys:
             if key in columns:
                 is_recorded = [keep and cell is UNSET for keep, cell in zip(is_recorded, columns[key], strict=True)]
+
         recorded = [cell if isinstance(cell, str) else "" for cell in columns.get("row_fingerprint", absent)]
         if all(is_recorded):
             return recorded
+
         computed = self._computed_fingerprints(columns, count)
         return (own if keep else new for keep, own, new in zip(is_recorded, recorded, computed, strict=True))
 
@@ -346,11 +414,13 @@ class TableBuilder:
         """
         if self._causes is None:
             return None
+
         single = {cause: frozenset([cause]) for cause in {*self._causes.values()}}  # shared, which saves memory
         causes: dict[int, frozenset[str]] = {}
         for row, cause in self._causes.items():
             item = row if of_row is None else of_row[row]
             causes[item] = causes[item] | {cause} if item in causes else single[cause]
+
         return causes
 
     def _trial_source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
@@ -362,12 +432,16 @@ class TableBuilder:
     def _computed_fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
         """Return the fingerprint of each row's inputs, without the columns that hold answers or mark trials.
 
-        Azure writes an object `a` and its value `a.b` as two columns; only the object counts.
+        Azure writes an object `a` and its value `a.b` as two columns; only the object counts. Equal inputs are hashed
+        first and fingerprinted only once, also for several runs of the same data.
         """
         keys = {key.removeprefix("inputs."): key for key in sorted(columns) if key.startswith("inputs.")}
         has_nested = any(_is_nested(name, keys) for name in keys)
+
+        # With nested columns, each row decides later which columns it has and which of them repeat an object.
         names = [name for name in keys if has_nested or name not in self._not_content]
         rows = [*zip(*(columns[keys[name]] for name in names), strict=True)] if names else [()] * count
+
         known = self._known_contents.setdefault((*names,), {})
         # The values alone, without names, are written twice as fast.
         # Two of a million contents share this 64-bit hash with a chance of one in 37 million.
@@ -375,6 +449,7 @@ class TableBuilder:
             hashes = [*map(hash, map(_encode_cells, rows))]
         except (ValueError, RecursionError):  # such as an unpaired surrogate
             hashes = [hash(dumps(self._inputs_by_name(names, row))) for row in rows]
+
         for hashed, row in zip(hashes, rows, strict=True):
             if hashed not in known:
                 content = self._inputs_by_name(names, row)
@@ -382,6 +457,7 @@ class TableBuilder:
                     skipped = {name for name in content if name in self._not_content or _is_nested(name, content)}
                     content = {name: content[name] for name in content if name not in skipped}
                 known[hashed] = fingerprint(cast("dict[str, JSON]", loads(dumps(content))))
+
         return map(known.__getitem__, hashes)
 
     def _inputs_by_name(self, names: Sequence[str], row: Cells) -> dict[str, Cell]:
@@ -401,11 +477,13 @@ class TableBuilder:
     def _items(self, row_ids: Sequence[str]) -> tuple[tables.Items, Sequence[int] | None]:
         """Return the items that comparisons pair, and the index of each item's first row; None if each row is an item.
 
-        The trials of a row form one item.
+        The trials of a row form one item. For the sources `[a, a, b, b]`, the items are `a` and `b`, the first rows are
+        `[0, 2]`, and the items of the rows are `[0, 0, 1, 1]`.
         """
         sources = self._sources
         if not self._rows or None in sources or len(set(sources)) == self._rows:
             return tables.Items(row_ids, self._contents), None
+
         items: dict[str, int] = {}
         first_rows: list[int] = []
         of_row = array("q")
@@ -414,6 +492,7 @@ class TableBuilder:
             if item == len(first_rows):
                 first_rows.append(row)
             of_row.append(item)
+
         return tables.Items(list(items), [self._contents[row] for row in first_rows], of_row), first_rows
 
 
@@ -429,8 +508,10 @@ def _row_decoder(kinds: Mapping[str, object]) -> msgspec.json.Decoder[msgspec.St
 
     `kinds` has the type of each key's values.
     """
+    # Keys such as `outputs.match.match` are no names of Python: fields are numbered and renamed.
     fields = [(f"k{number}", kind, UNSET) for number, kind in enumerate(kinds.values())]
     names = {f"k{number}": key for number, key in enumerate(kinds)}
+
     try:
         row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
     except ValueError:  # msgspec does not support keys with characters that JSON must escape
@@ -444,7 +525,10 @@ def _may_label_slice(value: JSON) -> bool:
 
 
 def _possible_keys(name: str) -> tuple[str, str, str]:
-    """Return the keys that a grouping column may have in a row: as an input, as it is, as an output of the target."""
+    """Return the keys that a grouping column may have in a row: as an input, as it is, as an output of the target.
+
+    For example, `row_kind` is a key itself, `domain` is the input `inputs.domain`, and `finish_reason` is an output.
+    """
     return f"inputs.{name}", name, f"outputs.{name}"
 
 
@@ -462,6 +546,10 @@ class EvaluatorPart:
 
     `numbers` has pairs of a key and its column. `verdicts` has a result's key, its reason's key and the column. If
     `nulls_are_errors`, the evaluator failed on a row with nulls under all its keys.
+
+    For example, the keys `match_result`, `match_reason` and `match_score` of an evaluator `match` give the columns
+    `match.match_passed` (verdicts) and `match.match_score` (numbers). `choose_main_metric` renames the first to the
+    evaluator's pass rate.
     """
 
     evaluator: tables.EvaluatorColumns
@@ -476,7 +564,9 @@ class EvaluatorPart:
         prefix = f"outputs.{self.evaluator.name}."
         self.keys += [prefix + key for key in added]
         known = {key.removeprefix(prefix) for key in self.keys}
+
         for key in added:
+            # `metric` is the key itself unless the key ends in `_result`.
             metric = key.removesuffix("_result")
             if metric and metric != key:
                 column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), columns)
@@ -496,9 +586,11 @@ class EvaluatorPart:
         """
         evaluator = self.evaluator
         name = f"{evaluator.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
+
         if name not in columns and len(evaluator.columns) >= _MOST_COLUMNS:
             evaluator.left_out += 1
             return None
+
         if name not in columns:
             about = (_KINDS.get(entry.kind, "score"), entry.higher_is_better, entry.bounds)
             columns[name] = tables.MetricColumn(name, evaluator.name, metric, *about)
@@ -521,9 +613,11 @@ class EvaluatorPart:
 
         codes = [_append_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
         numbers = [_append_numbers(cells(key), start, column) for key, column in self.numbers]
+
         no_verdicts = [_NO_VERDICT] * count
         # The lowest of a row's codes decides its state: fail, pass, not applicable, no verdict.
         lowest = [*map(min, no_verdicts, *codes)] if codes else no_verdicts
+
         states = bytearray(map(_STATE_OF_CODE.__getitem__, lowest))
         if not all_worked or _NO_VERDICT in lowest:
             for place, code in enumerate(lowest):
@@ -531,54 +625,75 @@ class EvaluatorPart:
                     states[place] = tables.State.ERROR
                 elif code == _NO_VERDICT and all(math.isnan(values[place]) for values in numbers):
                     states[place] = self._state_without_value(columns, place)
+
+        # A new evaluator is ABSENT (0) on the rows before its first block.
         self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
         return states
 
     def _state_without_value(self, columns: Columns, place: int) -> int:
         """Return the state of the row at this place in the block, which has neither a verdict nor a number."""
         own = [columns[key][place] for key in self.keys if columns[key][place] is not UNSET]
+
         if not own:
             target_failed = "error.target" in columns and columns["error.target"][place] is not UNSET
             return tables.State.ERROR if target_failed else tables.State.ABSENT
+
         all_null = all(value is None for value in own)
         return tables.State.ERROR if self.nulls_are_errors and all_null else tables.State.NOT_APPLICABLE
 
     def choose_main_metric(self, columns: MetricColumns) -> None:
         """Drop the evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
-        The main metric is the pass rate of its primary metric if rows passed or failed, else the number that it
-        declares as its primary, else the number with the evaluator's name, else the first number.
+        The main metric is, in this order:
+
+        1. the pass rate of its declared primary, else of the metric with its name, else of the first metric with
+           results, if rows passed or failed
+        2. the number that the evaluator declares as its primary
+        3. the number with the evaluator's name
+        4. the first column that is left; None without any
         """
         evaluator = self.evaluator
         with_result = [columns[column].metric for column in evaluator.columns if columns[column].has_results]
         counted = counted_metric(with_result, evaluator.name, self.declared.primary)
+
         for column in list(evaluator.columns):
+            # NaN alone differs from itself.
             if all(value != value for value in columns[column].values):
                 del columns[column]
                 evaluator.columns.remove(column)
+
         verdicts = [columns[column] for column in evaluator.columns if columns[column].passes]
         names = [f"{evaluator.name}.{name}" for name in (self.declared.primary, evaluator.name)]
         main = next((name for name in names if name in columns), next(iter(evaluator.columns), None))
+
         pass_rate = next((column for column in verdicts if column.metric == counted), None)
         if pass_rate is not None:
+            # The column keeps its place among the evaluator's columns under its new name.
             del columns[pass_rate.name]
             main = f"{evaluator.name}.{PASS_RATE}"
             evaluator.columns[evaluator.columns.index(pass_rate.name)] = main
             pass_rate.name = pass_rate.passes = main
             columns[main] = pass_rate
+
         evaluator.main = main
         for verdict in verdicts:
             self._link_score_to_verdict(verdict, columns)
 
     def _link_score_to_verdict(self, verdict: tables.MetricColumn, columns: MetricColumns) -> None:
-        """Link a metric's score column, if any, to its column of verdicts; record whether it only repeats them."""
+        """Link a metric's score column, if any, to its column of verdicts; record whether it only repeats them.
+
+        The score of `match_result` is `match`, else `match_score`. It repeats the verdicts if the evaluator declares it
+        as pass or fail or, if the evaluator declares nothing, if all its numbers are equal to theirs.
+        """
         name = f"{self.evaluator.name}.{verdict.metric}"
         score = columns.get(name) or columns.get(f"{name}_score")
         if score is None or score is verdict:
             return
+
         entry = self.declared.metric(verdict.metric)
         has_same_values = score.values.tobytes() == verdict.values.tobytes()
         score.repeats = has_same_values if entry is None else entry.kind == "binary"
+
         score.passes, score.metric = verdict.name, verdict.metric
 
 
@@ -591,10 +706,12 @@ def _append_verdicts(results: Cells, reasons: Cells, start: int, column: tables.
         codes = [_CODES.get(cell, _NO_VERDICT) for cell in results]  # type: ignore[arg-type]
     except TypeError:  # a value is a list or an object, which cannot be hashed
         codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]
+
     column.has_results = column.has_results or min(codes) != _NO_VERDICT
     column.fill(start)
     column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))
     column.reasons.extend([0 if code else _reason_hash(reason) for code, reason in zip(codes, reasons, strict=True)])
+
     return codes
 
 
@@ -605,10 +722,12 @@ def _append_numbers(cells: Cells, start: int, column: tables.MetricColumn) -> Se
     block.
     """
     values = [cell if type(cell) is float else number_of(cell) for cell in cells]
+
     column.fill(start)
     column.values.extend(values)
     if column.kind == "binary" and not all(value in (0.0, 1.0) or value != value for value in values):
         column.kind = "score"
+
     return values
 
 
