@@ -1,7 +1,15 @@
 """Read the answer from a reply: a chat completion, a message, calls or plain text. Every field is checked.
 
 Endpoints call `read_chat()` and `read_usage()` for chat completions, and `read_answer()` for replies of other services.
-`read_stream()` makes a chat completion of a stream of server-sent events.
+`read_stream()` makes a chat completion of a stream of server-sent events:
+
+1. The lines `data:` up to an empty line are one event. Empty events keep the connection alive and are skipped.
+2. The event `[DONE]` ends the stream. An error, or the last event of the Responses API, is the whole reply.
+3. In all other events, the first choice is a piece of the message. Its texts are joined, its list items (such as calls)
+   are merged by index, and of any other value the first one stays.
+4. The stream is complete after `[DONE]` or a finish reason; else it broke off.
+
+Some servers repeat the text so far in each piece, or at the end. `_Pieces.text` recognises this.
 """
 
 import codecs
@@ -18,9 +26,12 @@ from tunecheck.formats import _json_shapes as shapes
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._reading import without_thoughts
 
-_MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
+_MOST_TOKENS = 1 << 53
+"""Larger counts would not survive readers that take numbers for floats."""
 
 _LONGEST_REASON = 64
+"""Maximum number of characters of a finish reason."""
+# The keys by which an error and an answer are told apart in a reply without a useful status.
 _ERROR_KEYS = frozenset({"message", "code", "type", "status"})
 _ANSWER_KEYS = frozenset({"choices", "content", "tool_calls", "function_call"})
 
@@ -48,11 +59,14 @@ def read_json(body: bytes) -> JSON:
 
 
 def read_answer(value: JSON) -> Completion:
-    """Read an answer in any of the shapes that scoring scripts return.
+    """Read an answer in any of the shapes that scoring scripts return. The first shape that fits is used:
 
-    A chat completion, a message (of OpenAI, Anthropic, Gemini or Bedrock) or a list of tool calls gives text and calls.
-    A text stays text, and null is an empty text. Any other value becomes its JSON text, in which evaluators may find a
-    call.
+        null or a text                                        the text; null is an empty text
+        an object with a list of `choices`                    a chat completion
+        an object with a list of `tool_calls`, or `role`      a message of OpenAI
+        a message of Anthropic, Gemini or Bedrock             a message (found by `message_of` of the formats)
+        a list of tool calls                                  these calls, without text
+        any other value                                       its JSON text, in which evaluators may find a call
 
     Raises:
         UnreadableReplyError: the value looks like a chat completion or a message, but is invalid.
@@ -60,6 +74,7 @@ def read_answer(value: JSON) -> Completion:
     """
     if value is None or isinstance(value, str):
         return _read_message({"content": value}, None)
+
     if isinstance(value, dict):
         if isinstance(value.get("choices"), list):
             return read_chat(value)
@@ -68,8 +83,10 @@ def read_answer(value: JSON) -> Completion:
             return _read_message(value, _finish_reason(shapes.reason_of_end(value)))
         if isinstance(message := shapes.message_of(value), dict):
             return _read_message(message, _finish_reason(shapes.reason_of_end(value)))
+
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
+
     try:
         return Completion(dumps(value).decode())
     except TypeError as error:
@@ -85,16 +102,20 @@ def read_chat(reply: JSON) -> Completion:
     """
     if not isinstance(reply, dict):
         raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion: check the url")
+
     choice = first_choice(reply)
     if choice is None:
         if reply.get("choices"):
             raise UnreadableReplyError("the reply's choices are not a list of objects: check the url")
         raise UnreadableReplyError(f"the reply has no answer in choices{_error_text(reply)}")
+
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
-    if finish_reason in ("error", "abort") or choice.get("error"):  # vLLM and SGLang: "abort"
+    # vLLM and SGLang write "abort" for an answer that they could not finish.
+    if finish_reason in ("error", "abort") or choice.get("error"):
         raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
+
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnreadableReplyError(f"choices[0].message is {kind_of(message)}, not a message")
@@ -114,23 +135,39 @@ def _finish_reason(reason: JSON) -> str | None:
 
 
 def read_usage(reply: JSON) -> Usage:
-    """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None."""
+    """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None.
+
+    The counts have these names:
+
+        chat completions   usage: prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details.cached_tokens,
+                           completion_tokens_details.reasoning_tokens
+        Responses API      usage: input_tokens, output_tokens, and details of both
+        Anthropic          usage: input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens
+        Bedrock            usage: inputTokens, outputTokens, cacheReadInputTokens, cacheWriteInputTokens
+        Gemini             usageMetadata: promptTokenCount, candidatesTokenCount, thoughtsTokenCount,
+                           cachedContentTokenCount, totalTokenCount
+    """
     listed = [object_or_empty(reply).get(key) for key in ("usage", "usageMetadata")]
     usage = next((value for value in listed if isinstance(value, dict)), {})
+
     input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
     reasoning = _token_count(output_details, "reasoning_tokens", "thoughtsTokenCount")
     cache_read = _token_count(usage, "cache_read_input_tokens", "cacheReadInputTokens")
     cache_written = _token_count(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+
     prompt = _token_count(usage, "prompt_tokens", "promptTokenCount")
     input_count = _token_count(usage, "input_tokens", "inputTokens")
     if prompt is None and input_count is not None:
         # Anthropic and Bedrock count cached input separately.
         prompt = input_count + (cache_read or 0) + (cache_written or 0)
+
     output = _token_count(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _token_count(usage, "total_tokens", "totalTokenCount")
     if reasoning and output is not None and total == (prompt or 0) + output + reasoning:
-        output += reasoning  # some services count reasoning separately, at the same price
+        # Some services count reasoning separately from the output, at the same price.
+        output += reasoning
+
     other_cached = _token_count(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
     cached = (_token_count(input_details, "cached_tokens"), cache_read, other_cached)
     return Usage(prompt, output, next((count for count in cached if count is not None), None), reasoning)
@@ -165,8 +202,10 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     """
     collector = CallCollector()
     shapes.take_thoughts_of(message, collector)
+
     fields = {name: message[name] for name in shapes.REASONING_FIELDS if message.get(name)}
     content = cast("JSON", shapes.content_of(message))
+    # Parts with calls or reasoning go to the collector; the others are text.
     if isinstance(content, list):
         earlier_thoughts = len(collector.thoughts)
         texts = [part for part in content if not (isinstance(part, dict) and shapes.take_part(part, collector))]
@@ -174,14 +213,19 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shapes.shape_of(part))]
         # If the parts contain only calls or reasoning, there is no text.
         content = texts if texts or not (collector.calls or collector.thoughts) else None
+
+    # `tool_calls` win over calls among the parts, so that no call counts twice.
     calls = _calls_of(message)
     if collector.calls and not calls:
         calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(collector.calls, "openai")))
+
     text = _text_of(content)
     if text is None:
         text = text_or_none(message.get("refusal")) or (None if calls else "")
+
     thought, answer = without_thoughts(text or "")
     has_thoughts = answer != (text or "")
+
     return Completion(
         answer if has_thoughts else text,
         calls,
@@ -199,9 +243,11 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         UnreadableReplyError: `tool_calls` is not a list of objects.
     """
     calls = message.get("tool_calls")
+    # The API of 2023 had one `function_call` and no `tool_calls`.
     if not calls:
         legacy = message.get("function_call")
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
+
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise UnreadableReplyError(f"the message's tool_calls are {kind_of(calls)}, not a list of calls")
     return tuple(call for call in calls if isinstance(call, dict))
@@ -252,6 +298,7 @@ def says_error(reply: JSON) -> bool:
     """Return whether a reply's body is an error and holds no answer, regardless of the HTTP status."""
     if not isinstance(reply, dict) or not reply.keys().isdisjoint(_ANSWER_KEYS):
         return False
+
     error = _error_of(reply)
     if isinstance(error, dict):
         return not error.keys().isdisjoint(_ERROR_KEYS)
@@ -272,9 +319,10 @@ def path_of_text(reply: object) -> str:
 
 
 def _text_paths(value: object, path: str = "") -> Iterator[str]:
-    """Yield the path of every text in a value."""
+    """Yield the path of every text in a value: `{"result": {"output": "Hi"}}` gives `.result.output`."""
     if isinstance(value, str):
         yield path
+
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         is_name = isinstance(key, str) and key.isidentifier()
@@ -283,12 +331,15 @@ def _text_paths(value: object, path: str = "") -> Iterator[str]:
 
 # -- streams of server-sent events
 
+# The data of the last event.
 _DONE = b"[DONE]"
+# A line of a stream, with its line end: CRLF, CR or LF, as server-sent events allow.
 _LINE = re.compile(rb"([^\r\n]*+)(?:\r\n?|\n|\Z)")
 _MOST_PIECES = 200_000
-"""More events than any real answer has."""
+"""Maximum number of events of a stream, and of lines of an event; more than any real answer has."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that contain the whole reply."""
+# The keys of a streamed message that are kept.
 _MESSAGE_KEYS = frozenset({"content", "refusal", "tool_calls", *shapes.REASONING_FIELDS})
 _KEYS_IN_PIECES = _MESSAGE_KEYS | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
 """Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
@@ -316,18 +367,22 @@ def read_stream(body: bytes) -> Streamed:
     """
     answer = _StreamedAnswer()
     first: int | None = None
+
     for number, (data, end) in enumerate(_events(body)):
         if number >= _MOST_PIECES:
             raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
         if data.strip() == _DONE:
             answer.done = True
             break
-        if not data.strip():  # a keep-alive event
+        # Servers send empty events to keep the connection alive.
+        if not data.strip():
             continue
         piece = _piece(data)
+
         reply = _last_reply(piece)
         if reply is not None:
             return Streamed(reply, first)
+        # The first token has arrived when its whole event has.
         if answer.add(piece) and first is None:
             first = end
     return Streamed(answer.whole(), first)
@@ -358,6 +413,9 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body.
 
+    A line `data: {"id": 1}` and an empty line give the data `{"id": 1}`. Several `data:` lines before the empty line
+    are joined with line feeds. Lines with other fields, such as `event:`, and comments are skipped.
+
     Raises:
         UnreadableReplyError: an event has too many lines.
     """
@@ -369,6 +427,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines.append(text[5:].removeprefix(b" "))
             if len(lines) > _MOST_PIECES:
                 raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
+        # An empty line ends the event.
         elif not text and lines:
             yield b"\n".join(lines), line.end()
             lines = []
@@ -376,7 +435,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The pieces of a text under a key of a message."""
+    """The pieces of a text under a key of a message, such as ["The wea", "ther is", " fine."] under `content`."""
 
     key: str
     pieces: list[str] = field(default_factory=list)
@@ -384,30 +443,48 @@ class _Pieces:
     def text(self, repeated: list[str]) -> str:
         """Return the joined pieces, or only the last piece if it repeats the text before it.
 
-        Some servers send the text so far in each piece, or the whole text again at the end. The key of such a text is
-        added to `repeated`, unless it is a name, because clients take the first name.
+        Some servers send the text so far in each piece ("grows"), or the whole text again at the end. The last piece
+        is the whole text in these cases:
+
+            a function's name   the pieces grow, or the last one equals all before it
+            arguments           the last piece alone is a JSON object, all pieces together are not JSON, and the pieces
+                                grow or those before the last give the same object
+            other texts         the last of at least three different pieces has 20 characters or more, and the pieces
+                                grow or the last one equals all before it
+
+        The key of such a text is added to `repeated`, unless it is a name, because clients take the first name.
         """
         *earlier, last = self.pieces or [""]
         before, whole = "".join(earlier), "".join(self.pieces)
         grows = bool(earlier) and all(later.startswith(piece) for piece, later in pairwise(self.pieces))
+
         if self.key == "name":
             return last if grows or before == last else whole
+
         if self.key == "arguments":
             call = value_of(last)
             repeats = isinstance(call, dict) and value_of(whole) is None and (grows or value_of(before) == call)
-        else:  # short texts may grow by chance, such as "ha" and "haha"
+        else:
+            # Short texts may grow by chance, such as "ha" and "haha".
             repeats = len(last) >= 20 and len({*self.pieces}) > 2 and (grows or before == last)
+
         if repeats:
             repeated.append(self.key)
         return last if repeats else whole
 
 
 def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
-    """Merge a piece into a message: join texts, merge list items by index, keep the first of other values."""
+    """Merge a piece into a message: join texts, merge list items by index, keep the first of other values.
+
+    The pieces {"content": "It ra"} and {"content": "ins."} make a message with the content "It rains." The pieces
+    {"tool_calls": [{"index": 0, "function": {"name": "get_weather"}}]} and
+    {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]} make one call.
+    """
     for key, piece in delta.items():
         # An object is complete: its lists are values of the call, not parts of a message.
         value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
         before = message.get(key)
+        # A text and a list under one key: the earlier text becomes the first part of the list.
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
@@ -432,6 +509,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
     """
     for piece in pieces:
         fields = {"type": "text", "text": piece} if isinstance(piece, str) else piece
+        # Items of other types carry nothing that a message could show.
         if not isinstance(fields, dict):
             continue
         part = _continued_part(parts, fields)
@@ -451,8 +529,10 @@ def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -
     """
     index, function = piece.get("index"), piece.get("function")
     candidates = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
+
     if not candidates:
         return None
+    # Servers that give each piece of a call another id name the function only in the first piece.
     keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
     is_other = any(piece.get(key) and candidates[-1].get(key) not in (None, piece[key]) for key in keys)
     return None if is_other else candidates[-1]
@@ -491,21 +571,28 @@ class _StreamedAnswer:
 
     def add(self, piece: Mapping[str, JSON]) -> bool:
         """Add a piece of the stream. Return whether it contained reasoning, text or a call."""
+        # An event without choices: a keep-alive, an event of the Responses API, or another protocol.
         if "choices" not in piece:
             kind = str(piece.get("type"))
-            self.other_events += not kind.startswith("response.")  # a keep-alive event, or another protocol
+            self.other_events += not kind.startswith("response.")
             return kind.startswith("response.") and kind.endswith(".delta")
+
         self.envelope = self.envelope or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
         self.usage = piece.get("usage") or self.usage
+        # Only the first of several choices (`n` above 1) is read.
         choice = first_choice(piece)
         if choice is None or choice.get("index") not in (None, 0):
             return False
+
         self.begun = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
-        fields = object_or_empty(choice.get("delta") or choice.get("message"))  # some servers send a whole message
-        if function := fields.get("function_call"):  # the API of 2023
+        # Some servers send a whole message instead of a delta.
+        fields = object_or_empty(choice.get("delta") or choice.get("message"))
+        # The API of 2023 had one call, without an index.
+        if function := fields.get("function_call"):
             fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}
+
         usable = {key: value for key, value in fields.items() if value and isinstance(value, (str, list))}
         content = {key: value for key, value in usable.items() if key in _MESSAGE_KEYS}
         merge_delta(self.message, content)
@@ -523,14 +610,17 @@ class _StreamedAnswer:
                 "streaming",
                 lasting=True,
             )
+
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer was complete")
+
         repeated = list[str]()
         merged = {key: _as_json(value, repeated) for key, value in self.message.items()}
         message: dict[str, JSON] = {"role": "assistant", "content": None, **merged}
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             message["tool_calls"] = [{"type": "function", **call} for call in calls if isinstance(call, dict)]
+
         choice: JSON = {"message": message, "finish_reason": self.finish_reason, "error": self.error}
         envelope = {**self.envelope, "object": "chat.completion", REPEATS: bool(repeated)}
         return {**envelope, "choices": [choice], "usage": self.usage}

@@ -2,6 +2,17 @@
 
 It answers a row with the row's ground truth or, at given rates, with a typical mistake of fine-tuned models. Every
 answer is marked as simulated.
+
+The steps of an answer:
+
+1. The ground truth is the first of the columns `answer` and `ground_truth` (or the one column that the definition
+   names) with a value. If the value contains calls, the row is a call row, else an answer row.
+2. The seed and the row's id seed a random generator. Its first number, from 0 to 1, picks at most one mistake: the
+   rates of the row's group (CALL_MISTAKES or ANSWER_MISTAKES) are added up in the group's order until they exceed it.
+3. The mistake changes the ground truth. If the row gives no occasion for it (no date in the arguments, no tools), the
+   answer is the ground truth.
+
+A mistake in an argument changes one scalar, picked at random from all calls of the ground truth.
 """
 
 from __future__ import annotations
@@ -109,17 +120,23 @@ class SimulatedEndpoint(Endpoint):
 
         Tokens are estimated. The latency is drawn, too, but only waited for if the definition sets one.
         """
+        # Ids come from data, so they may contain half a surrogate pair, which plain UTF-8 cannot encode.
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)
+
         answer = self._answer(request, rng)
+
         # A token is about four characters of English text.
         asked = len(canonical([list(request.messages), list(request.tools or ())]))
         answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
         usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
+
         latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * (answered // 4 + 1)), 1)
+        # By default 180 ms, and 12 ms for each token of the answer; times vary by half in both directions.
         if self._latency_ms:
             await asyncio.sleep(latency_ms / 1000)
+
         return Completion(
             text=answer.text,
             tool_calls=_tool_calls(answer.calls, stem),
@@ -151,8 +168,10 @@ class SimulatedEndpoint(Endpoint):
         """
         if request.row is None:
             return SimulatedAnswer(text=_NO_ROW)
+
         truth = _ground_truth(request.row, self._columns)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
+
         drawn, total = rng.random(), 0.0
         for name, mistake in mistakes.items():
             total += self._rates.get(name, 0)
@@ -168,18 +187,24 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
         ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
             exceed 1 in total.
     """
+
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
     checked: dict[str, float] = {}
+
     for name, rate in rates.items():
         if name not in known:
             raise ConfigurationError(f"there is no kind of mistake {name!r}{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
             raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1, not {rate!r:.60}")
+
         checked[name] = rate
+
     for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
         total = math.fsum(checked.get(name, 0) for name in group)
+        # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
             raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: the sum must be at most 1")
+
     return checked
 
 
@@ -194,8 +219,11 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
         if value is not None:
             reading = read_calls(value)
             if reading.calls:
+                # Calls without text count as an answer without text, not as an empty text.
                 return SimulatedAnswer(reading.text or None, reading.calls)
+
             return SimulatedAnswer(text_or_json(value) or None)
+
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
         f"row {row.id}: simulating an answer needs a ground truth, and the column {names} has none; "
@@ -226,7 +254,10 @@ class SimulatedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The input of a mistake: the last message sent to the model, and each function's parameter schema."""
+    """The input of a mistake: the last message sent to the model, and each function's parameter schema.
+
+    `message` is the end of that message (at most 2,000 characters); wrong values take names and words from it.
+    """
 
     message: str = ""
     functions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
@@ -264,39 +295,49 @@ def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedA
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Replace a value by another of its type (enum value, close number, other words); None if no value can be."""
+    # Null and punctuation have no other value of the same kind.
     places = [
         (index, path, value)
         for index, path, value in _scalar_arguments(draft)
         if value is not None and (not isinstance(value, str) or any(map(str.isalnum, value)))
     ]
+
     if not places:
         return None
+
     index, path, value = rng.choice(places)
+    # Follow the path through the schema: names lead into `properties`, list indexes into `items`.
     schema = situation.functions.get(draft.calls[index].name, {})
     for step in path:
         inner = object_or_empty(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
         schema = object_or_empty(inner)
+
     other = _different_value(value, schema, situation.message, rng)
     return None if other is None else _with_value(draft, index, path, other)
 
 
 def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Leave out an argument, a required one if there is one; None without arguments."""
+
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
         return None
+
     required_names = [_names(situation.functions.get(call.name, {}).get("required")) for call in draft.calls]
     required = [(index, name) for index, name in places if name in required_names[index]]
     index, omitted = rng.choice(required or places)
+
     arguments = {name: value for name, value in draft.calls[index].arguments.items() if name != omitted}
     return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
 
 
 def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Add a needless argument: an optional one of the schema, else one that the function does not have; never None."""
+
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     properties = object_or_empty(situation.functions.get(call.name, {}).get("properties"))
+
     free = [name for name, schema in properties.items() if name not in call.arguments and isinstance(schema, dict)]
     if free:
         name = rng.choice(free)
@@ -306,20 +347,25 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
             value = _different_value(value, schema, situation.message, rng)
     else:
         name, value = rng.choice([pair for pair in _UNASKED if pair[0] not in call.arguments] or [("note", "none")])
+
     return _with_call(draft, index, replace(call, arguments={**call.arguments, name: value}))
 
 
 def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Call another offered function, or use a slightly wrong name if there is no other function; never None."""
     index = rng.randrange(len(draft.calls))
+
     call = draft.calls[index]
     others = [other for other in situation.functions if other != call.name]
+    # `get_weather` becomes `fetch_weather`.
     near = [other + call.name.removeprefix(verb) for verb, other in _VERBS if call.name.startswith(verb)]
+
     return _with_call(draft, index, replace(call, name=rng.choice(others or near[:1] or [f"get_{call.name}"])))
 
 
 def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """Answer with text instead of a call; never None."""
+    # The function's name in words: `get_weather` becomes "get weather".
     subject = re.sub(r"[_.\W]+", " ", draft.calls[0].name).strip() or "do that"
     return SimulatedAnswer(text=rng.choice(_REFUSALS).format(subject=subject))
 
@@ -328,6 +374,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
     """Call one of the offered functions instead of answering with text; None if no function is offered."""
     if not situation.functions:
         return None
+
     name = rng.choice(list(situation.functions))
     arguments = _random_value({**situation.functions[name], "type": "object"}, situation.message, rng)
     return SimulatedAnswer(calls=(FunctionCall(name, object_or_empty(arguments)),))
@@ -351,16 +398,22 @@ ANSWER_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
 )
 """Mistakes for rows with a text as ground truth, by the name of their rate."""
 
+# Texts in place of a call: a refusal, a question, a missing ability, and a false claim.
 _REFUSALS = (
     "I'm sorry, but I can't {subject} at the moment. Is there anything else I can help you with?",
     "Of course! Before I {subject}, could you give me a few more details?",
     "I'm afraid I don't have the ability to {subject}. You could try a website or an app for that.",
     "Sure, I have taken care of that for you.",
 )
+# Invented arguments, for functions without a free parameter.
 _UNASKED: tuple[tuple[str, JSON], ...] = (("language", "en"), ("limit", 10), ("verbose", False), ("format", "json"))
+# Verbs that begin function names, each with a synonym.
 _VERBS = (("get", "fetch"), ("search", "find"), ("calculate", "compute"), ("create", "make"), ("generate", "create"))
+# A word of at least four letters: "hotel" in "a hotel in Paris".
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][^\W\d_]{2,}")  # a capital within a sentence, not at its beginning
+# A capital within a sentence, not at its beginning: "Paris" in "Find a hotel in Paris".
+_NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
+# Parameters that are rates, so that 5 means 5 percent: `interest_rate`, `tipPercentage`.
 _RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECASE)
 
 
@@ -377,7 +430,10 @@ def _change_one(
 
 
 def _scalar_arguments(draft: SimulatedAnswer) -> Iterator[tuple[int, ValuePath, JSON]]:
-    """Yield the call's index, path and value of every scalar argument."""
+    """Yield every scalar argument as the call's index, the path in its arguments, and the value.
+
+    `plan_trip(to={"city": "Oslo"})` gives (0, ("to", "city"), "Oslo").
+    """
     for index, call in enumerate(draft.calls):
         for path, value in _scalars(call.arguments):
             yield index, path, value
@@ -399,11 +455,13 @@ def _scalars(value: JSON, path: ValuePath = ()) -> Iterator[tuple[ValuePath, JSO
 
 def _with_value(draft: SimulatedAnswer, index: int, path: ValuePath, value: JSON) -> SimulatedAnswer:
     """Return the answer with another value at this path of a call's arguments."""
+    # A copy, because the ground truth belongs to the row.
     arguments = copy.deepcopy(draft.calls[index].arguments)
     place: Any = arguments
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
+
     return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
 
 
@@ -413,29 +471,44 @@ def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> Simula
 
 
 def _different_value(value: JSON, schema: Mapping[str, JSON], message: str, rng: Random) -> JSON:
-    """Return another value of the same type: from the schema's enum, else one close to `value`; None for null."""
+    """Return another value of the same type: from the schema's enum, else one close to `value`.
+
+    Return None for null, lists and objects without an enum.
+    """
     choices = schema.get("enum")
     others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
+
     if others:
         return rng.choice(others)
+
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
+        # Floats above 2**53 do not change if 1 is added.
         return value + rng.choice((1, 2)) if abs(value) < 2**53 else 0
     return _different_text(value, message, rng) if isinstance(value, str) else None
 
 
 def _different_text(text: str, message: str, rng: Random) -> str:
-    """Return another text: a later or earlier date, fewer words, a name from the message, or a doubled letter."""
+    """Return another text, by the first rule that applies.
+
+    1. A date or time: the next or previous day or hour.
+    2. More than two words: all but the first or the last.
+    3. A name in the message: that name.
+    4. Else the text with one letter doubled.
+    """
     if (shifted := shifted_date_or_time(text, rng)) is not None:
         return shifted
+
     words = text.split()
     if len(words) > 2:
         return " ".join(words[:-1] if rng.random() < 0.5 else words[1:])
+
     known = {word.casefold() for word in words}
     others: list[str] = [word for word in _NAME.findall(message) if word.casefold() not in known]
     if others:
         return rng.choice(others)
+
     # Double one letter, so that the texts differ in more than case or spacing.
     doubled = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
     return text[: doubled + 1] + text[doubled:]
@@ -443,9 +516,11 @@ def _different_text(text: str, message: str, rng: Random) -> str:
 
 def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
     """Return a random value that fits the type, enum and required properties of a schema."""
+
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return rng.choice(choices)
+
     match schema.get("type"):
         case "integer" | "number":
             return rng.randint(1, 10)
@@ -457,6 +532,7 @@ def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: 
             properties = object_or_empty(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
             return {name: _random_value(object_or_empty(properties[name]), message, rng, depth + 1) for name in names}
+    # Strings, unknown types and too deep schemas get a name or a word from the message.
     return str(rng.choice(_NAME.findall(message) or _WORD.findall(message) or ["example"]))
 
 
@@ -466,10 +542,11 @@ def _names(value: JSON) -> list[str]:
 
 
 _LARGEST_NUMBER = 10**15
+"""Larger numbers stay as they are. Up to this limit, Python writes floats without an exponent."""
 
 
 def as_number_text(value: JSON) -> str | None:
-    """Return a number as text, or None for any other value."""
+    """Return a number as text; None for any other value and for numbers beyond 10**15."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST_NUMBER:
         return None
     return str(value)
@@ -478,12 +555,19 @@ def as_number_text(value: JSON) -> str | None:
 def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
     """Convert a number from a fraction to percent, from percent to a fraction, or from units to thousands.
 
-    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250. Return None for other values, for 0, and for whole numbers below
-    ten (probably counts) unless they are rates.
+    The first rule that fits the absolute value applies:
+
+        below 1                           times 100         0.05 becomes 5
+        from 1000                         divided by 1000   250000 becomes 250
+        from 10; floats and rates from 1  divided by 100    30 becomes 0.3
+
+    Return None for other values, for 0, and for integers below ten (probably counts) unless they are rates.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
         return None
+    # Decimal, because 0.07 * 100 is 7.000000000000001 in binary.
     exact = Decimal(repr(value))
+
     if abs(exact) < 1:
         changed = exact * 100
     elif abs(exact) >= 1000:
@@ -492,6 +576,7 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
         changed = exact / 100
     else:
         return None
+
     return int(changed) if changed == changed.to_integral_value() else float(changed)
 
 
@@ -499,13 +584,16 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
     """Return a date, a time or both in another format (14:30 as 2:30 PM); None for other values."""
     if not isinstance(text, str):
         return None
+
     date_and_time = _DATE_AND_TIME.fullmatch(text)
     if date_and_time:
         day, clock = other_date_or_time(date_and_time["date"], rng), other_date_or_time(date_and_time["time"], rng)
         return f"{day} {clock}" if day and clock else None
+
     recognised = _recognise_time(text)
     if recognised is None:
         return None
+
     moment, own_format, family = recognised
     others = [_format_time(moment, form) for form in dict.fromkeys(family.values()) if form != own_format]
     return rng.choice([other for other in others if other != text] or [None])
@@ -513,27 +601,35 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
 
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
     """Return the next or previous day of a date, or hour of a time, in the same format; None for other texts."""
+
     date_and_time = _DATE_AND_TIME.fullmatch(text)
     if date_and_time:
         day = shifted_date_or_time(date_and_time["date"], rng)
         return None if day is None else day + text[date_and_time.end("date") :]
+
     recognised = _recognise_time(text)
     if recognised is None:
         return None
+
     moment, form, family = recognised
     step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
     return _format_time(moment + step * rng.choice((-1, 1)), form)
 
 
 def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
-    """Return the date or time in a text, its format, and all formats of dates or of times; None for other texts."""
+    """Return the date or time in a text, its format, and all formats of dates or of times; None for other texts.
+
+    "14:30" gives 14:30 on 1900-01-01, "%H:%M" and `_TIMES`: a time without a date gets strptime's default day.
+    """
     if not text.isascii() or len(text) < _SHORTEST_TIME:
         return None
+
     for family in (_DATES, _TIMES):
         for read, written in family.items():
             # ValueError: the format does not fit, or there is no such day or hour.
             with contextlib.suppress(ValueError):
                 moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a clock time without zone
+                # Years of four digits, and room to shift the date within the years that datetime knows.
                 if 1000 <= moment.year <= 9990:
                     return moment, written, family
     return None
@@ -545,6 +641,7 @@ def _format_time(moment: datetime, form: str) -> str:
 
 
 _SHORTEST_TIME = 4
+"""Characters of the shortest time, such as 9:05; shorter texts are not tried in each format."""
 _DATES: Mapping[str, str] = {
     "%Y-%m-%d": "%Y-%m-%d",
     "%m/%d/%Y": "%m/%d/%Y",
@@ -559,9 +656,11 @@ _TIMES: Mapping[str, str] = {
     "%I:%M %p": "{hour}:%M %p",
     "%I:%M%p": "{hour}:%M %p",
 }
+# 2026-03-05T14:30, 2026-03-05 14:30:00 or 2026-03-05T14:30:00Z.
 _DATE_AND_TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
 
 _OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
+# Matches "Of course! " and "Sure, " at the beginning of an answer.
 _KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
 _CLOSERS = (
     " Let me know if you need anything else.",
@@ -572,11 +671,16 @@ _CLOSERS = (
 
 
 def paraphrase(text: str, rng: Random) -> str | None:
-    """Return the text with another opening or closing line; None if it is empty."""
+    """Return the text with another opening or closing line; None if it is empty.
+
+    An opener that the text already has is removed: "Sure! It rains." may become "Certainly. It rains."
+    """
     if not text.strip():
         return None
+
     opener = _KNOWN_OPENER.match(text)
     body = text[opener.end() :] if opener else ""
     body = body[:1].upper() + body[1:] if body else text
+
     paraphrases = [begin + body + end for begin in ("", *_OPENERS) for end in ("", *_CLOSERS)]
     return rng.choice([changed for changed in paraphrases if changed != text])

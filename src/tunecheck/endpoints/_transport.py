@@ -1,4 +1,22 @@
-"""HTTP attempts over one aiohttp session, limited in time and size, without redirects, cookies and netrc."""
+"""HTTP attempts over one aiohttp session, limited in time and size, without redirects, cookies and netrc.
+
+Three parts: which addresses and proxies may be used, one attempt, and the error that an error reply means.
+
+`error_failure()` reads an error reply. The first rule that fits decides:
+
+    the body names a content filter       ContentFilterError; no retry
+    the body says: account without credit   RefusedError like 402; no retry, even with status 429
+    3xx                                   EndpointError with the redirect's target; no retry
+    400, 404: the model is unknown        EndpointError with the cause `unknown_model`; counts as refused
+    401, 402, 403                         RefusedError; no retry, counts as refused
+    408, 504                              TimedOutError; retry
+    429                                   ThrottledError; retry, counts as overload (503, too)
+    409, 425, 5xx but 501 and 505         EndpointError; retry (500 not if the message says "not supported")
+    below 300 with an error in the body   ReplyError; retry
+    other statuses                        EndpointError; no retry
+
+The status is that of the model behind the service, if the reply names one (`_own_status`).
+"""
 
 import asyncio
 import base64
@@ -34,6 +52,7 @@ from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environme
 
 # -- which addresses may be called, and through which proxy
 
+# The schemes that may be called, with their default ports.
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -58,18 +77,22 @@ def checked_url(
         ConfigurationError: the address is wrong; the error never shows credentials.
     """
     from_secret, text = hides(text), environment(text, place, redactor).strip()
+
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
         raise place.error("is not an address that can be called: write one such as https://host/path") from None
+
     if parts.scheme not in _PORTS or not host or not text.isprintable() or " " in text:
         raise place.error("must be an address such as https://host/path")
     if parts.username is not None or parts.password is not None:
         raise place.error("holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
+
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if is_secret_query(name):
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
+
     if parts.scheme == "http" and not is_loopback(host):
         private, masked_host = is_private(host), redactor.text(host)
         if not allow_http:
@@ -77,7 +100,9 @@ def checked_url(
             raise place.error(f"plain http works only for this machine, not for {masked_host}: use https{hint}")
         if sends_secrets and not private:
             raise place.error(f"allow_http sends no key to the public host {masked_host}: use https")
-    if from_secret:  # a server sees, and may repeat, only these parts
+
+    # A server sees these parts of the address, so its answers may repeat them.
+    if from_secret:
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
                 redactor.add(Secret(part), in_answers=False)
@@ -85,6 +110,7 @@ def checked_url(
 
 
 _PRIVATE_ENDINGS = (".local", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local")
+"""Endings of host names that only a private network resolves, such as model.default.svc in Kubernetes."""
 
 
 def is_private(host: str) -> bool:
@@ -118,20 +144,25 @@ def proxy_for(url: str) -> Proxy | None:
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
         return None
+
     proxies = urllib.request.getproxies()
     text = proxies.get(target.scheme) or proxies.get("all")
     if not text:
         return None
+
     try:
+        # Proxies are often given without a scheme: proxy.example:3128.
         parts = urlsplit(text if "://" in text else f"http://{text}")
         proxy_url = _without_credentials(parts)
     except ValueError:
         parts, proxy_url = SplitResult("", "", "", "", ""), ""
+
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ConfigurationError(
             f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
             "http://host:port, or set no_proxy to bypass the proxy"
         )
+
     if parts.username is None:
         return Proxy(proxy_url)
     credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -152,12 +183,15 @@ CONNECT_S = 15.0
 """Time limit for connecting; an attempt as a whole may take longer."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Variables that name a file or folder of trusted certificates, in the order of their precedence."""
 
 _UNKNOWN_ISSUER = (2, 18, 19, 20, 21)
 """OpenSSL's codes for a certificate of an unknown authority; others mean that it is expired or of another host."""
 
 _LARGE_BODY = 1 << 20
+"""Bytes from which on aiohttp warns about a body given as raw bytes."""
 
+# The last event of a stream of chat completions: a line `data: [DONE]`, and line ends after it.
 _LAST_EVENT = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][ \r\n]*\Z")
 _LAST_BYTES = 40
 """Number of bytes at the end of a stream that are searched for the last event."""
@@ -172,7 +206,7 @@ _IDLE_S = 4.0
 class Reply:
     """A complete reply. Header names are case-insensitive.
 
-    `arrivals` are pairs of the bytes received so far and the seconds since the request was sent.
+    `arrivals` are pairs of the bytes received so far and the seconds since the request was sent, one for each chunk.
     """
 
     status: int
@@ -204,9 +238,8 @@ class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client t
 class HttpTransport:
     """Sends requests to one service over connections without cookies. Create it in the event loop that uses it.
 
-    aiohttp does not read the environment, because it would replace the key by a `.netrc` password and send http calls
-    to this machine through a proxy.
-
+    aiohttp does not read the environment (its `trust_env` is off), because it would replace the key by a `.netrc`
+    password and send http calls to this machine through a proxy. The proxy is found by `proxy_for` instead.
     Raises:
         ConfigurationError: the environment names certificates that cannot be read.
     """
@@ -216,10 +249,12 @@ class HttpTransport:
         self._url = yarl.URL(url)
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
+
         proxy = proxy_for(url)
         self.proxy_secret = proxy.authorization if proxy else None
         self._proxy = proxy.url if proxy else None
         self._proxy_headers = {"Proxy-Authorization": self.proxy_secret.reveal()} if self.proxy_secret else None
+
         tls = tls_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=_IDLE_S),
@@ -233,6 +268,7 @@ class HttpTransport:
         Raises:
             AttemptFailed: no complete reply came.
         """
+
         sent_at = asyncio.get_running_loop().time()
         try:
             async with (
@@ -270,6 +306,7 @@ class HttpTransport:
                 return AttemptFailed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return AttemptFailed(ReplyError, "the answer broke off")
+            # The server may have read the request, so this counts as sent.
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
             case aiohttp.ClientConnectorError():
@@ -300,13 +337,16 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
     loop = asyncio.get_running_loop()
     body = bytearray()
     arrivals: list[tuple[int, float]] = []
+
     streamed = "event-stream" in response.headers.get("content-type", "")
+
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > most_bytes:
             response.close()
             problem = f"the reply is larger than {most_bytes:,} bytes: to allow it, raise max_reply_bytes"
             raise AttemptFailed(ReplyError, problem, lasting=True)
+
         arrivals.append((len(body), loop.time() - sent_at))
         if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
             with contextlib.suppress(TimeoutError):  # some servers leave the connection open
@@ -423,15 +463,18 @@ def error_failure(
     if not _FILTER_CODES.isdisjoint(codes):
         reason = f"{who} declined the content: {redactor.line(_filter_reason(body))}"
         return CallFailure(ContentFilterError(reason, status=status, request_id=id_), retry=False)
+
     spent = not _SPENT_CODES.isdisjoint(codes)
     kind, advice = _KINDS.get(402 if spent else status, (ReplyError if status < 300 else EndpointError, ""))
     text = _error_text(body, reply)
+
     if 300 <= status < 400:
         # The query of a redirect may carry a token.
         text = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = "redirects are not followed: write the final url"
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(text) is not None)
     # For an unknown model, the client adds the models that the service offers.
+
     message = _error_message(reply, status, redactor.line(text), "" if no_model else advice)
     error = kind(f"{who} answered {message}", status=status, request_id=id_)
     error.said = redactor.line(text, _MOST_SAID)
@@ -440,6 +483,7 @@ def error_failure(
         for key in ("code", "param")
     )
     error.cause = "unknown_model" if no_model else error.cause
+
     for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
     return CallFailure(
         error,

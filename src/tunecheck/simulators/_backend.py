@@ -18,7 +18,13 @@
             return {"value": self.value}
 
 Every attempt at a conversation makes, loads and discards its own instance. Instances are never shared, so they need no
-locks and may keep all data in plain attributes. The `Backend` of an attempt has its instances and executes the calls.
+locks and may keep all data in plain attributes. The `Backend` of an attempt has its instances and executes the calls:
+
+1. A call of an unknown operation fails, also each call of a simulator with a call that exceeded its time limit.
+2. Calls among the arguments are made first. If one fails, the outer call fails with the same text.
+3. The arguments are bound to the operation's parameters, positional ones first.
+4. The operation runs: at once if the simulator is `bounded` and the method is not async, else in a thread.
+5. The result is an error if the operation raises, exceeds the time limit, or returns a dict with an `error`.
 """
 
 from __future__ import annotations
@@ -45,7 +51,9 @@ from tunecheck.calls._model import FunctionCall, kind_of, positional_count, quot
 from tunecheck.plugins import Candidate, discover, find
 
 TOOL_MARK = "__tunecheck_tool__"
+"""Attribute of methods that are marked with `tool`."""
 
+# The JSON type of each Python type; a set is written as an array.
 _SCALARS: dict[object, str] = {
     str: "string",
     int: "integer",
@@ -57,6 +65,7 @@ _SCALARS: dict[object, str] = {
     dict: "object",
     type(None): "null",
 }
+# A parameter's line below `Args:`: "amount: How much to add." or "amount (int, optional): How much to add."
 _ARGUMENT = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
@@ -170,6 +179,7 @@ class Operation:
             ArgumentError: too many arguments, an unknown or repeated one, or a missing required one.
         """
         bound = dict(zip(self.parameters[: self.positional], positional, strict=False))
+
         for name, value in named.items():
             if name in bound:
                 raise ArgumentError(f"{self.name}: the argument {quoted(name)} is given twice")
@@ -177,8 +187,10 @@ class Operation:
                 hint = did_you_mean(name[:100], self.parameters)
                 raise ArgumentError(f"{self.name} has no parameter {quoted(name)}{hint}")
             bound[name] = value
+
         if len(positional) > self.positional:
             raise ArgumentError(f"{self.name} takes {self.positional} positional arguments, {len(positional)} given")
+
         missing = [name for name in self.required if name not in bound]
         if missing:
             raise ArgumentError(f"{self.name} needs {', '.join(map(repr, missing))}")
@@ -192,6 +204,7 @@ def operations_of(simulator: type) -> Mapping[str, Operation]:
     A method that a subclass overrides is an operation only if the overriding method is marked.
     """
     operations: dict[str, Operation] = {}
+    # The first class that defines a name decides: a subclass, or the base nearest to it.
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
             if getattr(method, TOOL_MARK, False) and name not in operations and getattr(simulator, name) is method:
@@ -206,10 +219,12 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
         PluginError: it has *args, **kwargs or positional-only parameters.
     """
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
+
     by_position = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
     by_name = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     if len(by_position) + len(by_name) < len(parameters):
         raise PluginError(f"the tool {method.__qualname__} has *args, **kwargs or '/'; name its parameters one by one")
+
     required = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
     names = tuple(parameter.name for parameter in (*by_position, *by_name))
     return Operation(name, method, names, required, len(by_position), inspect.iscoroutinefunction(method))
@@ -228,6 +243,9 @@ def tool_definition(operation: Operation) -> dict[str, JSON]:
 def _definition(operation: Operation) -> dict[str, JSON]:
     """Return the OpenAI tool of an operation; cached, so callers must not change it.
 
+    The `add` above becomes the function `add` with the description "Add to the counter." and one optional parameter:
+    {"amount": {"type": "integer", "description": "How much to add.", "default": 1}}.
+
     Raises:
         PluginError: a type annotation cannot be resolved.
     """
@@ -235,36 +253,55 @@ def _definition(operation: Operation) -> dict[str, JSON]:
         hints = typing.get_type_hints(operation.method)
     except (NameError, TypeError, AttributeError) as error:
         raise PluginError(f"the types of the tool {operation.method.__qualname__} cannot be read: {error}") from None
+
     description, arguments = _docstring(inspect.getdoc(operation.method) or "")
     defaults = inspect.signature(operation.method).parameters
+
     properties: dict[str, JSON] = {}
     for name in operation.parameters:
         schema = type_schema(hints.get(name, object))
+
         if arguments.get(name):
             schema["description"] = arguments[name]
+        # Only simple defaults have a JSON form that a model understands.
         default = defaults[name].default
         if isinstance(default, (str, int, float, bool)):
             schema["default"] = default
         properties[name] = schema
+
     parameters: dict[str, JSON] = {"type": "object", "properties": properties, "required": list(operation.required)}
     function: dict[str, JSON] = {"name": operation.name, "description": description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def type_schema(hint: object) -> dict[str, JSON]:
-    """Return the JSON Schema of a type annotation; `{}` (any value) for `object` and unknown types."""
+    """Return the JSON Schema of a type annotation; `{}` (any value) for `object` and unknown types.
+
+    Examples:
+        list[int]            {"type": "array", "items": {"type": "integer"}}
+        dict[str, float]     {"type": "object", "additionalProperties": {"type": "number"}}
+        Literal["a", "b"]    {"type": "string", "enum": ["a", "b"]}
+        int | None           {"type": "integer"}
+        int | str            {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+        a TypedDict          an object with its keys as properties
+    """
+    # `type Name = …`, which Python has had since 3.12.
     if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
         return type_schema(hint.__value__)
+
     if hint in _SCALARS:
         return {"type": _SCALARS[hint]}
+
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return {**type_schema(type(inner[0])), "enum": list(inner)}
     if origin in (typing.Union, types.UnionType):
         choices = [type_schema(choice) for choice in inner if choice is not type(None)]
         return choices[0] if len(choices) == 1 else {"anyOf": [*choices]}
+
     if typing.is_typeddict(hint):
         return _typed_dict_schema(cast("type", hint))
+
     schema: dict[str, JSON] = {"type": _SCALARS[origin]} if origin in _SCALARS else {}
     if schema.get("type") == "array" and inner:
         schema["items"] = type_schema(inner[0])
@@ -281,10 +318,14 @@ def _typed_dict_schema(hint: type) -> dict[str, JSON]:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph on one line, and each parameter's text below `Args:`."""
+    """Return the first paragraph on one line, and each parameter's text below `Args:`.
+
+    The docstring of `add` above gives ("Add to the counter.", {"amount": "How much to add."}).
+    """
     description = " ".join(text.partition("\n\n")[0].split())
     arguments: dict[str, str] = {}
     _, _, section = text.partition("\nArgs:\n")
+
     current = ""
     for line in section.splitlines():
         if not line.startswith(" "):
@@ -295,6 +336,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
             current, arguments[argument[1]] = argument[1], argument[2]
         elif current:
             arguments[current] = f"{arguments[current]} {line.strip()}".strip()
+
     return description, arguments
 
 
@@ -305,8 +347,8 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 class OperationResult:
     """The result of one call.
 
-    `text` is shown to the model; `error` is True if the call failed; `value` is the operation's return value
-    (`{"error": …}` if it failed), for calls that are arguments of other calls.
+    `text` is shown to the model. `error` is True if the call failed, also if it returned a dict with an `error`.
+    `value` is the operation's return value (`{"error": …}` if it failed), for calls that are arguments of other calls.
     """
 
     text: str
@@ -355,7 +397,9 @@ class Backend:
         self.simulators = dict(simulators)
         self.time_limit_s = time_limit_s
         self._stuck: dict[str, str] = {}
+        """The operation that exceeded its time limit, by the simulator's name: its thread may still run."""
         self._table: dict[str, tuple[str, Operation]] = {}
+
         for owner, simulator in self.simulators.items():
             for name, operation in simulator.operations().items():
                 if name in self._table:
@@ -393,14 +437,17 @@ class Backend:
             return failure(f"there is no operation {quoted(call.name)}{did_you_mean(call.name[:100], self._table)}")
         if owner in self._stuck:
             return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
+
         try:
             given: Mapping[str, JSON] = call.arguments
             if any(holds_calls(value) for value in given.values()):
                 given = {name: self._make_argument(value) for name, value in given.items()}
+            # "0", "1", … are positional arguments.
             count = 0 if "0" in operation.parameters else positional_count(call.arguments)
             places = [str(place) for place in range(count)]
             named = {name: value for name, value in given.items() if name not in places} if places else given
             arguments = operation.bind([given[place] for place in places], named)
+
             value = self._perform(owner, operation, arguments)
             failed = isinstance(value, dict) and value.get("error") not in (None, False)
             return OperationResult(result_text(value), failed, value)
@@ -423,6 +470,7 @@ class Backend:
         """
         simulator = self.simulators[owner]
         work = functools.partial(operation.method, simulator, **arguments)
+
         if simulator.bounded and not operation.is_async:
             return work()
         if operation.is_async:
@@ -436,6 +484,7 @@ class Backend:
         Raises:
             _ArgumentFailedError: one of the calls failed.
         """
+
         if isinstance(value, FunctionCall):
             result = self.call(value)
             if result.error:
@@ -449,7 +498,8 @@ class Backend:
 
     def states(self) -> dict[str, dict[str, object]]:
         """Return each simulator's live state, or since when it is stuck, by class name; callers must not change it."""
-        return {  # a stuck call may still be changing the state
+        # A stuck call may still be changing its simulator's state.
+        return {
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
         }
@@ -471,6 +521,7 @@ class Backends:
     `classes` are simulators by name that are not plug-ins; they override plug-ins of the same name. `long_context`
     returns the constants for rows with long context. The `simulators/` folder of `workspace` is also searched. A call
     of a simulator is abandoned after `time_limit_s` seconds. `trust` is the trust in the rows that name simulators; by
+
     default every file may be loaded.
     """
 
@@ -495,6 +546,7 @@ class Backends:
     @functools.cached_property
     def constants(self) -> Mapping[str, JSON]:
         """The constants that extend rows with long context.
+
 
         Raises:
             DataError: this object has no `long_context`.
@@ -546,6 +598,7 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
         DataError: the part is not an object.
     """
     part = config.get(name)
+
     if part is None:
         return {}
     if not isinstance(part, dict):
@@ -584,12 +637,14 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
     After the limit, the thread is abandoned. Code that holds the interpreter's lock (`10**10**9`) cannot be abandoned,
     so a simulator must limit such arguments itself.
     """
+
     threads = Threads(1, "tunecheck-simulator")
     call = threads.submit(work)
     threads.shutdown()
     try:
         return call.result(time_limit_s)
     except TimeoutError:
-        if call.done():  # the work itself raised the TimeoutError
+        # The work itself may have raised a TimeoutError, as its own result.
+        if call.done():
             raise
         raise _OverdueError from None
