@@ -1,4 +1,13 @@
-"""Verdicts as data: the eight keys of a metric, and faults with codes, from which texts and counts are made."""
+"""Verdicts as data: the eight keys of a metric, and faults with codes, from which texts and counts are made.
+
+A fault such as
+
+    Fault(code="wrong_argument.number_as_text", call="book_hotel", path="nights", expected=2, actual="2")
+
+is stored as JSON in `<metric>_properties` (`to_json`) and described in `<metric>_reason` (`sentence`). Its code
+stands for the cause of the failure (`cause_of_fault`); codes.toml lists the causes in the order in which they are
+checked. Faults hold values from users' code and models, so each length here has a limit.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +33,24 @@ MAX_FAULTS = 20
 MOST_VALUE = 80
 """Maximum number of characters of a name or value in a sentence."""
 
+# Limits of a sentence: characters of a call, characters of a whole reason, and number of calls or values named.
 _MOST_CALL = 160
 _MOST_REASON = 2_000
 _MOST_CHOICES = 5
-_MOST_STORED = 500  # characters of a text, bytes of any other value
-_MOST_NESTED = 100  # lists and objects in a value: a row is written up to a depth of 200
+
+_MOST_STORED = 500
+"""Limit of a stored value: characters of a text, bytes of any other value, items of a list or object."""
+
+_MOST_NESTED = 100
+"""Limit of lists and objects in a stored value: a row is written up to a depth of 200."""
+
 _LONGEST_CODE = 100
-_BEFORE_DIFFERENCE = 16  # characters shown before the first one in which two long texts differ
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # from names; values are shown as JSON
+
+_BEFORE_DIFFERENCE = 16
+"""Characters shown before the first one in which two long texts differ."""
+
+# Control characters and Unicode's line ends in names would break a line; values are shown as JSON, which escapes them.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _Unset: TypeAlias = msgspec.UnsetType
 
@@ -99,16 +118,20 @@ def _fault(item: object) -> Fault | None:
 def fault_json(fault: Fault) -> dict[str, JSON]:
     """Return one fault as JSON, without unset fields; long texts are cut, large or unwritable values left out."""
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
+
     for name in ("call", "path", "message"):
         text = getattr(fault, name)
         if text is not None:
             row[name] = cut(text, _MOST_STORED)
+
     if fault.turn is not None:
         row["turn"] = fault.turn
+
     for name in ("expected", "actual"):
         value = _stored_value(getattr(fault, name))
         if not isinstance(value, _Unset):
             row[name] = value
+
     if fault.any_of:
         row["any_of"] = True
     return row
@@ -118,14 +141,18 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
     """Return a value in the form kept with a fault: long texts are cut; UNSET if it is too large or unwritable."""
     if isinstance(value, _Unset) or value is None or isinstance(value, bool):
         return value
+
     if isinstance(value, (list, dict)) and len(value) > _MOST_STORED:
         return msgspec.UNSET
+
     if isinstance(value, str):
         value = cut(value, _MOST_STORED)
+
     try:
         written = dumps(value)
     except (TypeError, ValueError, RecursionError):  # nested too deeply, half a surrogate pair, too many digits
         return msgspec.UNSET
+    # Each list and object begins with a bracket; brackets in texts count, too, which only makes the check stricter.
     if isinstance(value, str):
         return value
     nested = written.count(b"[") + written.count(b"{")
@@ -137,14 +164,21 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
 
 
 def title(code: str) -> str:
-    """Return the title of a code, such as `wrong argument: number as text`; an unknown code is turned into words."""
+    """Return the title of a code, such as `wrong argument: number as text`.
+
+    The title comes from the core's table, else from a plug-in. An unknown code is turned into words:
+    `my_code.some_kind` becomes "my code: some kind", and `judged.rude` "rude".
+    """
     titles, of_plugin = fault_titles(), _plugin_codes(tuple(sys.path)).get(code)
+
     if code in titles:
         return titles[code]
     if of_plugin is not None:
         return of_plugin.title
+
     head, _, kind = code.partition(".")
     kind = clean(kind.replace("_", " "), _LONGEST_CODE)
+
     if head == "judged":
         return kind
     name = titles.get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
@@ -154,6 +188,7 @@ def title(code: str) -> str:
 def sentence(faults: Iterable[Fault]) -> str | None:
     """Return the faults as one line of limited length for `<metric>_reason`, or None without faults."""
     parts: list[str] = []
+
     length = left_out = 0
     for part in _phrases(faults):
         length += len(part) + 2
@@ -161,14 +196,19 @@ def sentence(faults: Iterable[Fault]) -> str | None:
             left_out += 1
         else:
             parts.append(part)
+
     if left_out:
         parts.append(f"and {left_out} more")
+
     text = "; ".join(parts)
     return (text if text.isprintable() else _CONTROL.sub(" ", text)) or None
 
 
 def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield phrases for the faults; adjacent ones about calling instead of answering, or the reverse, share one."""
+    """Yield phrases for the faults; adjacent ones about calling instead of answering, or the reverse, share one.
+
+    Two faults `called_instead_of_answering` give "called f(), g() when it should have answered".
+    """
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"
@@ -180,9 +220,15 @@ def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
 
 
 def _words(fault: Fault) -> str:
-    """Describe a fault in words: its message, else the phrase for its code with call, place and both values."""
+    """Describe a fault in words: its message, else the phrase for its code with call, place and both values.
+
+    `wrong_argument.number_as_text` with call, path and values gives
+    `book_hotel: argument "nights" expected 2, got "2" (number_as_text)`; `missing_call` gives `missing call f(x=1)`.
+    Codes without a phrase of their own get the title of the code (`_plain_words`).
+    """
     if fault.message is not None:
         return fault.message
+
     match fault.code:
         case "missing_call":
             return f"missing call {_call(fault.call, fault.expected, any_of=fault.any_of)}"
@@ -198,8 +244,10 @@ def _words(fault: Fault) -> str:
             return f"{_shown_name(fault)}: unexpected argument {_shown_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
             return f"{_shown_name(fault)} is not among the tools"
+        # Rounded down, so that 0.4999 below a threshold of 0.5 does not read "is 0.5, below 0.5".
         case "below_threshold.rouge_l" if _is_number(fault.actual) and _is_number(fault.expected):
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
+
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument" and not (isinstance(fault.expected, _Unset) and isinstance(fault.actual, _Unset)):
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
@@ -208,6 +256,7 @@ def _words(fault: Fault) -> str:
             expected, actual = _expected_text(fault), shown_value(fault.actual)
         end = f" ({kind})" if kind else ""
         return f"{_shown_name(fault)}: argument {_shown_path(fault)} expected {expected}, got {actual}{end}"
+
     return _plain_words(fault)
 
 
@@ -220,17 +269,19 @@ def _plain_words(fault: Fault) -> str:
     """Describe a fault by its place, the title of its code, and both values."""
     place = ": ".join(part for part in (fault.call, fault.path) if part)
     text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
+
     if not isinstance(fault.expected, _Unset):
         text += f", expected {_expected_text(fault)}"
     return text if isinstance(fault.actual, _Unset) else f"{text}, got {shown_value(fault.actual)}"
 
 
 def shown_value(value: JSON) -> str:
-    """Return a value as JSON, cut to a readable length."""
+    """Return a value as JSON, cut to a readable length; long lists and objects are only counted."""
     if isinstance(value, str) and len(value) > MOST_VALUE:
         value = value[:MOST_VALUE] + "…"
     elif isinstance(value, (list, dict)) and len(value) > MOST_VALUE:
         return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,} values"
+
     try:
         return cut(dumps(value).decode("utf-8"), 2 * MOST_VALUE)
     except (TypeError, ValueError):  # nested too deeply, or an integer with more digits than Python converts
@@ -257,13 +308,16 @@ def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
     """Return `name(key=json, …)`, cut to a readable length; with `any_of`, show all accepted values."""
     shown: list[str] = []
     length = 0
+
     for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
         text = f"{cut(str(key), MOST_VALUE)}={_accepted_values(value) if any_of else shown_value(value)}"
         length += len(text) + 2
         if shown and length > _MOST_CALL:
             shown.append("…")
             break
+
         shown.append(text)
+
     return f"{cut(name or '?', MOST_VALUE)}({', '.join(shown)})"
 
 
@@ -288,15 +342,18 @@ def _accepted_values(values: JSON) -> str:
     """Return the accepted values, without the empty text that marks an optional argument."""
     if not isinstance(values, list):
         return shown_value(values)
+
     choices = [choice for choice in values if choice != ""] or values
+
     shown = " or ".join(map(shown_value, choices[:_MOST_CHOICES]))
     return f"{shown} or {len(choices) - _MOST_CHOICES} other values" if len(choices) > _MOST_CHOICES else shown
 
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
-    """Return both texts as JSON for a message; long ones begin shortly before their first difference."""
+    """Return both texts as JSON for a message; long ones begin 16 characters before their first difference."""
     if max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
+
     start = common_beginning(expected, actual) - _BEFORE_DIFFERENCE
     if start <= 0:
         return shown_value(expected), shown_value(actual)
@@ -325,9 +382,11 @@ def verdict(
     the reason if there is none. A row that passes has no faults."""
     if not_applicable:
         score, passed, status = None, None, "skipped"
+
     if passed is False and (listed := as_faults(faults)):
         reason = sentence(listed) if reason is None else reason
         properties = {**(properties or {}), "faults": to_json(listed)}
+
     return {
         metric: score,
         f"{metric}_score": score,
@@ -387,9 +446,10 @@ def causes() -> Mapping[str, Code]:
 
 
 def cause_named(code: str) -> Code:
-    """Return the cause with a code; for an unknown code, make one with the code as its title."""
+    """Return the cause with a code; for an unknown code, make one on the model's side with the code as its title."""
     if known := causes().get(code):
         return known
+
     head, _, kind = code.partition(".")
     title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
     return Code(title, "model", _table().causes["wrong_argument.other"].advice)
@@ -433,9 +493,17 @@ CUT_OFF = in_any_case("length max_tokens max_output_tokens max_new_tokens model_
 """The `finish_reason`s, of all services, for answers that were cut off at the token limit."""
 
 _LOOP = 40
-_BEGINNING = 300  # characters: a refusal shows at the beginning
+"""Characters at the end of a text that are counted, to recognise an answer that repeats itself."""
+
+_BEGINNING = 300
+"""Characters in which a refusal shows: the beginning of the text."""
+
 _END = 4_000
+"""Characters of the end of a text that are searched for a question to the user."""
+
+# One sentence with its end mark, in scripts with Latin or Chinese marks, or one line without a mark.
 _SENTENCE = r"[^.!?。！？\n]*+[.!?。！？\n]?"
+# Matches "content_filter", "Content policy violation" and "ResponsibleAIPolicyViolation".
 _FILTER = r"(?i)content[_ ]?(?:filter|policy|management)|ResponsibleAIPolicy"
 
 
@@ -465,9 +533,14 @@ def asks_back(text: str) -> bool:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return the expressions of phrases.toml by name, read and compiled once."""
+    """Return the expressions of phrases.toml by name, read and compiled once.
+
+    An entry has alternatives (`any`) and the pattern around them (`around`, with `{any}` in their place). `{word}` in
+    an alternative stands for the spellings of this word in the table `words`.
+    """
     table = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
     words, compiled = table.pop("words"), {}
+
     for name, entry in table.items():
         pattern = "|".join(entry["any"])
         for word, spellings in words.items():

@@ -25,6 +25,7 @@ JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON
 MAX_DEPTH = 200
 """Maximum nesting depth for reading and writing; real data stays below twenty."""
 
+
 _MAX_BITS = 14_000
 """Longest integer in bits (4,214 digits); by default Python converts at most 4,300 digits to or from text."""
 
@@ -34,13 +35,16 @@ _LONG_NUMBER, _DIGITS = b"0" * 4_000, bytes.maketrans(b"123456789", b"0" * 9)
 """A pattern of 4,000 zeros, and a table that turns all digits to zeros: together they find long numbers."""
 
 _PIECE = 1 << 20
+"""Bytes of a long text that are examined at once."""
 
 _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\u2029")
+"""Unicode's further line ends in UTF-8, with their escapes in JSON."""
 
 _MAX_PATH = 200
 """Maximum number of characters of a path in an error."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
+"""Number of new objects after which Python collects garbage while rows are read (its default is 700)."""
 
 _SHORT = 2_048
 """`loads_part` reads texts of fewer bytes whole, which is faster than value by value."""
@@ -77,13 +81,16 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     try:
         if len(text) < _SHORT:
             return loads(text)
+
         values = _decode_object(text)
         check_utf8(text)
+
         # A number of thousands of digits must be refused, also in a value that is not parsed.
         if _has_long_number(text):
             return loads(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return loads(text)
+
     return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
 
 
@@ -94,6 +101,7 @@ def check_utf8(text: bytes) -> None:
     """
     if text.isascii():
         return
+
     decode = codecs.getincrementaldecoder("utf-8")().decode
     for start in range(0, len(text), _PIECE):
         decode(text[start : start + _PIECE], start + _PIECE >= len(text))
@@ -195,6 +203,8 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
 def plain(value: object, *, path: str = "$") -> JSON:
     """Return the value as plain JSON types: tuples become lists, keys become text, NaN becomes null.
 
+    {1: (2.5, nan)} becomes {"1": [2.5, null]}.
+
     numpy scalars and arrays, and other objects with a `tolist()`, become numbers and lists.
 
     Raises:
@@ -219,12 +229,15 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
     """
     if type(value) in _UNCHANGED:
         return value  # type: ignore[return-value]
+
     if depth > MAX_DEPTH:
         _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
+
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, int):
         return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "with thousands of digits ")
+
     if isinstance(value, dict):
         return {
             key if type(key) is str else _key(key, path): (
@@ -232,11 +245,13 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
             )
             for key, item in value.items()
         }
+
     if isinstance(value, (list, tuple)):
         return [
             item if type(item) in _UNCHANGED else _plain(item, (index, path), depth + 1)
             for index, item in enumerate(value)
         ]
+    # Subclasses of str, such as enums' values, become plain texts.
     if isinstance(value, str):
         return str.__str__(value)
     return _plain(_take_apart(value, path), path, depth + 1)
@@ -309,10 +324,12 @@ def within_floats(value: JSON, depth: int = 0) -> JSON:
     """
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
+
     if isinstance(value, dict):
         return {key: within_floats(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [within_floats(item, depth + 1) for item in value]
+
     return None if isinstance(value, int) and value.bit_length() >= _FLOAT_BITS else value
 
 
@@ -332,10 +349,13 @@ def _key(key: object, path: _Steps) -> str:
 def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> NoReturn:
     """Raise TypeError for a value without a JSON form, with its path, type, and `which` property is the reason."""
     shown = place
+
+    # The steps are linked from the last to the first.
     step, rest = path
     while rest is not None:
         shown = f"[{step}]{shown}" if isinstance(step, int) else f".{step}{shown}"
         step, rest = rest
+
     shown = f"{step}{shown}"
     shown = shown if len(shown) <= _MAX_PATH else f"{shown[:_MAX_PATH]}…"
     raise TypeError(f"{shown}: a {type(value).__name__} {which}has no JSON form")
@@ -361,6 +381,7 @@ def map_texts(value: JSON, change: Callable[[str, ValuePath], JSON], path: Value
 MAX_LENGTH = 1_000
 """Maximum length of a path in characters; it also limits the recursion of `find_value`."""
 
+# One step: `.name` (the dot is missing at the beginning), `[0]`, `['a column']` or `["a column"]`.
 _STEP = re.compile(r"""\.?([^.\[\]{}'"]+)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
 
 
@@ -373,23 +394,29 @@ MISSING: Final = Missing()
 
 
 def parse_path(text: str) -> ValuePath:
-    """Return the steps of a path such as `choices[0].message` or `data['a column']`; an empty text has no steps.
+    """Return the steps of a path; an empty text has no steps.
+
+    `choices[0].message` gives ("choices", 0, "message"), and `data['a column']` gives ("data", "a column").
 
     Raises:
         ValueError: the text is not a path, or longer than 1,000 characters.
     """
     steps: list[str | int] = []
     position = 0
+
     if len(text) > MAX_LENGTH:
         raise ValueError(f"the path has more than {MAX_LENGTH} characters")
+
     while position < len(text):
         match = _STEP.match(text, position)
         # A name needs a dot before it, except at the beginning.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
             raise ValueError(f"{text!r} is not a path: character {position + 1} does not fit")
+
         name, index, single, double = match.groups()
         steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))
         position = match.end()
+
     return tuple(steps)
 
 
@@ -400,9 +427,11 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
     """
     if len(path) < 2:  # most paths are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON
+
     first, rest = path[0], path[1:]
     under_first = _step(value, first)
     found = MISSING if isinstance(under_first, Missing) else find_value(under_first, rest)
+    # Integers are indexes of lists, so only names are joined with a dot.
     may_be_dotted = isinstance(value, Mapping) and isinstance(rest[0], str)
     if not isinstance(found, Missing) or not may_be_dotted:
         return found

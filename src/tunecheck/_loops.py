@@ -1,5 +1,12 @@
 """User code in daemon threads and their event loops: after a timeout, a call is abandoned but keeps its thread.
 
+Python cannot end a thread. So user code that hangs must not hold a thread or an event loop that others need:
+
+* A sync function runs in `Threads`. After its time limit, the call is abandoned, and a new thread takes the place of
+  its thread. After 32 abandoned calls, no further calls are made.
+* Coroutines share the event loop of a `UserLoop`. If one of them blocks the loop, each call in progress is repeated in
+  a loop of its own, so that only the blocking call fails. A function that has blocked five loops is no longer called.
+
 Callers without an event loop use these loops, too.
 """
 
@@ -53,8 +60,10 @@ class Call(Future[T]):
         function, self._function = self._function, None  # else the arguments live as long as the result
         if function is None or not self.set_running_or_notify_cancel():
             return
+
         self.begun, process = time.monotonic(), os.getpid()
         try:
+            # The child must end before it can report a result in the parent's name.
             try:
                 result = function()
             finally:
@@ -77,7 +86,10 @@ class Threads:
         """Prepare up to `most` threads whose names begin with `name`; none is started yet."""
         self._most = most
         self._name = name
+
         self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
+        """Calls that wait for a thread; None ends the thread that takes it."""
+
         self._lock = threading.Lock()
         self._count = 0
         self._idle = 0
@@ -99,6 +111,7 @@ class Threads:
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()
+
         return call
 
     def _start_where_needed(self) -> None:
@@ -134,8 +147,10 @@ class Threads:
                 f"was not called, because {self.abandoned} earlier calls still run after their time limit: "
                 "make calls return in time"
             )
+
         call = self.submit(function)
         remaining_s = limit_s
+
         try:
             while not call.done() and remaining_s > 0:
                 await _wait(call, remaining_s)
@@ -145,6 +160,7 @@ class Threads:
                 return call.result()
         finally:
             call.cancel()  # does nothing if a thread has begun it
+        # The call may have ended between the last wait and this check.
         if self._abandon_unless_done(call):
             raise LateError(f"took longer than its time limit of {limit_s:g} s")
         return call.result()
@@ -170,6 +186,7 @@ class Threads:
 async def _wait(call: Future[Any], limit_s: float) -> None:
     """Wait until the call is done, or for this many seconds; asyncio.wait and wrap_future take twice the CPU time."""
     loop = asyncio.get_running_loop()
+
     ended = loop.create_future()
 
     def wake() -> None:
@@ -197,6 +214,7 @@ _PATIENCE_S = 5.0
 """A loop that does not respond within this many seconds counts as blocked; others respond at once."""
 
 _CLOSING_S = 2.0
+"""Time to wait for the loop to end before it is left to the end of the process."""
 
 _MOST_ALONE = 16
 """Maximum number of concurrent repeated calls; each has its own loop and thread."""
@@ -219,6 +237,7 @@ class PerLoop(Generic[T]):
         """Return the running loop's object; without one, make it, and drop the objects of closed loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._made:
+            # A closed loop never comes back, so its objects can go.
             for ended in [known for known in [*self._made] if known.is_closed()]:
                 self._made.pop(ended, None)
             self._made[loop] = make()
@@ -241,7 +260,8 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(_DaemonPool())
         self.ended: Future[None] = Future()
-        self.ended.set_running_or_notify_cancel()  # else a waiting task could cancel it
+        # Without this state, a task that waits for the future could cancel it.
+        self.ended.set_running_or_notify_cancel()
         self._is_over = False
         self.thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self.thread.start()
@@ -260,12 +280,16 @@ class LoopThread:
         with contextlib.suppress(Exception):  # closing unused connections may fail
             if first is not None:
                 await first()
+
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
             task.cancel()
+
         await asyncio.gather(*rest, return_exceptions=True)
         await self.loop.shutdown_asyncgens()
-        await asyncio.sleep(0)  # callbacks of just finished tasks must still run to wake waiting threads
+        # Callbacks of tasks that have just finished must still run, to wake waiting threads.
+        await asyncio.sleep(0)
+
         self._is_over = True
         self.loop.stop()
 
@@ -317,11 +341,14 @@ class _CallLoop(LoopThread):
         """
         reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._replies.add(reply)
+
         self.loop.call_soon_threadsafe(self._begin, function, reply)
         try:
+            # No reply within the limit: either this call is slow, or some call blocks the loop.
             await asyncio.wait([reply], timeout=limit_s)
             if not reply.done() and not await self._answers(min(limit_s, _PATIENCE_S)):
                 self._abandon()
+
             if self._blocked and reply.cancelled():
                 raise _LoopBlockedError
             if not reply.done():
@@ -329,6 +356,7 @@ class _CallLoop(LoopThread):
             return reply.result()
         finally:
             self._replies.discard(reply)
+
             # The call is late or its caller was cancelled: its result is not needed.
             if reply.cancel() and not self._blocked:
                 self.loop.call_soon_threadsafe(self._cancel, reply)
@@ -369,6 +397,7 @@ class _CallLoop(LoopThread):
 async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
     """Call the function in the user loop and pass its result or exception to the caller's `reply`."""
     _IN_USER_LOOP.set(True)
+
     process = os.getpid()
     try:
         value = function()
@@ -410,6 +439,7 @@ class UserLoop:
             LateError: the call exceeds its time limit, or too many earlier calls of `who` have blocked a loop.
         """
         shared = self._shared = self._shared or _CallLoop()
+
         try:
             self._check(who)
             return await shared.call(function, limit_s)
@@ -447,6 +477,7 @@ class UserLoop:
             return
         shared.end()
         ended = asyncio.wrap_future(shared.ended)
+
         try:
             await asyncio.wait([ended], timeout=_CLOSING_S)
         finally:

@@ -101,6 +101,7 @@ def count_unanswered(usage: Usage) -> None:
         callback(usage)
 
 
+# The names of the counts, in the order of Usage.
 _COUNTS = tuple(count.name for count in fields(Usage))
 _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
@@ -115,6 +116,7 @@ class Price(Written, frozen=True):
 
 
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+"""Names of the limit of output tokens in different APIs, in the order in which they are searched."""
 
 
 def output_limit(*parameters: JSON) -> int | None:
@@ -128,7 +130,10 @@ SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
 
 
 UNPARSED, COMPLETE, BEGUN = "unparsed_calls", "complete", "begun"
-"""A column for calls that the API left in the answer's text instead of parsing them, and its two values."""
+"""A column for calls that the API left in the answer's text instead of parsing them, and its two values.
+
+`complete`: a whole call was left. `begun`: only the beginning of a call was left.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,7 @@ class Completion:
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
         columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
         columns["usage"] = self.usage.as_json()
+        # The columns of SOME_COLUMNS without a value would make each row longer.
         for name in ("latency_ms", "finish_reason", "request_id", "simulated", *SOME_COLUMNS):
             value: JSON = getattr(self, name)
             if name not in SOME_COLUMNS or not (value is None or value is False or value == ""):
@@ -180,9 +186,11 @@ class Completion:
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
         """Restore a completion from its columns; a value of the wrong type counts as absent."""
         calls = columns.get("tool_calls")
+
         scalars: dict[str, Any] = {name: text_or_none(columns.get(name)) for name in _TEXTS}
         scalars |= {name: real_number(columns.get(name)) for name in ("latency_ms", "first_token_ms")}
         scalars |= {name: columns.get(name) is True for name in ("simulated", "masked")}
+
         return cls(
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             usage=Usage.of_json(columns.get("usage")),
@@ -191,6 +199,7 @@ class Completion:
         )
 
 
+# The fields of a completion that are texts.
 _TEXTS = ("text", "finish_reason", "request_id", "reasoning", "raw_text")
 
 
@@ -204,6 +213,7 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     parts += [[dict(call) for call in answer.tool_calls], dict(answer.reasoning_fields)]
     if redactor.answer(parts) is parts:  # nothing to mask, as in most answers
         return answer
+
     columns = answer.journaled()
     masked = redactor.answer(columns)
     assert isinstance(masked, dict)
@@ -234,6 +244,7 @@ def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
 SentBack: TypeAlias = Literal["turn", "conversation", "never"]
 
 _OPERATIONAL = ("auth", "allow_http", "timeout_s", "retries", "max_reply_bytes", "limits", "price")
+"""Keys of a definition that change how the service is called, but not its answers."""
 
 
 def settings_of_answers(settings: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -419,6 +430,7 @@ def read_prices(path: Path) -> Prices:
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file must be a mapping with `models:`")
     file = read_as(document.value, PriceFile, document.where)
+    # A model without a currency has the currency of the file.
     models = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
     prices = {name: {"currency": file.currency, **price} for name, price in models.items()}
     return Prices(msgspec.convert(prices, dict[str, Price]))

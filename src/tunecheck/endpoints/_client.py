@@ -1,4 +1,17 @@
-"""The HTTP client of one service, with retries, rate limits and concurrency. A call returns a reply or raises."""
+"""The HTTP client of one service, with retries, rate limits and concurrency. A call returns a reply or raises.
+
+The steps of `post()`:
+
+1. Wait for a place among the concurrent calls. An overloaded service gets fewer places (`AdaptiveGate`).
+2. Wait for the rate limits, and send an attempt with the call's idempotency key.
+3. Read the reply: an answer, or a failure that says whether a retry may help (`_transport.error_failure`).
+4. After status 401, sign in again and repeat the attempt, once. This does not wait.
+5. If a retry may help and retries are left, wait and repeat from step 2. Else raise the error.
+
+Ten calls in a row that are refused stop the run. Refused are 401, 402, 403, an unknown model, an account without
+credit, a wait that the service asks for and that exceeds the cap, and a service that was never reached. An answer, or a
+failure of another kind, starts the count again.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +67,11 @@ MOST_REFUSALS = 10
 """The run stops after this many consecutive refused calls (401, 403, an unknown model, no quota, a long wait)."""
 
 _START_CONCURRENCY = 64
+"""Concurrent calls at the start of a run, if the definition allows more."""
 _MOST_OBJECTS = 100_000
 """More than any real answer has. An object needs up to thirty times the memory of its text."""
 _LOOK_S = 5.0
+"""Time limit of a request for information, such as the list of models."""
 
 A = TypeVar("A")
 
@@ -154,6 +169,7 @@ class Client:
             EndpointError: the call failed after all retries.
             StopRunError: this call and the calls before it were refused.
         """
+        # Objects such as connections and locks belong to one event loop.
         state = self._states.here(self._new_state)
         state.stop_if_refused()
         async with state.gate:
@@ -166,6 +182,7 @@ class Client:
         definition's headers.
         """
         state = self._states.here(self._new_state)
+
         try:
             async with asyncio.timeout(_LOOK_S):
                 headers = {**self.headers, **await self.auth.headers()} if signed else {}
@@ -192,6 +209,7 @@ class Client:
     def _own_buckets(self) -> SharedLimits:
         """Return the rate limits of the definition, for this process only."""
         clock, requests, tokens = self.clock, self.limits.requests_per_minute, self.limits.tokens_per_minute
+
         return SharedLimits(
             TokenBucket(requests, clock=clock) if requests else None,
             TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
@@ -206,6 +224,7 @@ class Client:
         """
         failures = 0
         renewed = False
+
         while True:
             state.stop_if_refused()
             try:
@@ -213,16 +232,20 @@ class Client:
             except RefusedError as error:
                 state.count_refusal(error)
                 raise
+
             outcome = await self._attempt(state, call, identity)
             if isinstance(outcome, Exchange):
                 return outcome
+
             failures += 1
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
             if outcome.error.status == 401 and not renewed and self.auth.discard_refused(identity):
                 renewed = True
                 continue
+
             if not outcome.retry or failures > self.backoff.retries:
                 raise await self._last_error(state, outcome, failures)
+
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
             if outcome.overload:
                 await state.gate.rejoin()
@@ -236,6 +259,7 @@ class Client:
         error = _with_note(failure.error, f"after {attempts} attempts") if attempts > 1 else failure.error
         if error.cause == "unknown_model":
             error = _with_note(error, await self.offered_models() or "check the name of the model or deployment")
+
         if failure.refused:
             state.count_refusal(error)
         else:
@@ -251,17 +275,21 @@ class Client:
         end = await state.wait_for_limits(call.tokens)
         state.attempts += 1
         cuts = state.gate.cuts
+        # A cut of the limit counts once for all calls that were sent before it.
         try:
             outcome = await self._send(state, call, identity)
+        # The service may have computed the answer of a cancelled call, so the budget counts it.
         except asyncio.CancelledError:
             with contextlib.suppress(StopRunError):
                 count_unanswered(Usage())
             raise
+
         end(_tokens_used(outcome, call.tokens) if state.counts_tokens else 0)
         if isinstance(outcome, Exchange):
             state.gate.succeeded()
             state.refusals, state.answered = 0, True
             return outcome
+
         if outcome.usage is not None:
             count_unanswered(outcome.usage)
         if outcome.overload:
@@ -273,31 +301,40 @@ class Client:
         """Send a call once, without limits. Return the answer, or the failure and whether a retry may help."""
         started = self.clock.now()
         headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
+
         try:
             reply = await state.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
             error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
+            # A request that was never sent shows that nothing answers at this address.
             error.cause = error.cause if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
             never_reached = not failed.sent and not state.answered
+            # A service that has answered before is only unreachable for a while.
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
         return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
 
     def _read_reply(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> _Outcome[A]:
         """Return the reply with its answer, or the failure if it has no answer. Set `last_headers`."""
         self.last_headers = reply.headers
+
         if not 200 <= reply.status < 300:
             return self._error_reply(reply)
+
         id_ = request_id(reply.headers, self.redactor)
         value: JSON = None
+
         try:
             value, first = self._reply_value(reply, call)
             first_ms = None if first is None else reply.arrived_ms(first)
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
+        # An answer without the expected content may still hold the service's error message.
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
+
             if retry and isinstance(value, dict) and (value.get("error") or says_error(value)):
                 return error_failure(reply, value, self.who, self.redactor)
+
             kind = ContentFilterError if isinstance(error, FilteredError) else ReplyError
             message = f"{self.who}: {self.redactor.line(str(error))}"
             return CallFailure(kind(message, status=reply.status, request_id=id_), retry, usage=read_usage(value))
@@ -310,6 +347,7 @@ class Client:
         body: JSON = None
         with contextlib.suppress(ValueError):
             body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
+
         wait_s = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, wait_s)
         cap_s = self.backoff.retry_after_cap_s
@@ -327,19 +365,24 @@ class Client:
         if reply.is_stream:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first
+        # Counting brackets is fast, and protects the memory before the body is parsed.
         if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
             problem = f"the reply has {objects:,} objects and lists; at most {_MOST_OBJECTS:,} are read"
             raise UnreadableReplyError(problem, lasting=True)
+
         try:
             return read_json(reply.body), None
         except ValueError as error:
             kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+
             if call.text_answers and kind == "text/plain":
                 return reply.body.decode("utf-8", "replace"), None
+
             if is_page(reply):
                 raise UnreadableReplyError("answered with a web page: check the url") from None
             if call.empty_answers:
                 return None, None
+            # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
             problem = "a body that is not JSON"
             if not str(error).startswith("not JSON"):
@@ -355,6 +398,7 @@ class _LoopState:
         self.transport = transport
         # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
         self.gate = AdaptiveGate(limits.concurrency, start=_START_CONCURRENCY)
+
         self.refusals = 0
         self.attempts = 0
         self.answered = False
@@ -409,6 +453,7 @@ def _tokens_used(outcome: _Outcome[A], expected: int) -> int:
     """Return the tokens of an attempt: the service's count, else the expected number; 0 for a failed attempt."""
     if isinstance(outcome, CallFailure):
         return 0
+
     usage = read_usage(outcome.reply)
     if usage.input_tokens is None and usage.output_tokens is None:
         return expected

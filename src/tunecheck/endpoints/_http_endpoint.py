@@ -1,4 +1,14 @@
-"""The base of endpoints over HTTP: the common keys of definitions, and how a request becomes a completion."""
+"""The base of endpoints over HTTP: the common keys of definitions, and how a request becomes a completion.
+
+The path of a request, in `complete()`:
+
+1. The definition's parameters, those of the request and those for streams are merged. System messages get the role that
+   the definition names.
+2. `facts` changes parameters that the API has refused before, and the kind builds the body (`_body`).
+3. The client posts the body, with retries. The kind reads the answer (`_answer`), in which echoed secrets are masked.
+4. If the API refused a parameter, or the token limit cut off a judge's reasoning, `facts` learns this and the request
+   is repeated from step 2. An error from which nothing can be learned is raised.
+"""
 
 import random
 import re
@@ -53,9 +63,12 @@ _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide which model answers."""
 
 _MOST_MODELS = 8
+"""Number of offered models that an error names."""
 
 _OF_STREAMS = ("stream", "stream_options")
+"""Parameters for streams. A template gets all others in `${parameters}`."""
 
+# Headers that Tunecheck or the HTTP library sets.
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
 )
@@ -126,34 +139,40 @@ class HttpEndpoint(Endpoint, Generic[C]):
     ) -> None:
         """Check the definition, resolve its secrets, and prepare the client. Nothing is sent."""
         assert self.config_type is not None
+
         self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
         self.price = config.price
         self.sent_back = config.send_reasoning
         self.concurrency = config.limits.concurrency
+
         self._redactor = masking.Redactor()
         secrets = secrets or GivenSecrets()
         for item in (secrets.key, *secrets.headers.values()):
             if item is not None:
                 self._redactor.add(item)
+        # Without a key and headers, plain http to a public host reveals nothing.
         keyless = secrets.key is None and config.auth.value is None and config.auth.type in (None, "none")
         sends = not keyless or bool(config.headers or secrets.headers)
         url = checked_url(
             config.url, definition.at("url"), self._redactor, allow_http=config.allow_http, sends_secrets=sends
         )
+
         self._url = self._address(url, definition)
         self._parameters = cast(
             "dict[str, JSON]", masking.resolve(config.parameters, definition.at("parameters"), self._redactor)
         )
         self._template = self._request_template(definition)
         self.depends_on_row = self._template is not None and "data" in self._template.references
+
         headers = _headers(config, definition.at("headers"), self._redactor)
         if secrets.key is not None:
             auth: Auth = KeyAuth(secrets.key, self.key_header)
         else:
             place, signing = definition.at("auth"), SignInDefaults(self.key_header, self.scope, credential, clock)
             auth = make_auth(config.auth, place, self._redactor, signing)
+
         self._client = Client(
             who=f"endpoint {self.name!r}",
             url=self._url,
@@ -168,6 +187,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
             rng=rng or random.Random(),
             offered_models=self._offered_models,
         )
+
+        # For files: secrets that are written out are masked, references to the environment stay.
         self._data = cast("dict[str, JSON]", masking.storable_settings(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
@@ -225,7 +246,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
         below the server's address, and their requests carry no key.
         """
         parts = urlsplit(self._url)
+
         api = re.sub(r"/(chat/completions|responses)/*\Z", "", parts.path) if self.is_chat else ""
+
         if path == "/models":
             url = urlunsplit(parts._replace(path=api + path))
             return await self._client.look(url, signed=True) if self.is_chat else None
@@ -246,6 +269,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """
         if not models or self._model is None or self._model in models:
             return ""
+
         names = [self._redactor.line(name, 100) for name in models]
         more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
         return f"the server offers {', '.join(names[:_MOST_MODELS])}{more}{suggest_names(self._model, names)}"
@@ -263,9 +287,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         parameters = self._streaming({**self._parameters, **request.parameters})
         if self.config.system_role != "system":
             request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
+
         key = request.idempotency_key or uuid.uuid4().hex
         completion: Completion | None = None
         while True:
+            # Other calls may change `self.facts` during this one, so keep the facts that this request was built with.
             facts = self.facts
             sent = facts.parameters_of(parameters, may_raise_limit=request.may_raise_limit)
             body = self._body(request, sent)
@@ -275,18 +301,22 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 latest, reply = await self._post(body, own_key, request.sent_at, sent)
             except EndpointError as error:
                 learned = facts.learned(error, sent)
+                # The API refuses the raised token limit, so the answer that was cut off is the best one.
                 if learned is None and completion is not None:
-                    return completion  # the API refuses the raised token limit
+                    return completion
                 if learned is None:
                     raise
             else:
                 completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
+                # The usage of a repeated request includes the answer that was cut off.
                 cut_off = request.may_raise_limit and cut_off_thinking(completion)
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
+
                 if learned is None:
                     self._notice(reply)
                     return completion
-            if self.facts is facts:  # otherwise another call has changed the facts meanwhile
+            # Facts that another call has stored meanwhile stay; if they do not suffice, this call learns again.
+            if self.facts is facts:
                 self.facts = learned
 
     async def _post(
@@ -298,9 +328,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if self.config.limits.tokens_per_minute:
             # A quarter of the bytes, plus the answer's token limit, which Azure OpenAI counts when the request arrives.
             tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
+
         headers = time_header(sent_at)
         call = ServiceCall(body, key, self._completion, tokens, headers=headers, text_answers=self.text_answers)
         exchange = await self._client.post(call)
+
         reply = exchange.reply
         completion = replace(
             exchange.answer,
@@ -320,13 +352,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for each reply of a gateway with several models, other calls could not store what they learn.
         """
         about, changes = object_or_empty(reply), dict[str, object]()
+
         named, model = about.get("model"), self._model
         if model and isinstance(named, str) and named != model and not self.facts.model:
             is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
             if not is_azure and is_other_model(model, named):
                 changes["model"] = self._redactor.line(named, 100)
+
         if about.get(REPEATS) is True and not self.facts.repeats:
             changes["repeats"] = True
+
         if changes:
             self.facts = msgspec.structs.replace(self.facts, **changes)
 
@@ -366,6 +401,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def allow(self, concurrency: int) -> None:
         """Set the maximum number of concurrent calls, unless the definition sets it."""
         limits = self._data.get("limits")
+
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
             self._client.limits = msgspec.structs.replace(self._client.limits, concurrency=concurrency)
@@ -393,6 +429,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if body is None:
             return None
         template = RequestTemplate(body, definition.at("request"), self._redactor)
+
         if self._parameters and "parameters" not in template.references:
             problem = "has no place for the parameters: add ${parameters}"
             raise definition.at("request").error(problem)
@@ -407,6 +444,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def _render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Fill the template. Stream parameters are added at the top level, as in chat completions."""
         assert self._template is not None
+
         streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}
         others = {name: value for name, value in parameters.items() if name not in streaming}
         body = self._template.render(request, others)
@@ -418,7 +456,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
 
 def cut_off_thinking(completion: Completion) -> bool:
-    """Return whether the token limit cut off an answer that was empty or came after reasoning."""
+    """Return whether the token limit cut off an answer that is empty or came after reasoning."""
     unanswered = not (completion.text or "").strip() and not completion.tool_calls
     thought = bool(completion.reasoning or completion.usage.reasoning_tokens)
     return completion.finish_reason in CUT_OFF and (unanswered or thought)
@@ -428,9 +466,11 @@ def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequ
     """Change the role of system messages; for `user`, put their text before the user's first message."""
     if role == "developer":
         return [{**message, "role": role} if message.get("role") == "system" else message for message in messages]
+
     system = [message for message in messages if message.get("role") in ("system", "developer")]
     others = [message for message in messages if message.get("role") not in ("system", "developer")]
     first = next((index for index, message in enumerate(others) if message.get("role") == "user"), None)
+
     if first is None:
         return [{**message, "role": "user"} for message in system] + others
     others[first] = {**others[first], "content": _joined_content([*system, others[first]])}
@@ -440,8 +480,10 @@ def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequ
 def _joined_content(messages: Sequence[Mapping[str, JSON]]) -> JSON:
     """Return the contents of messages as one text, or as one list of parts if any content is a list."""
     contents = [message.get("content") for message in messages]
+
     if all(isinstance(content, str) for content in contents):
         return "\n\n".join(map(str, contents))
+
     parts: list[JSON] = []
     for content in contents:
         parts += content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -461,8 +503,10 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     """
     written = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in written}
+
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
         raise place.at("Authorization").error("auth also sends this header: leave one of the two out")
+
     agent = f"tunecheck/{__version__}"
     defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}
     return {**{name: value for name, value in defaults.items() if name.lower() not in names}, **written}
@@ -480,9 +524,12 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
     if name.lower() in _RESERVED_HEADERS:
         raise place.error("is set by Tunecheck: leave it out")
     if masking.looks_secret(name, str(value)) and not masking.is_plain(value):
+        # A header such as X-Api-Key, or a value such as `Bearer …`, must come from the environment.
         return masking.sent_secret(value, place, redactor).reveal()
+
     if not isinstance(value, (str, int, float)):
         raise place.error("must be a text or a number")
+    # YAML's true is sent as `true`, not as Python's `True`.
     written = str(value).lower() if isinstance(value, bool) else str(value)
     return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)
 

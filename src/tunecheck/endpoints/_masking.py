@@ -2,6 +2,15 @@
 
 An endpoint reads its secrets with `sent_secret()` and `resolve()`. They are noted in a `Redactor`, which masks them in
 every text from then on. `storable_settings()` masks a definition before it is written to a file.
+
+`Redactor` finds a secret in these forms, in any case:
+
+* the secret itself, or a part of it with at least 12 characters
+* its base64, at each of the three offsets and in both alphabets, and the user name and password of a Basic header
+* each of these behind up to eight layers of escapes (JSON, URL, HTML), or with invisible characters in it
+* a number with the same digits
+
+Answers are masked only for secrets of at least 8 characters, because shorter ones occur by chance.
 """
 
 from __future__ import annotations
@@ -26,8 +35,12 @@ MASK = "***"
 ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:(?P<name>[^}]*?)(?P<plain>:plain)?\}")
 """`${env:NAME}`, or `${env:NAME:plain}` for a value that is not secret."""
 
+# Names that a shell accepts.
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# A value that is only a reference, perhaps after the scheme of a header: `${env:KEY}` or `Bearer ${env:KEY}`.
 WHOLE_SECRET = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^}]*\}\Z", re.IGNORECASE)
+# Names of headers and query parameters: `X-Api-Key`, `access_token`, `sig`; not `monkey` or `tokens_per_minute`.
 _SECRET_NAME = re.compile(
     r"(^|[-_.])(authorization|auth|x?api-?key|apikey|key|token|secret|passw(or)?d|pwd|cookie|credentials?|signature|sig|sas)"
     r"([-_.]|$)",
@@ -37,6 +50,7 @@ _SECRET_NAME = re.compile(
 MAX_DEPTH = 100
 """The maximum nesting of an answer: below the recursion limit, above any real answer."""
 
+# Endings of keys in definitions: `api_key`, `clientSecret`, `authToken`, `ad_token`; not `max_tokens`.
 SECRET_FIELD = re.compile(
     r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|((access|auth|bearer|session)|(?<![a-z])ad)[-_]?token)$",
     re.IGNORECASE,
@@ -45,11 +59,15 @@ SECRET_FIELD = re.compile(
 _CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
 """Header values that are credentials, whatever the header's name."""
 
+# Keys of a definition that hold headers, and the place of a sign-in's secret (key, and the key above it).
 _HEADERS = ("headers", "extra_headers")
 _AUTH_VALUE = ("value", "auth")
+# A query parameter in a URL: `?api-version=2024-10-21` or `&sig=abc`.
 _QUERY = re.compile(r"(?P<begin>[?&;](?P<name>[\w.-]{1,60})=)[^&;#\s]+")
+# The credentials in a URL: `user:password` in `https://user:password@host/`.
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
+# Such as `AccountKey=…` of a connection string, `ghp_…` and `sk-…` tokens, JSON Web Tokens, and webhook addresses.
 _SECRET_VALUE = re.compile(
     r"(?:(?:account|sharedaccess|access)key|sharedaccesssignature|password|pwd)\s*=\s*[^;\s]{4,}"
     r"|(?:gh[opusr]_|github_pat_|glpat-|xox[abeprs]-|sk-)[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{16,}\.[\w-]+"
@@ -58,21 +76,27 @@ _SECRET_VALUE = re.compile(
 )
 """Connection strings, access tokens, and addresses that are themselves secret."""
 
+# The message for a secret that is written out; the secret itself is never shown.
 WRITTEN_OUT = "do not write a secret here: write ${env:NAME} and set that environment variable"
 
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, because they occur by chance. No real key is that short."""
 
+# A secret that consists of digits may come back as a JSON number: 12345678 or 12345678.5.
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
 
 _MOST_LAYERS = 8
 """The most layers of escapes around a secret that are removed: JSON in a URL in HTML has three."""
 
+# Characters without a shape that a text may hold between the letters of a secret: control characters, soft hyphens,
+# zero-width spaces and joiners, direction marks, fillers, variation selectors and tags.
 _INVISIBLE = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
+# Texts without any of these characters, as most are, need no search for escapes.
 _SPECIAL = re.compile(rf"[%\\&{_INVISIBLE}]")
+# An escape: `%2B`, `\u002b`, `\x2b`, `\"`, `&#43;` or `&plus;`, or a run of invisible characters.
 _ESCAPE = re.compile(
     rf"(?P<url>(?:%[0-9a-f]{{2}})++)|\\u(?P<unicode>[0-9a-f]{{4}})|\\x(?P<hex>[0-9a-f]{{2}})|\\(?P<mark>[^\w\s%&{_INVISIBLE}])"
     rf"|(?P<html>&(?:#x?[0-9a-f]{{1,7}}|[a-z][a-z0-9]{{1,31}});)|[{_INVISIBLE}]++",
@@ -140,8 +164,10 @@ class Redactor:
         """
         texts: list[str] = []
         _add_texts(value, texts)
-        text = "\n".join(texts)  # one search is enough for most answers, which repeat no secret
+        # One search in all texts is enough for most answers, which repeat no secret.
+        text = "\n".join(texts)
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
+
         return self._masked(value) if may_repeat else value
 
     def _masked(self, value: JSON) -> JSON:
@@ -176,14 +202,20 @@ def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a secret, its base64 at each offset, and the user name and password if the secret is base64 of them."""
+    """Yield a secret, its base64 at each offset, and the user name and password if the secret is base64 of them.
+
+    In base64, three bytes become four characters. So the characters of a secret within a longer text depend on the
+    number of bytes before it, modulo three; characters that also encode neighbouring bytes are cut off.
+    """
     yield text
+
     secret = text.encode("utf-8", "surrogatepass")
     for before in range(3):  # the number of other bytes in the first group of three
         first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
         encoded = base64.b64encode(bytes(before) + secret).decode()[first:last]
         if before == 0 or len(encoded) >= LEAST_ECHO:
             yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
+
     with contextlib.suppress(ValueError):
         pair = base64.b64decode(text.rpartition(" ")[2], validate=True).decode()
         if ":" in pair and pair.isprintable():
@@ -199,13 +231,18 @@ _LEAST_PART = 12
 
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
-    """Split a secret into short blocks, with the position of each. A part that is worth masking has a whole block."""
+    """Split a secret into short blocks, with the position of each. A part that is worth masking has a whole block.
+
+    "abcdefghijklmn" gives (0, "abcdef") and (6, "ghijkl"): a part of 12 characters contains one of the blocks of six.
+    """
     size = min(6, len(form)) if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
 
 
 def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each part of a secret in a text. A part has at least 12 characters of the secret.
+
+    Each block of the secret is searched, and each place where it is found is extended in both directions.
 
     A part of a secret with more than 256 characters is found if it contains a whole block of 64 characters. Each part
     of 127 characters or more contains one.
@@ -219,6 +256,7 @@ def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
                 start -= 1
             while end < len(text) and end + shift < len(form) and text[end] == form[end + shift]:
                 end += 1
+
             if end - start >= min(_LEAST_PART, len(form)):
                 yield start, end
             position = text.find(block, end)
@@ -235,6 +273,7 @@ def _mask(text: str, forms: Collection[str]) -> str:
         for begin in range(0, len(text) if forms else 0, _PIECE)
         for start, end in _find_spans(text[begin : begin + _PIECE + _OVERLAP], forms)
     ]
+
     pieces: list[str] = []
     copied = 0
     for start, end in sorted(spans):
@@ -247,18 +286,22 @@ def _mask(text: str, forms: Collection[str]) -> str:
 def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each secret, or part of one, in a text, also behind escapes or invisible characters.
 
+    The text is searched as it is, then with its escapes removed, and so on: a secret in JSON in a URL has two layers.
     `layers` is the number of layers of escapes that may still be removed.
     """
     lower = _same_length_lower(text)
     for form in forms:
         yield from _find_parts(form, lower)
+
     escapes = list(_ESCAPE.finditer(text)) if layers and _SPECIAL.search(text) else []
     if not escapes:
         return
+
     pieces, copied = list[str](), 0
     for escape in escapes:
         pieces += (text[copied : escape.start()], _unescape(escape))
         copied = escape.end()
+
     # The end of each piece in the unescaped text, to find the spans in the original text again.
     ends = list(accumulate(map(len, pieces)))
     for start, end in _find_spans("".join([*pieces, text[copied:]]), forms, layers - 1):
@@ -278,11 +321,13 @@ def _unescape(escape: re.Match[str]) -> str:
 def _original_span(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tuple[int, int]:
     """Return the start and end, in the original text, of the character at this position of the unescaped text.
 
-    `ends` are the ends of the pieces of the unescaped text: text between escapes, an escape, text, and so on.
+    `ends` are the ends of the pieces of the unescaped text: text between escapes, an escape, text, and so on. For the
+    text `a%2Bc`, unescaped `a+c`, the ends are 1 and 2. Position 1, the plus sign, gives (1, 4).
     """
     piece = bisect.bisect_right(ends, position)
     if piece % 2:  # pieces with an odd index are escapes
         return escapes[piece // 2].span()
+
     before = escapes[piece // 2 - 1].end() if piece else 0
     start = before + position - (ends[piece - 1] if piece else 0)
     return start, start + 1
@@ -294,7 +339,7 @@ def _is_in_number(form: str, value: float) -> bool:
 
 
 def _same_length_lower(text: str) -> str:
-    """Return the text in lower case, without the few changes that would lengthen the text."""
+    """Return the text in lower case, without the few changes that would lengthen the text, such as that of "İ"."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -343,6 +388,7 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
     def resolved(text: str, path: ValuePath) -> str:
         """Return a text with its references replaced, or refuse a secret that is written out."""
         text_place, is_secret = Place(place.document, path), bool(SECRET_FIELD.search(_last_keys(path)[1]))
+
         if is_secret and text and "${" not in text:
             raise text_place.error(WRITTEN_OUT)
         return environment(text, text_place, redactor, in_answers=in_answers or is_secret)
@@ -368,10 +414,13 @@ def storable_settings(settings: JSON, key: str = "") -> JSON:
 def _storable_text(text: str, path: ValuePath) -> str:
     """Return the text at this path of settings, masked if it is or contains a secret."""
     above, key = _last_keys(path)
+
     is_secret_header = above in _HEADERS and looks_secret(key, text)
     if text and (SECRET_FIELD.search(key) or is_secret_header or (key, above) == _AUTH_VALUE):
         return text if ENV_REFERENCE.search(text) else MASK
+
     with_values = ENV_REFERENCE.sub(_plain_value, text)
+    # Innermost first: credentials before the host, then query parameters, then secrets that the value's form shows.
     return _SECRET_VALUE.sub(MASK, _QUERY.sub(_masked_query, _LOGIN.sub(MASK, with_values)))
 
 
@@ -404,6 +453,7 @@ def _variable(name: str, place: Place) -> str:
     if not _VARIABLE.match(name):
         raise place.error("is no valid reference: write ${env:NAME}, with the name of an environment variable")
     value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
+
     if not value:
         state = "is empty" if name in os.environ else "is not set"
         raise place.error(f"the environment variable {name} {state}")
@@ -418,8 +468,10 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
     """
     if value is None:
         raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
+
     if not isinstance(value, str) or not WHOLE_SECRET.match(value.strip()):
         raise place.error(WRITTEN_OUT)  # the value is not shown: it may be the secret
+
     item = Secret(sent_text(environment(value.strip(), place), place))
     redactor.add(item)
     redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # a server may repeat "Bearer …" without the first word

@@ -187,7 +187,6 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
         ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
             exceed 1 in total.
     """
-
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
     checked: dict[str, float] = {}
 
@@ -219,7 +218,6 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
         if value is not None:
             reading = read_calls(value)
             if reading.calls:
-                # Calls without text count as an answer without text, not as an empty text.
                 return SimulatedAnswer(reading.text or None, reading.calls)
 
             return SimulatedAnswer(text_or_json(value) or None)
@@ -318,7 +316,6 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Leave out an argument, a required one if there is one; None without arguments."""
-
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
         return None
@@ -333,7 +330,6 @@ def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) 
 
 def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Add a needless argument: an optional one of the schema, else one that the function does not have; never None."""
-
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     properties = object_or_empty(situation.functions.get(call.name, {}).get("properties"))
@@ -516,7 +512,6 @@ def _different_text(text: str, message: str, rng: Random) -> str:
 
 def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
     """Return a random value that fits the type, enum and required properties of a schema."""
-
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return rng.choice(choices)
@@ -601,7 +596,6 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
 
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
     """Return the next or previous day of a date, or hour of a time, in the same format; None for other texts."""
-
     date_and_time = _DATE_AND_TIME.fullmatch(text)
     if date_and_time:
         day = shifted_date_or_time(date_and_time["date"], rng)

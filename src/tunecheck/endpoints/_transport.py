@@ -268,7 +268,6 @@ class HttpTransport:
         Raises:
             AttemptFailed: no complete reply came.
         """
-
         sent_at = asyncio.get_running_loop().time()
         try:
             async with (
@@ -474,7 +473,6 @@ def error_failure(
         advice = "redirects are not followed: write the final url"
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(text) is not None)
     # For an unknown model, the client adds the models that the service offers.
-
     message = _error_message(reply, status, redactor.line(text), "" if no_model else advice)
     error = kind(f"{who} answered {message}", status=status, request_id=id_)
     error.said = redactor.line(text, _MOST_SAID)

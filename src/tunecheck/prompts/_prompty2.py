@@ -3,6 +3,19 @@
 Prompts render as in the package `prompty`, except that a value that looks like a role header never opens a message. A
 header is a line such as `user:` or `# system:`. Text before the first header is a system message. Inputs of kind
 thread, image, audio or file are inserted as messages or as a part of a message.
+
+    ---
+    name: politeness
+    model: {id: gpt-4o, provider: azure, connection: {kind: foundry, endpoint: "${env:AZURE_ENDPOINT}"}}
+    inputs:
+      - {name: answer, kind: string, required: true}
+    ---
+    system:
+    You judge whether an answer is polite.
+    user:
+    {{ answer }}
+
+`is_prompty2` says how the two dialects are told apart, and `_definition` which endpoint a model configuration means.
 """
 
 from __future__ import annotations
@@ -24,6 +37,7 @@ from tunecheck.prompts._template import ROLES, Inserted, LanguageName, Skeleton,
 
 # -- properties: descriptions of inputs, outputs and tool parameters
 
+# JSON Schema's type of each kind of property; the kinds thread, image, audio, file and union have none.
 _TYPES: Mapping[str, str] = MappingProxyType(
     {"float": "number", **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")}}
 )
@@ -55,6 +69,7 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
             item.name: _nullable(item.schema) if strict and not item.required else item.schema for item in properties
         }
     }
+
     if required:
         schema["required"] = required
     if strict:
@@ -63,12 +78,17 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema extended so that it also accepts null."""
+    """Return the schema extended so that it also accepts null.
+
+    {"type": "string", "enum": ["a"]} becomes {"type": ["string", "null"], "enum": ["a", null]}.
+    """
     kind, branches, values = schema.get("type"), schema.get("anyOf"), schema.get("enum")
+
     if isinstance(kind, str):
         schema = {**schema, "type": [kind, "null"]}
     elif isinstance(branches, list) and {"type": "null"} not in branches:
         schema = {**schema, "anyOf": [*branches, {"type": "null"}]}
+
     if isinstance(values, list) and None not in values:
         schema = {**schema, "enum": [*values, None]}
     return schema
@@ -86,10 +106,13 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
     described = front.value(*path)
     if described is None:
         return ()
+
     if isinstance(described, dict):
         return tuple(_read(front, value, name, (*path, name), strict) for name, value in described.items())
+
     if not isinstance(described, list):
         raise front.error(path, f"must be a list or a mapping, not {shown_value(described)}")
+    # Without a name (None), `_read` takes it from the description. Alternatives get the empty name.
     name = None if named else ""
     return tuple(_read(front, value, name, (*path, index), strict) for index, value in enumerate(described))
 
@@ -97,7 +120,8 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
 def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: bool) -> Property:
     """Return the property that a value describes. If `name` is None, the name is a key of the value.
 
-    A text, a number, true or false is an example of the property; its type gives the kind.
+    A text, a number, true or false is an example of the property; its type gives the kind: `{city: Oslo}` describes a
+    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`.
 
     Raises:
         PromptError: the value is no description, or a key is missing.
@@ -105,8 +129,10 @@ def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: 
     if type(value) in _SCALARS and name:
         kind = _SCALARS[type(value)]
         return Property(name, kind, {"type": _TYPES[kind]})
+
     if not isinstance(value, dict):
         raise front.error(path, f"must be a mapping with `kind:`, not {shown_value(value)}")
+
     name = front.required_text(*path, "name") if name is None else name
     kind, required = front.required_text(*path, "kind"), value.get("required")
     schema = _schema(front, kind, value, path, strict=strict)
@@ -122,39 +148,50 @@ def _schema(
         PromptError: the items of an array or another key are missing, or an inner description is wrong.
     """
     schema: dict[str, JSON] = {"type": _TYPES[kind]} if kind in _TYPES else {}
+
     if description := front.text(*path, "description"):
         schema["description"] = description
+
     values, branches = described.get("enumValues"), described.get("anyOf")
     if isinstance(values, list) and values:
         schema["enum"] = values
+
     if kind == "array":
         if described.get("items") is None:
             raise front.error((*path, "items"), "is missing: write the type of the array's items")
         schema["items"] = _read(front, described["items"], "", (*path, "items"), strict).schema
+
     if kind == "object":
         properties = read_properties(front, *path, "properties", strict=strict)
         schema |= object_schema(properties, strict=strict) if strict or properties else {}
+
     if kind == "union" and branches:
         alternatives = read_properties(front, *path, "anyOf", named=False, strict=strict)
         schema["anyOf"] = [alternative.schema for alternative in alternatives]
+
     return _nullable(schema) if described.get("nullable") is True else schema
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
     """Return the functions in `tools:` as OpenAI tools, and notes for the user.
 
-    A note says that a tool is left out because it is no function.
+    Each note names a tool that is left out because it is no function. Parameters of a function that are bound to an
+    input are left out, too, because the model must not set them.
 
-    Parameters that are bound to an input are left out, because the model must not set them.
+    Raises:
+        PromptError: `tools` is neither a list nor a mapping, or a function is not described correctly.
     """
     tools = front.value("tools")
     if tools is None:
         return [], []
     if not isinstance(tools, (list, dict)):
         raise front.error(("tools",), f"must be a list or a mapping, not {shown_value(tools)}")
+
+    # The tools of a mapping are named by their keys, those of a list by their `name`.
     named = [(key, None) for key in range(len(tools))] if isinstance(tools, list) else [(key, key) for key in tools]
     functions: list[JSON] = []
     notes: list[str] = []
+
     for key, name in named:
         kind = front.required_text("tools", key, "kind")
         if kind == "function":
@@ -170,33 +207,43 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
     Parameters that are bound to an input are left out, because the model must not set them.
     """
     strict = front.value(*path, "strict") is True
+
     function: dict[str, JSON] = {"name": name or front.required_text(*path, "name")}
     description = front.filled_text(*path, "description")
     if description is not None:
         function["description"] = description
+
     bindings = front.value(*path, "bindings")
+    # Bindings are a list of `{name: …}`, or a mapping whose keys are the names.
     if isinstance(bindings, list):
         bound = [item.get("name") for item in bindings if isinstance(item, dict)]
     else:
         bound = [*front.mapping(*path, "bindings")]
+
     declared = read_properties(front, *path, "parameters", strict=strict)
     parameters = tuple(item for item in declared if item.name not in bound)
     if parameters:
         function["parameters"] = {"type": "object", **object_schema(parameters, strict=strict)}
+
     if strict:
         function["strict"] = True
     return {"type": "function", "function": function}
 
 
+# A role header, with attributes or without: "system:", "# User:" or `assistant[name="Ann", id=7]:`.
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
+# One attribute of a header, with the comma after it: `name="Ann",` or `id=7`.
 _ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
+# `${env:REGION:westus}` has the default `westus`.
 # `${env:NAME:default}`; `:plain` is a suffix of references, not a default
 _WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
 
+# Keys of `model` in the newer dialect, keys of `model` in the older one, and other keys of older files.
 _MODEL_KEYS = ("id", "provider", "apiType", "options")
 _PROMPTY1_MODEL_KEYS = ("api", "configuration", "parameters", "response")
 _PROMPTY1_KEYS = ("inputs", "outputs", "sample", "judge")
 
+# Template languages by their names in files.
 _LANGUAGES: Mapping[str, LanguageName] = MappingProxyType(
     {"jinja2": "jinja2", "jinja": "jinja2", "*": "jinja2", "nunjucks": "nunjucks"}
 )
@@ -215,25 +262,35 @@ _API_VERSION = "2024-12-01-preview"
 
 
 def is_prompty2(front: Front) -> bool:
-    """Return whether a prompt file is of the newer dialect, by its keys.
+    """Return whether a prompt file is of the newer dialect, by its keys. The first rule that applies decides:
+
+    1. `model` has a key of the older dialect (such as `api`), and the file a key of the newer: error.
+    2. The file has `kind`, `model` is a text, `inputs` is a list, or an input has a `kind`: newer.
+    3. `model` has a key of the newer dialect (such as `id` or `options`): newer.
+    4. The file has a `model`, or without one `inputs`, `outputs`, `sample` or `judge`: older.
+    5. Else newer.
 
     Raises:
         PromptError: the file has keys of both dialects.
     """
     model, inputs = front.value("model"), front.value("inputs")
     model_keys = model.keys() if isinstance(model, dict) else ()
+
     older_key = next((key for key in _PROMPTY1_MODEL_KEYS if key in model_keys), None)
     # `connection` does not prove the newer dialect: prompt flow's samples have it in the older one.
     newer_keys = _MODEL_KEYS if older_key else (*_MODEL_KEYS, "connection")
     newer_key = next((key for key in newer_keys if key in model_keys), None)
+
     described = inputs.values() if isinstance(inputs, dict) else ()
     has_input_kinds = any("kind" in item for item in described if isinstance(item, dict))
     is_newer = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or has_input_kinds
+
     if older_key is not None and (is_newer or newer_key is not None):
         other = f"model.{newer_key}" if newer_key else "the rest"
         raise front.error(
             ("model", older_key), f"is in the older prompt dialect, {other} in the newer: use one dialect"
         )
+
     if is_newer or newer_key is not None:
         return True
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
@@ -248,20 +305,25 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     """
     file = replace(file, front=file.front.with_texts(_with_default))
     front = file.front
+
     refuse_secrets(front, "model", "options")
     refuse_secrets(front, "model", "connection", references=True)
     if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
+
     properties = read_properties(front, "inputs")
     template = _compile(file, properties)
+    # Inputs are the declared properties, and variables that only the template names.
     secrets = Redactor()
     declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]
     inputs = declared | {name: prompt.PromptInput(name, required=not template.may_lack(name)) for name in names}
+    # The tools and options of the model, with references to the environment replaced.
     tools, left_out = read_tools(front)
     written = _parameters(front) | ({"tools": tools} if tools else {})
     resolved = front.from_environment(written, ("model", "options"), secrets)
     parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
+
     return prompt.Prompt(
         name=front.text("name") or file.stem,
         dialect="prompty2",
@@ -288,6 +350,7 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
         PromptError: the template is wrong, or uses a conversation, an image or a file other than as `{{ name }}`.
     """
     language, strict = _template_settings(file.front)
+
     body, inserted = file.body.lstrip(), [item for item in properties if item.kind in _INSERTED_KINDS]
     blank_lines = file.body[: len(file.body) - len(body)].count("\n")
 
@@ -299,6 +362,7 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     if threads and not any(item.name in template.names for item in inserted):
         end = "" if body.endswith("\n") else "\n"
         template = Template("\n".join([f"{body}{end}user:", *threads]), where, _RoleHeaders(strict), language)
+    # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
         if item.name in template.used:
             raise file.front.error(("inputs",), f"{item.name} is not text: insert it only as {{{{ {item.name} }}}}")
@@ -308,11 +372,12 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
 def _with_default(text: str, path: ValuePath) -> str:
     """Return the default of `${env:NAME:default}`, or `${env:NAME}` if the variable is set; other texts unchanged.
 
-    The key of the text in `path` tells whether the text is a secret; a secret gets no default.
+    The key of the text in `path` tells whether the text is a secret; a secret gets no default, so its reference stays.
     """
     match = _WITH_DEFAULT.match(text)
     if match is None:
         return text
+
     is_secret = SECRET_FIELD.search(next(step for step in reversed(path) if isinstance(step, str)))
     return f"${{env:{match[1]}}}" if is_secret or os.environ.get(match[1]) else match[2]
 
@@ -324,20 +389,25 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
         PromptError: the language or the parser is unknown.
     """
     kinds = {"format": "jinja2", "parser": "prompty"}
+
     for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
+        # `format: jinja2` and `format: {kind: jinja2}` mean the same.
         given = front.mapping("template").get(key)
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
         kinds[key] = front.filled_text(*path) or kinds[key]
         if kinds[key] not in known:
             raise front.error(path, f"{shown_value(kinds[key])} is not supported: write {known[0]}")
+
     settings = front.value("template", "format")
     return _LANGUAGES[kinds["format"]], not isinstance(settings, dict) or settings.get("strict") is not False
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
     """Convert a declared property to an input; without a default, an optional one is an empty text when omitted."""
+    # A thread is optional unless the file marks it as required; other inputs are required unless marked as optional.
     optional = item.required is False or (item.kind == "thread" and not item.required)
     default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
+
     return prompt.PromptInput(
         item.name,
         type=item.kind,
@@ -353,9 +423,11 @@ def _parameters(front: Front) -> dict[str, JSON]:
     Options in `additionalProperties` keep their names; an empty `stopSequences` is left out.
     """
     options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
+
     named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
         named.pop("stop", None)
+
     further = front.mapping("model", "options", "additionalProperties") if options else {}
     return {**further, **named}
 
@@ -366,28 +438,42 @@ def _parameters(front: Front) -> dict[str, JSON]:
 def _definition(front: Front) -> dict[str, JSON] | None:
     """Return the prompt's model configuration as an endpoint definition; None without a connection.
 
+    `model.provider` (by default `openai`, or `foundry` with a connection of kind `foundry`) and the connection's kind
+    decide:
+
+        openai                                       OpenAI's API at `endpoint`, by default OpenAI's own address
+        foundry or azure, connection `foundry`       Azure OpenAI, signed in with Microsoft Entra
+        foundry or azure, connection `key`           Azure OpenAI with the key `apiKey`
+        foundry or azure, connection `anonymous`     Azure OpenAI without a key
+
     Raises:
         PromptError: the connection or the provider is unknown, or a key is missing.
     """
     if isinstance(front.value("model"), str) or not front.mapping("model", "connection"):
         return None
+
     kind = front.filled_text("model", "connection", "kind") or ""
     known = ("key", "anonymous", "foundry")
     if kind not in known:
         problem = f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}"
         raise front.error(("model", "connection", "kind"), problem)
+
     provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
     key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))
+
     if provider == "openai":
         return prompt.definition_of(
             prompt.OPENAI, endpoint or prompt.OPENAI_URL, front.required_text("model", "id"), key=key
         )
+
     if provider not in ("foundry", "azure"):
         problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
         raise front.error(("model", "provider"), problem)
+
     if endpoint is None:
         raise front.error(("model", "connection", "endpoint"), "is missing")
     deployment = front.required_text("model", "id")
+
     if kind == "foundry":
         return prompt.definition_of(prompt.AZURE, endpoint, deployment, entra=True)
     return prompt.definition_of(prompt.AZURE, endpoint, deployment, api_version=_API_VERSION, key=key)
@@ -403,10 +489,14 @@ class _RoleHeaders:
     strict: bool
 
     def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
-        """Split a rendered template into chat messages at its role headers; text above them is a system message."""
+        """Split a rendered template into chat messages at its role headers; text above them is a system message.
+
+        A value cannot open a message: the skeleton has marks in the places of values, and no mark is a header.
+        """
         messages: list[dict[str, JSON]] = []
         head: dict[str, JSON] = {"role": "system"}
         lines: list[str] = []
+
         for line in skeleton.text.splitlines():
             header = self._header(line.strip(), skeleton)
             if header is None:
@@ -414,6 +504,7 @@ class _RoleHeaders:
                 continue
             _add_message(messages, head, lines, skeleton)
             head, lines = header, []
+
         _add_message(messages, head, lines, skeleton)
         return messages
 
@@ -422,10 +513,13 @@ class _RoleHeaders:
         match = _HEADER.fullmatch(line)
         if match is None:
             return None
+
         attributes = {} if match.group(2) is None else _attributes(match.group(2))
         if attributes is None:
             return None
+
         header: dict[str, JSON] = {"role": match.group(1).lower()}
+        # An attribute may contain a value, but must not change who speaks or replace the text.
         for name, text in ({} if self.strict else attributes).items():
             if name not in ("role", "content"):
                 header[name] = _attribute_value(skeleton.filled(text))
@@ -439,6 +533,7 @@ def _attributes(text: str) -> dict[str, str] | None:
     """
     attributes: dict[str, str] = {}
     position = 0
+
     while position < len(text):
         match = _ATTRIBUTE.match(text, position)
         if match is None:
@@ -449,9 +544,10 @@ def _attributes(text: str) -> dict[str, str] | None:
 
 
 def _attribute_value(text: str) -> JSON:
-    """Convert an attribute's text to true, false or a number if it is one; else return the text."""
+    """Convert an attribute's text to true, false or a number if it is one; else return the text: "7" becomes 7."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
+
     for number in (int, float):
         try:
             return number(text)
@@ -467,10 +563,13 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
     """
     if not lines:
         return
+
     pieces = list(skeleton.divided("\n".join(lines)))
+    # Text alone: empty lines at its ends go, indentation stays.
     if len(pieces) == 1:
         messages.append({**head, "content": str(pieces[0]).strip("\n")})
         return
+
     for piece in pieces:
         if isinstance(piece, Inserted):
             messages += [dict(message) for message in piece.messages]
@@ -500,16 +599,20 @@ def _insertion(kind: str, value: JSON) -> Inserted:
     """
     if not value:
         return Inserted.instead(kind)
+
     if kind == "thread":
         return Inserted.instead(kind, messages=list(_thread(value)))
+
     if not isinstance(value, str):
         raise TypeError(f"must be a text with the address of the {kind}, not {shown_value(value)}")
+
     if kind == "image":
         if not prompt.is_url(value):
             raise TypeError(f"must be an image's address or data, not {shown_value(value)}")
         return Inserted.instead(kind, part={"type": "image_url", "image_url": {"url": value}})
     if kind == "audio":
         return Inserted.instead(kind, part={"type": "input_audio", "input_audio": {"data": value, "format": "wav"}})
+
     return Inserted.instead(kind, part={"type": "file", "file": {"url": value}})
 
 
@@ -521,6 +624,7 @@ def _thread(value: JSON) -> Iterator[dict[str, JSON]]:
     """
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
+
         if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:
             raise TypeError(f"must be a list of messages, each with a role, not {shown_value(message)}")
         yield {"role": role.lower(), **{key: item for key, item in message.items() if key != "role"}}

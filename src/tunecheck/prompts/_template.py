@@ -1,8 +1,13 @@
 """The body of a prompt: a Jinja template in a sandbox, compiled once and rendered for each row.
 
-The user trusts the template's code, but not its values. So the syntax tree is rewritten to mark the template's own
-text, and rendering gives fragments, which record which parts are the template's. No other text can open a message or
-an image, except the role of a message in a list of messages.
+The user trusts the template's code, but not its values: a value such as "user: ignore all this" must not open a
+message. So each text knows whether it comes from the template:
+
+1. Compiling rewrites the syntax tree: filters mark the template's own texts (`_own`) and check values (`_write`).
+2. Rendering gives a `Fragment`, which records for each part whether it is the template's.
+3. `Skeleton` replaces each value by a numbered mark. The reader of the dialect splits this text into messages.
+4. The values are filled in. No value can open a message or an image, except the role of a message in a list of
+   messages (`Role`), and values that are not text (`Inserted`).
 
 The readers of both dialects make a Template, which gives them its variables. Rendering gives the chat messages.
 """
@@ -33,6 +38,7 @@ from tunecheck._messages import clean, did_you_mean
 
 ROLES = ("system", "developer", "user", "assistant", "function", "tool")
 _FIRST_MARK = "\ue000"
+"""The first private use character of Unicode: no text has a meaning for it."""
 
 MAX_TEXT = 4 << 20
 """Most characters of a rendered template."""
@@ -81,6 +87,7 @@ def with_roles(value: JSON) -> JSON:
         return {key: with_roles(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
+
     items = [with_roles(item) for item in value]
     if not all(map(_is_message, items)):
         return items
@@ -118,17 +125,19 @@ def join(texts: Iterable[str]) -> Fragment:
     """Concatenate texts into one fragment that still knows which parts came from the template.
 
     Adjacent parts of the same trust are merged, except messages and images (`Inserted`). A value is a part even if it
-    is empty: its content must not decide whether the line around it is a role header.
-
+    is empty: its content must not decide whether the line around it is a role header. For `user:` and the value " ",
+    the parts are (True, "user:") and (False, " ").
     Raises:
         PromptRenderError: the result is longer than MAX_TEXT.
     """
     parts: list[tuple[bool, list[str]]] = []
     size = 0
+
     for text in texts:
         size += len(text)
         if size > MAX_TEXT:
             raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
+
         for trusted, part in parts_of(text):
             if (
                 not parts
@@ -138,6 +147,7 @@ def join(texts: Iterable[str]) -> Fragment:
             ):
                 parts.append((trusted, []))
             parts[-1][1].append(part)
+
     return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])
 
 
@@ -145,7 +155,8 @@ def join(texts: Iterable[str]) -> Fragment:
 class Skeleton:
     """A rendered template with a mark in place of each value. It is split into messages before values are filled in.
 
-    A mark is a number between two characters that the template's own text does not contain.
+    A mark is a number between two characters that the template's own text does not contain. With `|` as this character,
+    the template `user: {{ a }} or {{ b }}?` has the text `user: |0| or |1|?`.
     """
 
     text: str
@@ -161,8 +172,10 @@ class Skeleton:
         # faster than collecting all characters of the text for each call of a judge.
         used = set(own) if _FIRST_MARK in own else ()
         mark = next(char for char in map(chr, range(ord(_FIRST_MARK), 0x110000)) if char not in used)
+
         pieces: list[str] = []
         values: list[str] = []
+
         for trusted, text in parts:
             if trusted:
                 pieces.append(text)
@@ -178,6 +191,7 @@ class Skeleton:
     def divided(self, piece: str) -> Iterator[str | Inserted]:
         """Yield the parts of a piece of the skeleton with its values: texts, and values such as images between them."""
         texts: list[str] = []
+        # Splitting at the mark's character puts texts at even places and numbers of values at odd ones.
         for index, part in enumerate(piece.split(self.mark)):
             value = self.values[int(part)] if index % 2 else part
             if not isinstance(value, Inserted):
@@ -237,6 +251,7 @@ class Template:
         self._split = split
         if len(body) > MAX_BODY:
             raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY:,} characters")
+
         environment = _Sandbox(language)
         try:
             tree = environment.parse(body)
@@ -248,19 +263,23 @@ class Template:
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
+
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
         """Set `names`, `used` and `own_text`, and note the variables that the template can do without."""
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
+
         # Variables that the template tests with `default(…)` or `is defined`.
         filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
         tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
         self._optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+        # A variable is only written or tested if all its mentions are those in `{{ name }}` and `{% if name %}`.
         written = [child for output in tree.find_all(nodes.Output) for child in output.nodes]
         tested = [branch.test for branch in tree.find_all(nodes.If)]
         plain_mentions = Counter(node.name for node in (*written, *tested) if isinstance(node, nodes.Name))
         self.used = frozenset(Counter(node.name for node in tree.find_all(nodes.Name)) - plain_mentions)
+
         texts = [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
         fields = [node.attr for node in tree.find_all(nodes.Getattr)]
         self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)
@@ -280,6 +299,7 @@ class Template:
             rendered = join(self._compiled.root_render_func(context))
         except Exception as error:  # noqa: BLE001 - a template may raise any error
             raise PromptRenderError(f"{self._where(self._line(error.__traceback__))}: {_reason(error)}") from None
+
         try:
             return self._split(Skeleton.of(rendered))
         except ValueError as error:
@@ -288,6 +308,7 @@ class Template:
     def _line(self, traceback: TracebackType | None) -> int:
         """Return the template's line in which an error with this traceback was raised; 1 if unknown."""
         line = 1
+        # The last frame of the template's own code is the deepest one.
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename == self._compiled.root_render_func.__code__.co_filename:
                 line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
@@ -300,6 +321,7 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
     unknown = _UNKNOWN.match(error.message or "")
     if unknown is None:
         return error.message or "not a template"
+
     kind, name = unknown["kind"], unknown["name"]
     known_names = environment.filters if kind == "filter" else environment.tests
     usable = [known for known in known_names if " " not in known]  # names with a space are our own, see _filter_name
@@ -324,8 +346,10 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         problem = "include, import and extends are not supported: write the prompt in one file"
         raise TemplateSyntaxError(problem, node.lineno)
+
     for scope in tree.find_all(nodes.ScopedEvalContextModifier):
         raise TemplateSyntaxError("the tag autoescape is not supported: leave it out", scope.lineno)
+
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):
             what = f"not {type(part).__name__.lower()}, which Jinja may read differently"
@@ -369,7 +393,8 @@ class _Rewriter(NodeTransformer):
 def _with_literals(node: nodes.Node) -> nodes.Node:
     """Mark the literal texts among an expression's possible results as the template's own.
 
-    Texts that a filter or method changes are not marked.
+    `{{ "user:" if first else role }}` may write its own text "user:", but not the value of `role`. Texts that a filter
+    or method changes are not marked.
     """
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
         return _filter_node(node, _own)
@@ -414,11 +439,14 @@ def _write(context: Context, value: object) -> str:
     """
     if isinstance(value, Fragment):
         return value
+
     if isinstance(value, Undefined):
         return str(value)  # raises an error that names the undefined value
+    # Nunjucks writes true, null, floats and lists in JavaScript's way.
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
         raise PromptRenderError(f"Nunjucks would write a {type(value).__name__} differently: give a text")
+
     if not isinstance(value, _DATA):
         raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")
     return str.__str__(value) if isinstance(value, str) else str(value)

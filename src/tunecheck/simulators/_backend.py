@@ -484,7 +484,6 @@ class Backend:
         Raises:
             _ArgumentFailedError: one of the calls failed.
         """
-
         if isinstance(value, FunctionCall):
             result = self.call(value)
             if result.error:
@@ -637,7 +636,6 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
     After the limit, the thread is abandoned. Code that holds the interpreter's lock (`10**10**9`) cannot be abandoned,
     so a simulator must limit such arguments itself.
     """
-
     threads = Threads(1, "tunecheck-simulator")
     call = threads.submit(work)
     threads.shutdown()
