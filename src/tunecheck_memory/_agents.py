@@ -1,4 +1,13 @@
-"""The agents under test: models whose prompts repeat the conversation, and agents that keep their own memory."""
+"""The agents under test: models whose prompts repeat the conversation, and agents that keep their own memory.
+
+| endpoint | agent | a request holds | a suggested reply |
+|---|---|---|---|
+| a model | `EndpointAgent` | the newest exchanges that fit (`Window`) | is adopted without a call |
+| `StatefulEndpoint` | `RememberingAgent` | only the new message | is passed on, and may be adopted |
+
+`MemoryAgentEndpoint` is the stateful endpoint behind an HTTP server. A message that the service's content filter
+declines gets an empty reply. Any other error, after the endpoint's own retries, ends the session, which can be resumed.
+"""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -60,6 +69,7 @@ class Window:
     def make_room(self, message: str) -> None:
         """Drop the oldest exchanges, for good, until a new message fits."""
         needed = self._tokens_of(message)
+
         while self._limit is not None and self._kept and self._used + needed > self._limit:
             self._used -= self._kept.popleft().tokens
 
@@ -221,6 +231,7 @@ class EndpointAgent(Agent):
             outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_to_utc(at_us))
+
             asked_length = len(dumps(request.messages))
             try:
                 completion = await self._endpoint.complete(request)
@@ -229,6 +240,7 @@ class EndpointAgent(Agent):
                 outcome = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked_length)
             except ValueError as error:  # for example a request template that names a row's column
                 raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
+
         self.observe(message, outcome.text or "", declined=outcome.declined)
         return outcome
 
@@ -267,6 +279,7 @@ class RememberingAgent(Agent):
             )
         except ContentFilterError:
             return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
+
         return outcome_of(at_us, answer.completion, self.name, len(message), adopted=answer.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
@@ -294,6 +307,7 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int,
             f"endpoint {name!r}: the reply has {len(text):,} characters; the limit is {MAX_REPLY_CHARACTERS:,}",
             request_id=completion.request_id,
         )
+
     usage = completion.usage
     return Outcome(
         at_us=at_us,
@@ -348,6 +362,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         body = _message_body(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
+
         completion, answer = await self._post(body, key, sent_at, {})
         claims_adoption = isinstance(answer, dict) and answer.get("adopted") is True
         return StatefulReply(completion, claims_adoption and suggested is not None and completion.text == suggested)
@@ -377,7 +392,10 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
 
     def _answer(self, reply: JSON) -> Completion:
-        """Return the text in the answer's `reply` as a completion; raise UnreadableReplyError if there is none."""
+        """Return the text in the answer's `reply` as a completion; raise UnreadableReplyError if there is none.
+
+        Example: `{"reply": "Noted.", "adopted": true}`.
+        """
         text = reply.get("reply") if isinstance(reply, dict) else None
         if not isinstance(text, str):
             raise endpoints.UnreadableReplyError(f"the agent's answer has no text in `reply`{endpoints.keys_of(reply)}")
@@ -391,7 +409,10 @@ def _check_no_error(reply: JSON) -> None:
 
 
 def _sibling_url(url: str, path: str) -> str:
-    """Return the URL of a path of the agent: `path` replaces `/reply` at the end of `url`, or is appended to it."""
+    """Return the URL of a path of the agent: `path` replaces `/reply` at the end of `url`, or is appended to it.
+
+    `/reset` of `http://host/agent/reply` is `http://host/agent/reset`.
+    """
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
 
@@ -410,6 +431,7 @@ def _only_message(request: ChatRequest) -> str:
     """
     roles = [message.get("role") for message in request.messages]
     texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
+
     if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
         raise ValueError("a memory agent keeps the conversation itself: send a single user message of text")
     return "\n\n".join(filter(None, texts))

@@ -14,6 +14,15 @@ datasets:
 The folder of definitions has the GoodAI benchmark's layout: `config.yml` and `<Title>/<example>.def.json`.
 `made_of.json` records the inputs of each data set's tests. It is written last, so that an interrupted run leaves no
 record. A memory run calls `make_definitions`; its results folder calls `write_definitions`.
+
+Definitions are used again or made, in this order of rules:
+
+1. If the folder has no definitions, or with `regenerate`, all are made anew.
+2. Without a mode, the stored ones are used if `made_of.json` has the configuration's data sets, arguments, spans and
+   seeds; else the run is refused.
+3. With `reuse`, the stored ones are used whatever the record says; each data set must have some.
+
+Without `--texts`, a data set that needs texts keeps its stored definitions, and is left out if it has none.
 """
 
 import hashlib
@@ -34,6 +43,7 @@ from tunecheck_memory._kind import GenerationContext, Kind, MemoryTest, conflict
 from tunecheck_memory._tokens import MESSAGE_TOKENS
 
 _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
+"""A name without the characters that Windows forbids: "Benchmark 3 - 32k", but not "32k/2"."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +98,12 @@ class Configuration:
         pairs: list[JSON] = [
             [names[first], names[second]] for first, second in combinations(names, 2) if second in blocked[first]
         ]
+
         data_sets: list[JSON] = []
         for each in self.data_sets:
             settings = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
             data_sets.append({"name": each.name, "args": {**each.kind.arguments, **settings}})
+
         return {
             "config": {"run_name": self.run_name, "incompatibilities": pairs, "isolated": self.isolated},
             "datasets": {"args": {"memory_span": self.memory_span, "seed": self.seed}, "datasets": data_sets},
@@ -118,7 +130,7 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
 
 
 class _CommonArguments(msgspec.Struct, frozen=True):
-    """The arguments that every data set has."""
+    """The arguments that every data set has: the number of its tests, its span in tokens, and its seed."""
 
     dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
     memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
@@ -175,17 +187,21 @@ class _Reader:
         kinds = [self._kind(entry.name, ("datasets", "datasets", index)) for index, entry in enumerate(entries)]
         common = self._common(shared, ("datasets", "args"))
         self._check_shared(shared, kinds)
+
         data_sets: dict[str, DataSet] = {}
         for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
             if kind.title in data_sets:
                 problem = f"the data set {kind.title!r} is listed twice: list it once"
                 raise self._mistake(("datasets", "datasets", index), problem)
             data_sets[kind.title] = self._data_set(entry, kind, shared, ("datasets", "datasets", index, "args"))
+
+        # A set of incompatibilities may also name kinds that this configuration does not use.
         titles = {data_set.name: title for title, data_set in data_sets.items()}
         incompatibilities = [
             frozenset(titles.get(name) or self._kind(name, ("config", "incompatibilities", at)).title for name in names)
             for at, names in enumerate(config.incompatibilities or ())
         ]
+
         run_name, in_order, groups = self._run_name(config), tuple(data_sets.values()), tuple(incompatibilities)
         return Configuration(self.path, run_name, common.memory_span, common.seed, in_order, groups, config.isolated)
 
@@ -208,14 +224,17 @@ class _Reader:
         Raises:
             ConfigurationError: An argument is wrong; the message names the line.
         """
+        # Arguments for all data sets reach only kinds that have them; the data set's own are never dropped.
         own = entry.args or {}
         args, accepted = {**shared, **own}, {*kind.argument_names(), *own}
         common = self._common(args, path)
         arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
+
         try:
             test_kind = make_kind(kind, arguments)
         except ConfigurationError as error:
             raise self._mistake(path, str(error)) from error.__cause__
+
         file = self.path.parent / entry.name
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
@@ -299,16 +318,19 @@ def make_definitions(
         for data_set in _without_texts(configuration, making)
         if not stored[data_set.title]
     }
+
     if mode == "regenerate" or not any(stored.values()):
         stored |= _make_anew(configuration, folder, making)
     elif mode is None:
         _check_record(configuration, folder, lacking_texts)
     elif missing := [title for title, tests in stored.items() if not tests and title not in lacking_texts]:
         raise ConfigurationError(f"{folder}: has no definitions of {missing[0]}; give --regenerate")
+
     definitions = tuple(test for tests in stored.values() for test in tests)
     if not definitions:
         reasons = "; ".join(f"{title}: {reason}" for title, reason in lacking_texts.items())
         raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
+
     if count is not None:
         _check_spans(configuration, definitions, count)
     return DefinitionSet(definitions, tuple(LeftOut(title, reason) for title, reason in lacking_texts.items()))
@@ -340,6 +362,7 @@ def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[
     record = plugins.read_object(folder / RECORD, missing)
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
+
     if difference := _difference(record, wanted):
         problem = f"its definitions were made from another configuration: {difference}"
         raise ConfigurationError(f"{folder}: {problem}; {_ADVICE}")
@@ -353,18 +376,23 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
     keep = {data_set.title for data_set in _without_texts(configuration, making)}
     to_make = [data_set for data_set in configuration.data_sets if data_set.title not in keep]
     new = {data_set.title: _make(data_set, configuration, making) for data_set in to_make}
+
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
+        # The record goes first and returns last, so that an interrupted run leaves definitions without a record.
         (folder / RECORD).unlink(missing_ok=True)
         for old_folder in [path for path in folder.glob("*/") if path.name not in keep]:
             for file in old_folder.glob(f"*{SUFFIX}"):
                 file.unlink()
             if not any(old_folder.iterdir()):
                 old_folder.rmdir()
+
         write_definitions((test for tests in new.values() for test in tests), folder)
         recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
         plugins.write_file(folder / CONFIG, configuration.text())
         plugins.write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
+
+    # Read back in the order of the files, which later runs get, too.
     return {title: _read_stored(folder / title) for title in new}
 
 
@@ -382,8 +410,10 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
+
     if not isinstance(tests, (list, tuple)):
         raise ConfigurationError(f"{where}: the kind returned {tests!r:.60}, not a list of tests")
+
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
         problem = _problem(test, data_set.title)
@@ -415,13 +445,18 @@ def _recipes(configuration: Configuration) -> dict[str, JSON]:
 
 
 def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
-    """Return the first difference of the stored record from the wanted one as a sentence; None if they are equal."""
+    """Return the first difference of the stored record from the wanted one as a sentence; None if they are equal.
+
+    Examples: "Locker is new", "Colours was made with seed 0, not 7".
+    """
     for title in dict.fromkeys([*wanted, *stored]):
         old, new = stored.get(title), wanted.get(title)
         if new is None or old is None:
             return f"{title} is {'not in this configuration' if new is None else 'new'}"
+
         if not isinstance(old, dict) or not isinstance(new, dict):
             return f"{title} is unreadable"
+
         for key in dict.fromkeys([*new, *old]):
             if old.get(key) != new.get(key):
                 return f"{title} was made with {key} {_value_text(old.get(key))}, not {_value_text(new.get(key))}"
@@ -429,7 +464,7 @@ def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
 
 
 def _value_text(value: JSON) -> str:
-    """Return a value of a record for a message; arguments as `key: value`, and "none" without arguments."""
+    """Return a value of a record for a message: a number as it is, arguments as "colour_changes: 3" or "none"."""
     if not isinstance(value, dict):
         return str(value)
     return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
@@ -449,10 +484,12 @@ def read_definition(file: Path | str) -> MemoryTest:
     path = Path(file)
     with raise_as(DataError, path):
         raw = plugins.read_regular(path, MAX_BYTES)
+
     try:
         content = loads(raw)
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from None
+
     if isinstance(content, dict):
         content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
     return read_as(content, MemoryTest, str(path), error=DataError)
@@ -492,6 +529,6 @@ def definition_data(definition: MemoryTest) -> dict[str, JSON]:
 
 
 def safe_name(text: str) -> str:
-    """Replace the characters of a text that file names cannot contain."""
+    """Replace the characters of a text that file names cannot contain: "gpt-4/mini" becomes "gpt-4_mini"."""
     name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
     return name.strip(". ") or "run"

@@ -1,4 +1,12 @@
-"""`tunecheck memory run`: hold a benchmark's long conversations with an agent, and print its scores."""
+"""`tunecheck memory run`: hold a benchmark's long conversations with an agent, and print its scores.
+
+The run is a new one, or continues another, by the first rule that applies:
+
+1. `--resume RUN` continues this run with its recorded options.
+2. `--resume` alone continues the newest run with the same options if it is unfinished; else the run is new.
+3. Without `--resume` and `--fresh`, the run is new, and a note names an unfinished run with the same options.
+4. `--fresh` starts a new run without looking for others.
+"""
 
 from __future__ import annotations
 
@@ -124,11 +132,14 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
         raise ConfigurationError(
             "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
         )
+
+    # `_with_unfinished` has searched already if `--resume` was given, even if it found no run.
     requested = options.resume
     options, trust = cli.begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
+
     unfinished = None if options.fresh or requested is not None else _find_unfinished(options)
     if unfinished is not None:
         print(
@@ -136,8 +147,10 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
             f"{clean(invocation.resuming(unfinished))}",
             file=sys.stderr,
         )
+
     outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)
+
     if options.json:
         cli.print_json(_summary(outcome))
     elif options.quiet:
@@ -156,6 +169,7 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
         return options
     if options.config is None or options.endpoint is None:
         return replace(options, resume=None)
+
     unfinished = _find_unfinished(options)
     if unfinished is None:
         print("note: there is no unfinished run of this configuration; this run is new", file=sys.stderr)
@@ -190,8 +204,10 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
     def endpoint(name: str | None) -> Endpoint | None:
         return None if name is None else _endpoint(name, options.prices, trust)
 
+    # A resumed run has its definitions already, and its events depend on them.
     regenerate = options.regenerate and options.resume is None
     same_fields: dict[str, Any] = {name: getattr(options, name) for name in _PLAN_FIELDS}
+
     plan = MemoryPlan(
         configuration=config,
         endpoint=_endpoint(agent, options.prices, trust),
@@ -253,13 +269,16 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
     """Yield the lines below the table: the total score, the length of the conversation, and the calls made."""
     accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
     yield f"score {figures.score:.2f} of {figures.max_score} (± {figures.std:.2f}){accuracy}"
+
     parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens per conversation"]
     if figures.tokens_per_second is not None:
         parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
     parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
     if figures.memory_span is not None:
         parts.append(f"remembered over {figures.memory_span:,.0f} tokens")
+
     yield " · ".join(parts)
+
     spent = [line for name in _ENDPOINT_TITLES if (line := _spent(name, usage.get(name)))]
     if spent:
         yield " · ".join(spent)

@@ -1,4 +1,8 @@
-"""Compare two memory runs: their memory spans, and the figures of each data set."""
+"""Compare two memory runs: their memory spans, and the figures of each data set.
+
+Scores of two runs are comparable only if the conversations were alike. A warning names each difference: the memory
+span, tests in conversations of their own (`--isolated`), and the settings in `_COMPARED_SETTINGS`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from tunecheck.plugins import JSON, real_number
 from tunecheck.results import RunInfo
 from tunecheck.views import Table, Words
 
+# Keys of the manifest's memory settings, as `MemoryTarget.describe` writes them; most values are hashes
 _COMPARED_SETTINGS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
 
 
@@ -25,6 +30,7 @@ class DataSets:
         """
         if not (_settings(base) and _settings(new)):
             return None
+
         before, after = _figures(base), _figures(new)
         titles = dict.fromkeys([*before, *after])
         return [{"title": title, "base": before.get(title), "new": after.get(title)} for title in titles]
@@ -45,6 +51,7 @@ def _cells(side: JSON) -> tuple[str, str]:
     """Return a data set's score and its length as text; dashes if a run lacks it."""
     if not isinstance(side, dict):
         return "–", "–"
+
     mean, spread = side["mean"], side["deviation"]
     return "–" if mean is None else f"{mean:.2f} ± {spread:.2f} (n={side['scored']})", f"{side['tokens']:,.0f}"
 
@@ -71,8 +78,10 @@ def _differences(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[
             f"memory spans differ: {spans[0]:,.0f} tokens in the base, {spans[1]:,.0f} in the new run; "
             "the same tests are not equally hard"
         )
+
     if base.get("isolated") != new.get("isolated"):
         yield f"only the {'base' if base.get('isolated') else 'new'} run has each test in its own conversation"
+
     other = [part for part in _COMPARED_SETTINGS if base.get(part) != new.get(part)]
     if other:
         yield f"the conversations differ in {', '.join(other)}"

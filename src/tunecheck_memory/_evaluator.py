@@ -1,4 +1,15 @@
-"""Score memory tests from 0 to 1: by the rules of the shipped kinds, and by a judge if rules do not suffice."""
+"""Score memory tests from 0 to 1: by the rules of the shipped kinds, and by a judge if rules do not suffice.
+
+The score comes from the first of these that the row has (`by` in the verdict's properties):
+
+1. **rules**: `own_score`, the score that a user's own kind gave
+2. **points**: the points that the test counted while it ran
+3. **words**: the rules of the shipped kind with the title in `dataset`
+
+A judge scores instead (**judge**) if the rules are not sure, or if there is no score. Without a judge, the score of
+unsure rules stands, and a row without a score is not applicable. A row without expected texts or replies has nothing to
+ask a judge.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +50,7 @@ def read_test(
     if not isinstance(title, str) or not title.strip():
         raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
     arguments = _value(row.pop("arguments", None), "arguments")
+
     return FinishedTest(
         title=title.strip(),
         expected=_as_list(expected, "expected"),
@@ -61,6 +73,8 @@ def _value(value: object, name: str) -> JSON:
             return loads(value)
         except ValueError:
             return value
+
+    # Columns of data frames and arrays have `tolist`.
     try:
         return plain(value.tolist() if hasattr(value, "tolist") else value)
     except TypeError as error:
@@ -81,7 +95,7 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Return the points in `{"points": 3, "most": 5}`, or None if there are no such numbers."""
+    """Return the points in `{"points": 3, "most": 5}`, or None if there are no such numbers, or huge ones."""
     numbers = [real_number(value.get(key)) for key in ("points", "most")] if isinstance(value, dict) else []
     known = [each for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
     return Points(known[0], known[1], tuple(reasons)) if len(known) == 2 else None
@@ -92,6 +106,7 @@ _MOST_POINTS = 1e15
 _RULES = 2
 """The version of the rules. Increase it if a rule changes, so that recorded verdicts are not reused."""
 
+# The most reasons of a score that a verdict shows
 _MOST_REASONS = 12
 _NOT_SURE = "the word rules are not sure; to ask a model, give --judge ENDPOINT"
 
@@ -126,12 +141,14 @@ class MemoryEvaluator(Evaluator):
         """Check the threshold, and prepare the judge's prompts if there is a judge."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
+
         self._threshold = float(threshold)
         self._judges: MemoryJudges | None = None
         if model_config is not None:
             from tunecheck_memory._judging import MemoryJudges
 
             self._judges = MemoryJudges(judge_endpoint(model_config))
+
         # An instance without a judge is not judged, whatever the class says.
         vars(self)["judged"] = self._judges is not None
         super().__init__(
@@ -177,6 +194,7 @@ class MemoryEvaluator(Evaluator):
         test, ruled, questions = self._judge_by_words(row)
         if not questions or self._judges is None:
             return ruled
+
         judge = self._judges.judge(test)
         return self._judge_verdict(test, [judge(**inputs) for inputs in questions])
 
@@ -185,6 +203,7 @@ class MemoryEvaluator(Evaluator):
         test, ruled, questions = self._judge_by_words(row)
         if not questions or self._judges is None:
             return ruled
+
         judge = self._judges.judge(test)
         return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in questions])
 
@@ -197,10 +216,12 @@ class MemoryEvaluator(Evaluator):
         sure = none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
         found = judge_by_words(test) if own is None else Score(min(1.0, max(0.0, float(own))), (), sure)
+
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(found, Score):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, found, by), [] if found.sure else questions
+
         hint = "; give a judge with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
         reason, properties = found.reason + hint, {"dataset": test.title}
         unscored = verdict(
@@ -219,22 +240,28 @@ class MemoryEvaluator(Evaluator):
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
+
         passed = score.score >= self._threshold
         if not passed:  # not passed as `faults`, because `verdict` would make a reason of them if there is none
             fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
             properties["faults"] = to_json([fault])
+
         return verdict(
             _METRIC, score=score.score, passed=passed, threshold=self._threshold, reason=reason, properties=properties
         )
 
     def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
-        """Return the mean score of each data set, and the sum (`score`) and mean (`accuracy`) of these means."""
+        """Return the mean score of each data set, and the sum (`score`) and mean (`accuracy`) of these means.
+
+        The metric of "Spy Meeting" is `mean_spy_meeting`. Rows without a score are left out.
+        """
         scores: dict[str, list[float]] = {}
         for row in rows:
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
             if isinstance(properties, dict) and isinstance(score, (int, float)):
                 name = re.sub(r"[\W_]+", "_", str(properties.get("dataset")).lower()[:80]).strip("_")
                 scores.setdefault(name or "other", []).append(float(score))
+
         means = {f"mean_{name}": math.fsum(each) / len(each) for name, each in scores.items()}
         if not means:
             return {}
@@ -263,6 +290,7 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
             score = kind().score(given)
     except UndecidedError as error:
         return Undecided(str(error))
+
     if score is None and kind is None:
         return Undecided(f"there are no rules for the data set {given.title[:80]!r}")
     if score is None:

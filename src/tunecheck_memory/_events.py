@@ -81,6 +81,9 @@ class Outcome(
         return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
 
 
+# -- effects. Their tags and field names are those of the log.
+
+
 class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
     """A step of the conversation; `test` is the id of the test that it belongs to."""
 
@@ -177,6 +180,8 @@ def to_data(value: Effect | Outcome) -> dict[str, JSON]:
     return data
 
 
+# -- the log
+
 PROMPT_SIZE, JUDGE = "prompt size", "judge"
 CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
 """Settings that may change when a session is resumed; they apply to later events."""
@@ -265,18 +270,24 @@ class EventLog:
         log = _read_whole(path)
         header, self.recorded = log.header, log.events
         assert header is not None
+
+        # The settings of now: those of the first event, with every change that a later event recorded.
         before: dict[str, JSON] = {**header.made_of}
         for event in self.recorded:
             before |= event.changed or {}
         changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
+
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
                 f"{path.parent.name} was started with different settings ({', '.join(changed)}): "
                 "restore them, or start a new run with --fresh"
             )
+
         self.start_us = header.start
         self.begun_with: Mapping[str, JSON] = header.made_of
         self.change: dict[str, JSON] | None = {name: made_of.get(name) for name in changed} or None
+
+        # If the last call is in flight, this is its number, which `done` writes.
         self._next = sum(event.outcome is not None for event in self.recorded)
         if self.change and self._next < len(self.recorded):  # the repeated call has the new settings
             last = self.recorded[-1]
@@ -322,6 +333,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     log = _read_until_damage(path) if accept else _read_whole(path)
     if log.problem is None:
         return None
+
     with raise_as(RunError, path, "cannot be written"), plugins.open_regular(path, "r+b") as file:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
@@ -360,12 +372,14 @@ def _read_until_damage(path: Path) -> _Log:
     events: list[Event] = []
     end = calls = 0  # where the readable records end, and the number of calls after that
     problem = ""
+
     with raise_as(ConfigurationError, path), plugins.open_regular(path) as file:
         records = plugins.WholeRecords(path, file)
         for begin, line in records:
-            if problem or records.damage.lost:
+            if problem or records.damage.lost:  # only count what a continued session would repeat
                 calls += b'"k":"do"' in line
                 continue
+
             try:
                 record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
                 if isinstance(record, _Session) and header is None:
@@ -375,9 +389,12 @@ def _read_until_damage(path: Path) -> _Log:
                 end = begin + len(line)
             except ValueError as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
+
     lost = records.damage.lost
     if not problem and not lost:
         return _Log(header, events, end, None)
+
+    # Each lost record may be a call; so may the unreadable one.
     repeated = plural(calls + max(lost, 1), "call")
     return _Log(header, events, end, f"{problem or records.damage}; continuing from there repeats up to {repeated}")
 
@@ -388,8 +405,10 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     Raises:
         ValueError: The record does not follow the last one.
     """
+    # A `done` has the number of the call in flight, every other record the next number.
     in_flight = bool(events) and events[-1].outcome is None
     is_next = header is not None and not isinstance(record, _Session) and record.n == len(events) - in_flight
+
     if is_next and isinstance(record, _Done) and in_flight:
         changed = {**(events[-1].changed or {}), **(record.changed or {})} or None
         events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=changed)

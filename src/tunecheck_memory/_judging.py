@@ -1,4 +1,11 @@
-"""The judges of memory tests: one that running tests consult, and one that scores finished tests."""
+"""The judges of memory tests: one that running tests consult, and one that scores finished tests.
+
+Both read prompts from `.prompty` files: the user's in `prompty/`, else the shipped ones in `data/prompts/`.
+
+* `EndpointJudge` answers a question of a running test (`AskJudge`) with the values of the model's answer.
+* `MemoryJudges` scores a finished test: the share of its questions whose reply is right. One reply may have to answer
+  several: see `MemoryJudges.questions`.
+"""
 
 from __future__ import annotations
 
@@ -95,6 +102,7 @@ class _Calls:
         total = CallsMade()
         for outcome in self._outcomes:
             total = total.plus(outcome.made)
+
         return Outcome(
             0,
             text,
@@ -112,6 +120,7 @@ _MOST_SCRIPT = 6_000
 """The most characters of a test's script in the judge's prompt."""
 
 _MOST_QUESTIONS = 50
+"""The most questions of a test that the judge answers, each with a request of its own."""
 
 
 class MemoryJudges:
@@ -130,18 +139,25 @@ class MemoryJudges:
     def questions(self, test: FinishedTest) -> list[dict[str, object]]:
         """Return the prompt inputs of each question that the judge must answer to score the test.
 
+        * Each reply is judged against the expected text with its number.
+        * If there is one reply and the kind is `judged_in_parts`, each part ("boat or raft") is a question of its own.
+        * If there is one reply to several expected texts, it must contain all of them, in one question.
+
         Empty if the test has no expected text or no reply.
         """
         expected = [_as_text(answer) for answer in test.expected[:_MOST_QUESTIONS]]
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
             return []
+
         if len(replies) == 1 and (kind := shipped_kind(test.title)) is not None and kind.judged_in_parts:
             expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
             replies *= len(expected)
         elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
             expected = ["\n".join(expected)]
+
         questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
+
         script = "\n".join(line for line in test.script if line not in test.questions)
         script = script if len(script) <= _MOST_SCRIPT else f"{script[:_MOST_SCRIPT]}…"
         return [
@@ -160,13 +176,16 @@ class MemoryJudges:
         """
         name = _prompt_name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
+        # A missing reply counts as wrong. A single verdict stands for the whole reply, which must have all texts.
         count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
         reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
+
         properties = [values for each in verdicts if isinstance(values := each.get(f"{name}_properties"), dict)]
         combined: dict[str, JSON] = dict(properties[0]) if properties else {}
         for key in ("input_tokens", "output_tokens"):
             counts = [tokens for values in properties if isinstance(tokens := values.get(key), int)]
             combined |= {key: sum(counts)} if counts else {}
+
         return Score(sum(scores) / count, reasons), {**combined, "prompt": name}
 
     async def close(self) -> None:

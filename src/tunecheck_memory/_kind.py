@@ -1,4 +1,13 @@
-"""The base of kinds of memory tests, and the data of tests: definitions, steps, replies, points and scores."""
+"""The base of kinds of memory tests, and the data of tests: definitions, steps, replies, points and scores.
+
+1. `Kind.definitions` makes `MemoryTest`s, which are stored as files.
+2. `Kind.steps` runs one: it yields a `Say`, `Wait` or `AskJudge` and is sent a `Replied`. By default, the steps are
+   the lines of the script and its waits.
+3. A kind whose steps count points returns `Points`. Otherwise `Kind.score` gets a `FinishedTest` and returns a `Score`.
+
+A kind's name in a configuration is found as a Python file if it ends with ".py" (`kinds/haiku.py`), else among the
+installed kinds and those of the workspace's `memory/`.
+"""
 
 from __future__ import annotations
 
@@ -144,6 +153,7 @@ class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
         lines, marked = len(self.script), len(self.is_question)
         if not self.waits:
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))
+
         if marked != len(self.waits):
             raise ValueError(f"is_question ({marked}) and waits ({len(self.waits)}) must be equally long")
         if marked != lines and not (self.is_temporal and marked == lines + 1):
@@ -197,7 +207,10 @@ GROUP = "memory"
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:
-    """Return a wait after each line but the last that spreads the lines evenly over 90% of the memory span."""
+    """Return a wait after each line but the last that spreads the lines evenly over 90% of the memory span.
+
+    Four lines: waits until 30%, 60% and 90% of the span after the start, then none.
+    """
     share = 90 / (lines - 1) if lines > 1 else 0
     waits = [Wait(percentage=(line + 1) * share) for line in range(lines - 1)]
     return (*waits, Wait()) if lines else ()
@@ -292,6 +305,7 @@ class Kind:
             said_us.append(replied.sent_us)
             if not wait.is_none:
                 yield wait
+
         if definition.is_temporal and len(definition.is_question) > len(definition.script):
             yield Say(self.temporal_question(definition, said_us, scene), question=True)
         return None
@@ -319,12 +333,16 @@ def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topi
     """Return for each title the titles with which its tests must not overlap, including itself.
 
     `declared` are the configuration's sets of titles; with `by_topics`, kinds with a common topic conflict, too.
+
+    Example: `names` and `name_list` have the topic "name of the user" in common, so each blocks both.
     """
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
+
     for together in declared:
         for title in together & blocked.keys():
             blocked[title] |= together & blocked.keys()
+
     if by_topics:
         for title, kind in by_title.items():
             blocked[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
@@ -370,6 +388,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         if name not in names:
             raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
         loaded = find(GROUP, name, among=installed, trust=trust)
+
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         problem = "is not a kind of memory test: it must be a class derived from tunecheck_memory.Kind"
         raise PluginError(f"{name!r} {problem}")
@@ -392,6 +411,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         if name not in known:
             hint = did_you_mean(name, known) or "; it takes none"
             raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
+
     try:
         instance = kind(**arguments)
         dict(instance.arguments)  # raises if the kind does not store its arguments
@@ -403,6 +423,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
 
 
+# Titles whose plain form is not that of the kind's name; the second is the GoodAI benchmark's.
 _ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
 
 
@@ -425,5 +446,5 @@ def shipped_kinds() -> Mapping[str, type[Kind]]:
 
 
 def plain_title(title: str) -> str:
-    """Return a title in lower case, with letters and digits only."""
+    """Return a title in lower case, with letters and digits only: "spymeeting" for "Spy Meeting" and "spy_meeting"."""
     return re.sub(r"[\W_]+", "", title[:200].lower())

@@ -1,4 +1,9 @@
-"""The panel of a memory run's report: figures, a timeline of the interleaved tests, and the log of each test."""
+"""The panel of a memory run's report: figures, a timeline of the interleaved tests, and the log of each test.
+
+The report passes each result row to `TimelineReader.add`. The row's log becomes the row's own panel, and its messages
+and marks become part of the conversation's timeline. The limits keep the page small: further conversations are left
+out, further tests and log entries are counted, and long texts are cut.
+"""
 
 import contextlib
 import math
@@ -19,6 +24,8 @@ from tunecheck.report import PanelRow, as_json, cut
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
 """The marks of the timeline; the page refers to them by index."""
 
+# The most conversations on the page, tests of a conversation, marks of a test, entries of a test's log, and
+# characters of a text in it
 _MOST_SESSIONS = 10
 _MOST_TESTS = 500
 _MOST_MARKS = 100
@@ -58,6 +65,7 @@ class LogEntry(msgspec.Struct, frozen=True):
             ("reasoning", self.reasoning),
             ("judge" if judged else "agent", self.reply),
         )
+
         notes = (
             f"for {plural(self.for_tokens, 'token')}" if self.for_tokens else "",
             f"for {timedelta(seconds=self.for_seconds)}" if self.for_seconds else "",
@@ -65,6 +73,7 @@ class LogEntry(msgspec.Struct, frozen=True):
             "the agent's service declined to answer" if self.declined else "",
             f"{plural(self.size, 'token')} with the reply" if self.size is not None else "",
         )
+
         where = f"message {self.message:,} · {self.tokens:,} tokens · {time}"
         texts: list[JSON] = [[speaker, cut(text, _MOST_TEXT)] for speaker, text in spoken if text is not None]
         return [self.what[:40], where, texts, "; ".join(filter(None, notes))]
@@ -93,6 +102,7 @@ class _PanelConversation:
         if len(self.tests) >= _MOST_TESTS:
             self.left_out += 1
             return
+
         score = real_number(row.get("outputs.memory.memory"))
         marks = [[_MARKS.index(each.what), each.tokens, each.message, each.at] for each in log if each.what in _MARKS]
         self.tests.append(
@@ -111,12 +121,15 @@ class _PanelConversation:
         messages = sorted(self.messages, key=lambda entry: entry.message)
         filler, time_jumps = list[JSON](), list[JSON]()
         end, last_time = 0, ""
+
         for entry in messages:
+            # Tokens since the last message of a test are filler.
             if entry.tokens > end:
                 filler.append([end, entry.tokens])
             if (seconds := _seconds(last_time, entry.at)) > _JUMP_S:
                 time_jumps.append([entry.tokens, seconds])
             end, last_time = entry.tokens + (entry.size or 0), entry.at
+
         return {
             "name": name,
             "tokens": max((entry.tokens + (entry.size or 0) for entry in messages), default=0),
@@ -151,12 +164,15 @@ class TimelineReader:
         log = read_log(row.get("outputs.log"))
         if not log:
             return None
+
         name = str(row.get("outputs.session"))[:100]
         if name in self._conversations or len(self._conversations) < _MOST_SESSIONS:
             self._conversations.setdefault(name, _PanelConversation()).add(number, row, log)
+
         shown = [entry.page_entry for entry in log[:_MOST_ENTRIES]]
         if len(log) > _MOST_ENTRIES:
             shown.append(["", "", [], f"and {len(log) - _MOST_ENTRIES:,} more entries"])
+
         question = next((entry.said for entry in reversed(log) if entry.what == "question" and entry.said), "")
         return PanelRow(shown, question, frozenset({"log"}))
 

@@ -9,6 +9,20 @@ The benchmark's folder has the layout of the GoodAI benchmark, for its tools and
 repetition has its own results folder: `<agent> #2` and so on. A result's `full_log` holds the test's own events; the
 master log holds all messages, filler included. The figures are those of the GoodAI benchmark with two differences:
 scores stay within 0 and 1, and the speed excludes suggested replies that the agent adopted.
+
+The events of the GoodAI benchmark's logs come from one effect of ours each, or two for a message and its reply:
+
+| effect | types in `master_log.jsonl` | line of a test's log |
+|---|---|---|
+| a test's message | 0, 4 | `Test (2025-01-06 09:00:01): …`, `Agent (…): …` |
+| filler, the introduction | 3, 5 | |
+| a test begins, ends | 1, 2 | `SYSTEM (…): Test 'Colours - 0' BEGINS`, `ENDS` |
+| a wait | 6 | `… WAITING for 273 TOKENS, 2:55:00 TIME.` |
+| a question to the judge | 8 | `… CALLS an LLM` |
+| a callback begins, ends | 9, 10 | `… REGISTERS a callback`, `DEREGISTERS its callback` |
+| the tests start | 7 | |
+
+Jumps of the clock and resets of the agent have no event there.
 """
 
 from __future__ import annotations
@@ -91,6 +105,8 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
     folder = benchmark / "definitions"
     if folder.is_dir():
         return
+
+    # Renamed when it is complete, so that a run that dies here has no definitions instead of a few.
     building = folder.with_name(".definitions")
     with raise_as(RunError, folder, "cannot be written"):
         shutil.rmtree(building, ignore_errors=True)
@@ -117,9 +133,12 @@ def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> Me
     states = [*sessions]
     datasets = {title: data_set_figures(each) for title, each in by_title(tests).items()}
     means = [each.mean for each in datasets.values() if each.mean is not None]
+
     milliseconds = math.fsum(state.generated_ms for state in states)
     generated = sum(state.generated_tokens for state in states)
+
     perfect = [test.tokens for test in tests if test.score is not None and test.score >= 1]
+
     return MemorySummary(
         datasets=datasets,
         score=math.fsum(means),
@@ -191,9 +210,11 @@ def write_run_files(
     tests = [*read_scored(run.rows())]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
+
     figures = structs.replace(
         run_figures(tests, states.values()), usage=dict(usage), left_out=[*suite.left_out], isolated=isolated
     )
+
     by_id = {definition.id: definition for definition in suite.definitions}
     folders = []
     with raise_as(RunError, benchmark, f"run {run.id} is finished, but its files cannot be written"):
@@ -202,6 +223,7 @@ def write_run_files(
             folders.append(agent_folder(benchmark, target.name, trial))
             write_results(folders[-1], events[trial], state, by_id, scored, _costs(usage, repeat))
         write_file(run.folder / FOLDER / "summary.json", dumps_readably(figures))
+
     return figures, folders
 
 
@@ -218,6 +240,7 @@ def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
         and isinstance(cost := spent.get("cost"), (int, float))
         and repeat == 1
     }
+
     agent = dollars.pop("target", None)
     return {"agent_costs_usd": agent, "managing_costs_usd": sum(dollars.values()) if dollars else None}
 
@@ -307,18 +330,24 @@ def write_results(
     """
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]
+
     logs: dict[str, tuple[list[JSON], list[JSON]]] = {test: ([], []) for test in state.tests}
+
     with (folder / "master_log.jsonl").open("wb") as file:
+        # A message is sent at the time of the event before it; only its reply has the time of its own event.
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
+
             messages, all_events = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
             messages += lines if isinstance(effect, effects.Send) else []
             all_events += lines
             before_us = outcome.at_us
+
     for test, log in logs.items():
         _write_result(folder, state.tests[test], definitions[test], scores.get(test), log)
+
     statistics: dict[str, JSON] = {
         "total_tokens": state.tokens,
         "agent_tokens": state.agent_tokens,
@@ -329,7 +358,7 @@ def write_results(
 
 
 def _local(at_us: int) -> str:
-    """Return a time in the benchmark's format: UTC, without a zone."""
+    """Return a time in the benchmark's format: UTC, without a zone, "2025-01-06 09:00:01"."""
     return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
 
 
@@ -339,6 +368,7 @@ def _write_result(
     """Write the result of a test if it has ended; `logs` holds the lines of its messages, and of all its events."""
     if state.ended is None:
         return
+
     path = folder / definition.title / f"{definition.example}_0.json"
     path.parent.mkdir(exist_ok=True)
     result: dict[str, JSON] = {

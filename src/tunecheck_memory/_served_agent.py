@@ -1,4 +1,16 @@
-"""Serve a small agent with its own memory, as an example of the protocol of docs/memory-agents.md."""
+"""Serve a small agent with its own memory, as an example of the protocol of docs/memory-agents.md.
+
+A message is answered by the first rule that applies:
+
+1. It suggests a reply: that reply, and nothing is noted.
+2. It has no question: "Noted."
+3. Its last question has a time, "What did I tell you 3 hours ago?": the note nearest to that time, first among notes
+   that share a word with the question.
+4. The note that shares the most words with the question. A word counts 1/n if it is in n notes.
+5. "I do not know."
+
+Sentences that are no questions are noted after the answer.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +53,11 @@ MAX_CHARACTERS = 1 << 18
 """The most characters of a message that are read."""
 
 _MOST_NOTE = 2_000
+"""The most characters of a note."""
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _WORD = re.compile(r"[^\W_]+")
+# "3 hours", "90 minutes"
 _SPAN = re.compile(r"(\d{1,6}) +(second|minute|hour|day|week)s?\b")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
@@ -65,9 +79,7 @@ class _Note(NamedTuple):
 class NoteAgent(Service):
     """An agent that notes each sentence with its time, and answers a question with the note that shares most words.
 
-    Rare words count more than common ones; among equally good notes, the newest is the answer. For a question about
-    "2 hours ago", the note nearest to that time is the answer. The agent adopts suggested replies and does not note
-    their messages. The memory is in this process and bounded.
+    Among equally good notes, the newest is the answer. The memory is in this process and bounded: see the limits above.
     """
 
     name = "recall"
@@ -127,8 +139,10 @@ class NoteAgent(Service):
             return message.suggested_reply
         candidates = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))
         sentences = [sentence for sentence in candidates if _WORD.search(sentence)]
+
         questions = [sentence for sentence in sentences if sentence.endswith("?")]
         answer = self._answer(message, questions[-1]) if questions else "Noted."
+
         if notes := [_Note(each[:_MOST_NOTE], message.at_s) for each in sentences if not each.endswith("?")]:
             self._memory(message.conversation).extend(notes)
         return answer
@@ -153,12 +167,14 @@ class NoteAgent(Service):
         if message.conversation not in self._memories:
             return "I do not know."
         notes = self._memory(message.conversation)
+
         about = _words(_SPAN.sub(" ", question.lower()))
         spans = _SPAN.findall(question.lower())
         if spans and "ago" in _WORD.findall(question.lower()):
             at_s = message.at_s - sum(int(count) * _SECONDS[unit] for count, unit in spans)
             related = [note for note in notes if about & _words(note.text)]
             return min(related or notes, key=lambda note: abs(note.at_s - at_s)).text
+
         best = _best_notes(notes, about)
         return best[-1].text if best else "I do not know."
 

@@ -59,8 +59,11 @@ def _load_core() -> ModuleType:
     """
     package = util.find_spec(_PACKAGE)
     spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
+
     if spec is None or spec.loader is None or _PACKAGE in sys.modules:
         return importlib.import_module(_CORE)
+
+    # The module's name is that of the package's part, so a later import of the package finds it.
     core = util.module_from_spec(spec)
     spec.loader.exec_module(core)
     return sys.modules.setdefault(_CORE, core)
@@ -82,7 +85,7 @@ class _Encoding:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON may contain, because tokenizers cannot read them."""
+    r"""Replace lone surrogates, which JSON may contain (`"\ud83d"`), because tokenizers cannot read them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,10 @@
-"""The session's own texts: introduction, filler, farewells to finished tests, and lines worded at run time."""
+"""The session's own texts: introduction, filler, farewells to finished tests, and lines worded at run time.
+
+* `SessionWording`: all texts of `data/wording.yml`. The user's file (`--wording`) may have any of its keys; the shipped
+  file supplies the others.
+* `Menu`: the restaurant's menu. It is read from a JSON file, or from the message in which the waiter shows it.
+* `FillerPool` and `FillerWriter`: quiz questions with answers, and messages of a requested length made from them.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +36,15 @@ _WithItem: TypeAlias = Annotated[str, Meta(pattern=r"\{item\}")]
 _WithElapsed: TypeAlias = Annotated[str, Meta(pattern=r"\{elapsed\}")]
 _WithPair: TypeAlias = Annotated[str, Meta(pattern=r"(?s)(?=.*\{question\}).*\{answer\}")]
 
+# The sections of the wording in which single texts are supplied by the shipped file, too
 _SECTIONS = ("filler", "restaurant", "jokes")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace each `{name}` in a template by its value; unknown names and braces inside values are kept."""
+    """Replace each `{name}` in a template by its value; unknown names and braces inside values are kept.
+
+    `str.format` would fail for a user's text with other braces: "Answer with {"a": 1}, {name}."
+    """
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
@@ -42,8 +52,12 @@ DRINKS = "Beverages"
 """The section of drinks."""
 
 _MOST_TEXT = 200_000
+"""The most characters of a message that are read as a menu."""
+
+# The name of a section or of an entry: one line, not blank
 _Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]*\S[^\r\n]*$", max_length=500)]
 _ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
+"""A line of the menu: "12. Beef Goulash with Egg Noodles"."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,7 @@ class Menu:
                     f"{source}: the section {section!r} needs three entries or more: one that is sold out, "
                     "a replacement, and one that the waiter brings by mistake"
                 )
+
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if not menu.dishes:
             raise ConfigurationError(f"{source}: the menu has no section of dishes besides {DRINKS!r}: add one")
@@ -101,7 +116,7 @@ class Menu:
 
     @cached_property
     def text(self) -> str:
-        """The menu as text: each section with its numbered entries."""
+        r"""The menu as text: each section with its numbered entries, "Starters:\n1. Tomato Soup\n2. …"."""
         lines: dict[str, list[str]] = {section: [f"{section}:"] for section in self.sections}
         for number, (section, entry) in self.numbered.items():
             lines[section].append(f"{number}. {entry}")
@@ -194,9 +209,11 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
     """
     document = read_yaml(path)
     texts = document.value
+
     if isinstance(texts, dict):
         if isinstance(restaurant := texts.get("restaurant"), dict) and isinstance(restaurant.get("menu_file"), str):
             restaurant["menu_file"] = str(Path(path).parent / str(restaurant["menu_file"]))
+        # First the sections, text by text, then the whole file, whose other values replace the shipped ones.
         for section in _SECTIONS:
             if isinstance(own := texts.get(section), dict):
                 texts[section] = _merged(shipped.get(section, {}), own)
@@ -248,12 +265,14 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     with raise_as(DataError, file):
         whole = value_of(read_regular(file, links=True))
     entries = whole.get("Data") if isinstance(whole, dict) else None
+
     read: Sequence[_Pair | _Trivia]
     if isinstance(entries, list):
         read = [read_as(each, _Trivia, f"{file}, Data[{at}]", error=DataError) for at, each in enumerate(entries)]
     else:
         records = JsonLinesSource(file).records()
         read = [read_as(each, _Pair, f"{file}, line {line}", error=DataError) for line, each in records]
+
     if not read:
         raise DataError(f"{file}: holds no questions: add one")
     return FillerPool(tuple((each.question, each.answer) for each in read), file.name)
@@ -288,6 +307,9 @@ class FillerWriter:
     The rule of the GoodAI benchmark: the preface, the lines and the answers as a Python list must together have at
     least the requested number of tokens. The list is counted in pieces that end after a comma, as encodings never join
     tokens there. A further entry then requires no new count of the whole list.
+
+    Example: the answers `['Flour', 'Eight']` count as `['Flour',` (`open_list`) and ` 'Eight']` (`last`). A third
+    answer continues the open list with ` 'Eight',` (`inner`).
     """
 
     def __init__(self, pool: FillerPool, wording: SessionWording, tokenizer: Tokenizer) -> None:
@@ -305,12 +327,14 @@ class FillerWriter:
         # `before`: tokens of message text; `size`: tokens of the list of answers; `open_list`: the list to be continued
         before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
         open_list = self._count(f"[{answer},")
+
         while before + size < tokens:
             draws.append(source.randrange(len(self._pairs)))
             entry = self._entry(draws[-1])
             before += entry.tokens
             size = open_list + entry.last
             open_list += entry.inner
+
         lines = "".join(self._entry(place).line for place in draws)
         answers = str([self._pairs[place][1] for place in draws])
         return Filler(self._wording.filler.preface + lines, answers, tuple(draws))

@@ -7,6 +7,14 @@ the book, or of other books if there are too few. Options contain no headings.
 
 A `.jsonl` file holds a passage in each line: `{"context": "…", "next": "…", "others": ["…", …]}` with at least five
 other beginnings, and optionally `"split": "…"`. `ctx`, `pos` and `negs` are accepted as other names.
+
+The numbers of a reply are choices by these rules, in this order:
+
+1. A total is not a choice: "of 6", "/6", "6 options".
+2. If a number follows a word such as "option", only such numbers count: "Option 2, because of the 3 letters".
+3. A number that the reply denies does not count: "2, not 3".
+
+The score is 1 if the one choice is right. With several choices, it is 0 and not sure.
 """
 
 from __future__ import annotations
@@ -37,7 +45,9 @@ CONTEXT_CHARACTERS = 36_000
 OPTION_CHARACTERS = 1_000
 """The most characters of an option."""
 
+# "Chapter 1", "CHAPTER II. The Letter", "# The Letter"
 _HEADING = re.compile(r"^([ \t]*(?:#|chapter\b)[^\n]*\n?)", re.MULTILINE | re.IGNORECASE)
+# The end of a sentence with its quotation marks, or of a paragraph
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
 
@@ -53,6 +63,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     passage_files = [file for file in files if file.suffix.lower() == ".jsonl"]
     books = {file: _read_book(file) for file in files if file.suffix.lower() == ".txt"}
+
     if not passage_files and not books:
         raise ConfigurationError(f"{path}: holds no texts; add .txt files (books) or .jsonl files (passages)")
     of_books = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
@@ -66,10 +77,12 @@ def pages_of(text: str, size: int) -> list[str]:
     """
     pages: list[str] = []
     start = 0
+
     while len(text) - start > size:
         ends = [match.end() for match in _SENTENCE_END.finditer(text, start, start + size)]
         blank = max(text.rfind(" ", start + 1, start + size), text.rfind("\n", start + 1, start + size))
         end = ends[-1] if ends else blank + 1 if blank > start else start + size
+
         pages.append(text[start:end])
         start = end
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
@@ -95,6 +108,7 @@ class _Passage:
             beginnings = dict.fromkeys(map(_head, group))
             unused = [each for each in beginnings if each != self.beginning and each not in chosen]
             chosen += random.sample(unused, min(count - len(chosen), len(unused)))
+
         if len(chosen) < count:
             raise DataError(f"{self.where}: needs {count} beginnings of other chapters, but has {len(chosen)}")
         return chosen
@@ -135,7 +149,9 @@ def _read_book(file: Path) -> list[tuple[str, str]]:
     """
     with raise_as(DataError, file):
         raw = read_regular(file, links=True)
+
     try:
+        # The pattern has a group, so headings and texts alternate after the text before the first heading.
         _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
@@ -150,8 +166,10 @@ def _passages_in(book: Path, books: Mapping[Path, list[tuple[str, str]]]) -> Ite
     """
     elsewhere = [text for other, chapters in books.items() if other != book for _, text in chapters]
     texts = [text for _, text in books[book]]
+
     for number in range(1, len(texts)):
         later, earlier = texts[number + 1 :], texts[:number]
+        # Other books are needed only if too few chapters follow; earlier chapters are the last resort.
         others = (later, elsewhere if len(later) < OPTIONS - 1 else (), earlier)
         context = "".join(heading + text for heading, text in books[book][:number])
         yield _Passage(str(book), _tail(context), _head(texts[number]), others)
@@ -161,6 +179,7 @@ def _tail(text: str) -> str:
     """Return the end of a long text, from the beginning of a sentence on; a short text is returned whole."""
     if len(text) <= CONTEXT_CHARACTERS:
         return text.strip()
+
     start = len(text) - CONTEXT_CHARACTERS
     sentence = _SENTENCE_END.search(text, start)
     return text[sentence.end() if sentence else start :].strip()
@@ -207,6 +226,7 @@ class ChapterBreak(Kind):
                 f"{making.texts}: chapterbreak needs {count} passages, but there are {len(passages)} "
                 "(one per line of a .jsonl file, one per chapter of a .txt file after the first chapter)"
             )
+
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
@@ -215,6 +235,7 @@ class ChapterBreak(Kind):
         options = passage.wrong_options(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)
+
         pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
         statements = [
             read_line("book"),
@@ -225,19 +246,18 @@ class ChapterBreak(Kind):
             read_line("end of the chapter", count=len(options)),
             *(read_line("text to choose", number=number, text=option) for number, option in enumerate(options, 1)),
         ]
+
+        # No waits: the book is read without a pause.
         waits = [Wait()] * (len(statements) + 1)
         return scripted_test(self, example, statements, [read_line("true beginning")], [str(answer + 1)], waits=waits)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply chooses the right option, and no other.
-
-        The total in "Option 2 of 6" is not a choice. If the reply has a number after a word such as "option", other
-        numbers are no choices either.
-        """
+        """Score 1 if the reply chooses the right option, and no other; see the rules at the top of the module."""
         reply, answer = last_reply(given), expected_text(given)
         text = _OF_HOW_MANY.sub(" ", reply)
         options = [*_NAMED_OPTION.finditer(text)] or [*_DIGITS.finditer(text)]
         chosen = {match[match.lastindex or 0] for match in options if not is_denied(text, *match.span())}
+
         is_right = chosen == {answer.strip()}
         shown = ", ".join(sorted(chosen)[:6]) or "none"
         reason = f"the reply chooses {shown}" + ("" if is_right else f", not {answer} alone")
@@ -247,6 +267,7 @@ class ChapterBreak(Kind):
 _DIGITS = re.compile(r"\d+")
 
 
+# "2 of 6", "out of the six", "2/6", "6 options"
 _OF_HOW_MANY = re.compile(
     r"(?:\bout)?\s{1,3}of(?:\s{1,3}the)?\s{1,3}(?:\d{1,3}|six)\b|(?<=\d)\s?/\s?\d{1,3}"
     r"|\b\d{1,3}\s{1,3}(?:\w{1,20}\s)?(?:options|choices)\b",
@@ -254,4 +275,5 @@ _OF_HOW_MANY = re.compile(
 )
 
 
+# "Option 2", "number (2)", "**Choice:** 2"
 _NAMED_OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)

@@ -2,6 +2,16 @@
 
 The rules for problems are invented, so that common sense gives another answer. Their texts are data; the answers are
 computed here.
+
+**Prospective memory**: the saying must be in the nth reply since the request, and in no other. The reply to the request
+has number 1, and may repeat the saying to announce it.
+
+**Trigger response**: the score is the share of replies that say the agreed sentence. A reply says it by the first rule
+that applies (`_says`):
+
+1. It has the sentence's words in order: yes, unless they are only mentioned ("I will not say '…'", "… but I refuse").
+2. One of its sentences has a ROUGE-L F1 above 0.75 with the agreed one, and no word of denial: yes.
+3. Otherwise: no.
 """
 
 import re
@@ -41,6 +51,7 @@ class ProspectiveMemory(Kind):
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
         number = random.randint(FEWEST, MOST)
+
         question = draw_line(random, "saying at the nth reply", author=author, nth=_ordinal(number))
         test = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
         return replace(test, uses_callback=True)
@@ -55,9 +66,12 @@ class ProspectiveMemory(Kind):
         since_request = replies.texts(given.since_question)
         if not since_request:
             raise replies.UndecidedError("the replies since the question are unknown")
+
         numbers = [number for number, reply in enumerate(since_request, 1) if quote in letters(reply)]
+        # "I will append 'To be or not to be …' to my third reply." appends nothing yet.
         if turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since_request[0]):
             numbers = numbers[1:]
+
         right = numbers == [turn]
         place = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
         return Score(float(right), (place + ("" if right else f"; expected only in reply {turn}"),))
@@ -127,6 +141,7 @@ def expected_quote(given: FinishedTest) -> tuple[str, int]:
             raise replies.NoExpectationError
 
 
+# "I will append the saying", "I'm going to end my third reply with it"
 _ANNOUNCES = re.compile(
     r"\b(?:will|shall|going to|'ll)\b[^.!?\n]{0,80}\b(?:append|add|include|put|end|close|attach)", re.I
 )
@@ -141,12 +156,15 @@ LIKENESS = 0.75
 """A reply with a higher ROUGE-L F1 (with stems) counts as the sentence."""
 
 
+# A colon ends a sentence, too: in "Here you are: The rain is back.", the agreed sentence stands alone.
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[:;])\s+")
 
 
+# "I will not …", "I can't …"
 _DENIED = re.compile(r"\b(?:not|never|no longer|stop|cannot|unable to|refuse to)\b|n't\b", re.I)
 
 
+# "say", "you asked me to answer with": the words after it may be mentioned instead of said.
 _SAYING = re.compile(r"\b(?:say|saying|said|repeat|respond|reply|answer|tell|instruct\w*|asked|use|using)\b", re.I)
 
 
@@ -158,6 +176,8 @@ _REFUSES = re.compile(
 """The text after a sentence that is mentioned but not said: "… but I refuse"."""
 
 
+# Limits for hostile rows: the replies of a test, the sentences of a reply, and the words of a sentence. ROUGE-L
+# compares each word with each.
 _MOST_REPLIES = 200
 
 
@@ -171,11 +191,13 @@ def _says(reply: str, sentence: str) -> bool:
     """Return True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = replies.plain_words(reply)
     words_in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", replies.plain_words(sentence))[:100]))
+
     if match := re.search(rf"\b{words_in_order}\b", reply, re.I):
         # "I will not say 'Here is …'" has the words and does not say them.
         lead = re.split(r"[.!?\n]", reply[max(0, match.start() - 80) : match.start()])[-1]
         tail = reply[match.end() : match.end() + 120]
         return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
+
     parts = _SENTENCE_END.split(reply, _MOST_SENTENCES)
     return any(likeness(sentence, part) > LIKENESS and not _DENIED.search(part) for part in parts)
 
@@ -228,6 +250,7 @@ _Values: TypeAlias = Mapping[str, object]
 def _budget(random: Random, things: Sequence[Any]) -> _Values:
     """Draw a purchase; its total includes a reserve in percent and is rounded up to a multiple of `step`."""
     reserve, step = random.choice((10, 20, 30, 50)), random.choice((10, 20, 50, 100))
+
     price, count, thing = random.randint(3, 60), random.randint(3, 12), random.choice(things)
     total = -(-price * count * (100 + reserve) // (100 * step)) * step  # -(-a // b) rounds up
     return {"reserve": reserve, "step": step, "price": price, "count": count, "thing": thing, "total": total}
@@ -238,10 +261,12 @@ def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
     off = sorted(random.sample(range(7), 2))
     start = random.choice([day for day in range(7) if day not in off])
     length, task = random.randint(2, 9), random.choice(tasks)
-    day, worked = start, 1
+
+    day, worked = start, 1  # the first day counts as worked
     while worked < length:
         day += 1
         worked += day % 7 not in off
+
     days_off = [DAYS[number] for number in off]
     return {"off": days_off, "start": DAYS[start], "length": length, "task": task, "end": DAYS[day % 7]}
 
@@ -283,6 +308,7 @@ def _order(random: Random, known: Sequence[Any]) -> _Values:
     """Draw tasks; the solution is the first or the last of them in alphabetical order, from A to Z or from Z to A."""
     *tasks, last = random.sample(known, 4)
     place, backwards = random.choice((("first", True), ("first", False), ("last", True), ("last", False)))
+
     ordered = sorted([*tasks, last], reverse=backwards)
     answer = ordered[0 if place == "first" else -1]
     way = "from Z to A" if backwards else "from A to Z"

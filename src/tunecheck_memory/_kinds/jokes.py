@@ -1,4 +1,16 @@
-"""Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since."""
+"""Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since.
+
+A reply scores by the first rule that applies. A passage is a quoted text, an item of a list, or two sentences in a row.
+It tells a joke if it has at least 80% of the joke's words in order.
+
+1. No passage tells the joke, or each is denied ("you never told"): 0.
+2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke: 1.
+3. The reply tells no other joke, and has no words for several ("two jokes", "one was …, another"): 1.
+4. Otherwise the joke is one of several without a choice: 0, and not sure.
+
+Another joke is one of the test's own. If the row does not have these, it is any other quoted text or list item of five
+words or more.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,6 +28,8 @@ from tunecheck_memory._kinds.scripts import read_words, whole
 from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
+"""The longest pause in minutes."""
+
 _MINUTE_US = 60_000_000
 
 
@@ -38,7 +52,10 @@ class Jokes(Kind):
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
 
     def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
-        """Return the question for the joke that was told this many hours and minutes ago; days count as hours."""
+        """Return the question for the joke that was told this many hours and minutes ago; days count as hours.
+
+        Example: "Which joke did you hear from me about 2 hours 5 minutes ago?", by the shipped wording.
+        """
         lines, jokes = definition.script, [*definition.expected[:1]]
         position = next((at for at, line in enumerate(lines) if line in jokes), 0)
         hours, minutes = divmod((scene.now_us() - statements_us[position]) // _MINUTE_US, 60)
@@ -54,22 +71,29 @@ class Jokes(Kind):
         jokes = random.sample(read_words("jokes"), self.jokes_told)
         expected = random.choice(jokes)
         test = scripted_test(self, example, jokes, [], [expected])
+
         *pauses, last = default_waits(self.jokes_told + 1)
         waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
         return replace(test, is_question=(*test.is_question, True), waits=(*waits, last), is_temporal=True)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others."""
+        """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others.
+
+        The top of the module lists the rules in order.
+        """
         reply, joke = last_reply(given), expected_text(given)
         others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]
+
         reply = plain_words(reply)
         passages = list(_passages(reply))
         right = [passage for passage in passages if _tells(passage.text, joke) and not passage.denied]
         if not right:
             return Score(0.0, ("the reply does not tell the joke",))
+
         wrong = [passage for passage in passages if _is_another_joke(passage, joke, others)]
         tells_several = bool(wrong) or _SEVERAL.search(reply) is not None
         chooses_right = any(passage.chosen for passage in right) and not any(passage.chosen for passage in wrong)
+
         if chooses_right or not tells_several:
             return Score(1.0, ("the reply tells the joke",))
         return Score(0.0, ("the reply tells several jokes without choosing the right one",), sure=False)
@@ -79,15 +103,18 @@ LIKENESS = 0.8
 """The least share of a joke's words, in order, in a passage that tells it."""
 
 
+# '"What do clouds wear? Thunderwear."'; shorter quotes are no jokes
 _QUOTED = re.compile(r'"([^"\n]{8,600})"')
 
 
+# "1. What do clouds wear? Thunderwear.", "- What do …"
 _ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILINE)
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
+# "the one about", "it must have been", "2 hours and 5 minutes ago"
 _CHOOSES = re.compile(
     r"\b(?:the (?:one|joke) (?:you|that|from|about)|must (?:be|have been)|most likely|probably|specifically|so it was"
     r"|the answer is|is the (?:one|joke)|was the (?:one|joke)|(?:hours?|minutes?)(?: and \d+ minutes?)? ago)\b",
@@ -100,9 +127,10 @@ _SEVERAL = re.compile(
     r"|[2-9])\b[^.!?\n]{0,40}\bjokes\b|\bone (?:was|is|involv\w+|about|mention\w+)\b[^\n]{0,300}\banother\b",
     re.I,
 )
-"""Signs that a reply tells several jokes."""
+"""Signs that a reply tells several jokes: "you told me two different jokes", "one was about …, another"."""
 
 
+# "You never told me ", at most 80 characters before a passage
 _DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
 
 
@@ -110,6 +138,8 @@ _FEWEST_WORDS = 5
 """A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
 
+# The most passages of each sort in a reply, and the most other jokes of a test. Each passage is compared with each
+# joke.
 _MOST_PASSAGES = 200
 
 
@@ -134,6 +164,8 @@ def _passages(reply: str) -> Iterator[_JokePassage]:
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], is_separate=True)
+
+    # Two sentences, because a joke often is a question and its answer.
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
         yield _passage(f"{first} {second}", "", is_separate=False)

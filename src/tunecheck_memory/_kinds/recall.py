@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _FACTS, _ASKED = 10, 3
+"""The facts of a test, and how many of them are asked for."""
 
 
 class _Country(msgspec.Struct, frozen=True):
@@ -47,12 +48,14 @@ class DelayedRecall(Kind):
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)
         facts = [fact.with_values(values) for fact in random.sample(country.facts, _FACTS)]
+
         told = "\n".join([country.opening.format(**values), *(fact.fact for fact in facts)])
         asked = random.sample(facts, _ASKED)
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
 
 
 _STEPS, _MANUAL_RULES = 6, 4
+"""The steps and rules of a manual, drawn from a longer list."""
 
 
 class _Manual(msgspec.Struct, frozen=True):
@@ -77,15 +80,18 @@ class InstructionRecall(Kind):
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
+
         values["machine"] = machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: a repeated step would make "the next step" ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
+
         number = random.randrange(len(steps))
         # The question for the first step names no other step.
         question = read_line("next step" if number else "first step", machine=machine, step=steps[number - 1])
         asked = [Fact("", question, steps[number]), *random.sample(rules, 2)]
         random.shuffle(asked)
+
         numbered = [f"{place}. {step}" for place, step in enumerate(steps, 1)]
         told = "\n".join([manual.opening.format(machine=machine), *numbered, *(rule.fact for rule in rules)])
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
@@ -123,6 +129,7 @@ ATTEMPTS = 5
 """The most requests for readable content."""
 
 _MOST_CHARACTERS = 20_000
+"""The most characters of a generator's reply that are read."""
 
 
 class ConflictingPersonalInfo(Kind):
@@ -169,11 +176,14 @@ class ConflictingPersonalInfo(Kind):
         random = making.random(self.title, example)
         subject, messages = random.choice(read_words("personal_subjects")), random.randint(3, 5)
         prompt = read_line("request for personal statements", messages=messages, subject=subject, example=example)
+
         problem = ""
         for attempt in range(ATTEMPTS):
+            # The number of the attempt is in the key, so that a repeated request gets another reply.
             key = f"{making.seed}/{self.title}/{example}/{attempt}"
             request = ChatRequest([{"role": "user", "content": prompt}], idempotency_key=key, may_raise_limit=True)
             completion = await generator.complete(request)
+
             try:
                 content, question, answer = read_content(completion.text or "")
             except ValueError as error:
@@ -196,6 +206,8 @@ class _Content(msgspec.Struct):
 
 def read_content(text: str) -> tuple[list[str], str, str]:
     """Return statements, question and answer from a generator's reply.
+
+    Example: `{"content": ["I live in Rome.", "I moved to Bern."], "question": "Where do I live?", "answer": "Bern"}`.
 
     Raises:
         ValueError: The reply is not JSON, or lacks one of them.

@@ -1,4 +1,8 @@
-"""Read replies of finished tests for scores: bounded texts, words in them, and denials."""
+"""Read replies of finished tests for scores: bounded texts, words in them, and denials.
+
+Rows may come from other programs, so every value may have any type or length. Texts of the wrong type are left out, and
+long ones are cut. `read_lenient` reads the JSON that models write.
+"""
 
 import json
 import re
@@ -80,12 +84,17 @@ def expected_text(given: FinishedTest) -> str:
     return expected[-1]
 
 
+# -- words, and whether a reply denies them
+
 _DENIAL = re.compile(
+    # "not at ", "rather than ", but neither "not only " nor "not sure": at most three words before the denied ones
     r"(?:\bnot|n't|\bno longer|\bnever|\brather than|\binstead of|\bneither|\bnor)"
     r"(?! (?:only|just|merely|until|before|least|sure)\b)\W+(?:\w+\W+){0,3}$",
     re.IGNORECASE,
 )
+# "Bob is no longer", "Bob wasn't"
 _DENIED_AFTER = re.compile(r"\W{0,3}(?:is|was|are|were)(?:n't| not| no longer| never)\b", re.IGNORECASE)
+# A denial ends here: in "not Ann but Bob", Bob is not denied.
 _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 
 
@@ -100,6 +109,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
     return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
 
 
+# "I do not have any record", "I can't recall", "without access"; at most 40 characters between the two words
 _DECLINES = re.compile(
     r"\b(?:do(?:n't| not)|can(?:'t|not| not)|could(?:n't| not)|unable to|haven't|have not|no|without)\b[^.!?\n]{0,40}"
     r"\b(?:access|recall|remember|retain|know|see|information|record|memory|context|provided?|shared?|mentioned)\b",
@@ -123,7 +133,7 @@ def mentions(word: str, text: str, *, cased: bool = False) -> bool:
 
 
 def plain_words(text: str) -> str:
-    """Return the text with straight quotes and without marks of emphasis."""
+    """Return the text with straight quotes and without marks of emphasis: "**Red**" becomes "Red"."""
     return re.sub(r"[*_#]+", "", text.translate(_QUOTES))
 
 
@@ -132,14 +142,21 @@ def score_mention(value: str, found: bool) -> Score:
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
 
 
+# -- JSON as models write it
+
 MAX_JSON = 200_000
 """The most characters that are read as JSON; a reply with a list has about a hundredth of them."""
 
+# A Markdown block with JSON: the first one counts.
 _FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
+# A quoted text, a bare word, a `//` comment, or dots for omitted values. Numbers and brackets are not matched.
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')|([^\W\d][\w-]*+)|//[^\n]*|\.\.\.|…""", re.DOTALL)
+# `{"Ann", "Ben"}` is meant as a list.
 _NAMES_ALONE = re.compile(r"\{([^{}:]+)\}")
 _LITERALS = frozenset(("true", "false", "null", "True", "False", "None"))
+# The place between `}` and `{` in `[{"item": "soap"} {"item": "milk"}]`
 _FORGOTTEN_COMMA = re.compile(r"(?<=[}\]])(?=\s*[{\[])")
+# Accepts raw line breaks in texts, and text after the value.
 _decode = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -149,19 +166,25 @@ def read_lenient(text: str) -> JSON:
     These deviations are accepted: `//` comments, `...`, unquoted words, superfluous commas, missing commas between
     brackets, Python literals, and text after the value. An unclosed bracket is an error, as parts are missing.
 
+    Examples: `{'a': True, b: [1, 2,], ...}` gives `{"a": true, "b": [1, 2]}`, and `{Ann, Ben}` gives `["Ann", "Ben"]`.
+
     Raises:
         ValueError: The text contains no such value.
     """
     text = text[:MAX_JSON]
+
     try:
         return loads(text)
     except ValueError:
         fenced = _FENCE.search(text) if "```" in text else None
+
     body = fenced[1] if fenced else text
     opening = re.search(r"[\[{]", body)
     if opening is None:
         raise ValueError("there is no JSON in the text")
     body = body[opening.start() :]
+
+    # First strict JSON from the bracket on. If that fails, rewrite the value in Python's syntax and read it so.
     try:
         return plain(_decode(body)[0])
     except (ValueError, TypeError, RecursionError):  # TypeError: nested too deeply

@@ -3,6 +3,12 @@
 A story has one thing in one room, and closed containers. Only the people in the room see a move of the thing. A person
 who missed a move does not return to the room, so that beliefs never depend on later discoveries. The story tracks
 beliefs, and beliefs about the beliefs of others; questions concern existing beliefs only.
+
+Example: Ann and Bob see the ball in the box. Bob leaves, and Ann puts the ball into the basket.
+
+* world model: "Where is the ball really now?" The basket.
+* a false belief: "Where would Bob look for the ball?" The box.
+* a belief about a belief: "Where does Ann think that Bob would look for the ball?" The box, which is true.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,7 +96,9 @@ class _World:
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
+
         self.missed |= {people[0] for people in self.beliefs} - self.present
+
         witnesses = sorted(self.present)  # a fixed order keeps draws reproducible
         for witness in witnesses:
             self.beliefs[(witness,)] = place
@@ -100,11 +108,13 @@ class _World:
         """Tell the story: one person leaves and misses a move of the thing, then random events follow."""
         events = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
+
         leaving = self.random.choice(sorted(self.present))
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.3:  # in some stories, the one who leaves has seen a move
             self._move()
         self.leave(leaving)
         self._move()
+
         for _ in range(events):
             self.random.choice([self._aside, self._go_out, self._come_back, self._see_elsewhere, self._move])()
 
@@ -142,6 +152,7 @@ def tell_story(random: Random, question_type: str) -> Story:
     room, *others = random.sample(scenery.rooms, 3)
     thing = random.choice(scenery.things)
     first, *places = random.sample(scenery.containers, 3)
+
     world = _World(random, people, room, others, thing, places, scenery.tastes)
     for person in people:
         world.enter(person)
@@ -156,6 +167,7 @@ def _choose_question(random: Random, world: _World, question_type: str) -> Story
     if wanted == "world_model":
         now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
         return random.choice([now, StoryQuestion(f"Where was the {world.thing} at the beginning?", world.first_place)])
+
     questions = list(_belief_questions(world))
     about_false = [question for question in questions if question.false_belief]
     about_true = [question for question in questions if not question.false_belief]
@@ -197,10 +209,12 @@ class SallyAnne(Kind):
             said = read_lenient(reply)
         except ValueError as error:
             return Score(0.0, (f"the reply is not JSON: {error}",))
+
         if not isinstance(said, dict) or "answer" not in said:
             return Score(0.0, ('the reply has no "answer"',))
         answer = said["answer"]
         if not isinstance(answer, str):
             return Score(0.0, ("the answer is not text",))
+
         right = answer.strip(" .").casefold() == place.strip().casefold()
         return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))

@@ -39,7 +39,7 @@ def draw_line(random: Random, message: str, /, **values: object) -> str:
 
 
 def read_line(message: str, /, **values: object) -> str:
-    """Return the only wording of this message, with values filled into it."""
+    """Return the only wording of this message, with values filled into it; ValueError if it has several."""
     (line,) = _wordings(message)
     return line.format(**values)
 
@@ -82,6 +82,8 @@ def scripted_test(
     return MemoryTest(kind.title, example, script, is_question, tuple(waits), tuple(expected))
 
 
+# The syllables of invented names: "Dralen", "Quiasharrok". A name is a start, a vowel, one or two times a middle and a
+# vowel, and an end.
 _STARTS = ("B", "Br", "C", "D", "Dr", "F", "G", "Gl", "H", "J", "K", "L", "M", "N", "P", "Qu", "R", "S", "T", "V", "Z")
 _VOWELS = ("a", "e", "i", "o", "u", "ae", "ia", "ou")
 _MIDDLES = ("b", "d", "ff", "g", "l", "ld", "m", "nd", "r", "rr", "sh", "st", "t", "v", "x")
@@ -89,7 +91,10 @@ _ENDS = ("k", "l", "m", "n", "nth", "r", "s", "sk", "th", "x", "a", "o")
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A statement, its question and its answer; in a template, names in braces stand for values."""
+    """A statement, its question and its answer; in a template, names in braces stand for values.
+
+    Example: "The capital of {land} is {town}.", "What is the capital of {land}?", "{town}".
+    """
 
     fact: str
     question: str
@@ -107,9 +112,13 @@ def _invented_name(random: Random) -> str:
 
 
 def draw_values(random: Random, lists: Mapping[str, Sequence[str]], names: Sequence[str]) -> dict[str, str]:
-    """Return values for a template: a random word of each list, and a different invented name for each of `names`."""
+    """Return values for a template: a random word of each list, and a different invented name for each of `names`.
+
+    The draws happen in the order of `lists` and `names`, so equal data and seeds give equal tests.
+    """
     values = {key: random.choice(words) for key, words in lists.items()}
     invented: dict[str, None] = {}
+
     while len(invented) < len(names):
         invented[_invented_name(random)] = None
     return values | dict(zip(names, invented, strict=True))

@@ -1,4 +1,13 @@
-"""Spy meeting: three coded messages, and the question for time, place and thing to bring."""
+"""Spy meeting: three coded messages, and the question for time, place and thing to bring.
+
+Example: "We gather when every shadow is at its shortest." is understood if the reply has "noon" or "midday". A word
+counts in any case and number ("Docks" is "dock") and as part of some compounds ("rowboat"), but not inside other words
+("passport"), in another sense ("pick one"), or denied ("not at noon").
+
+Score = (understood messages - 1 if the reply has a word of a message that was not sent) / all messages, at least 0.
+One such word is forgiven if all messages are understood. The rules are sure in two cases only: all messages are
+understood without such a word, or the reply declines and has no right word.
+"""
 
 import re
 from collections.abc import Sequence
@@ -43,38 +52,44 @@ class SpyMeeting(Kind):
         codes = [random.choice(known) for known in SPY_CODES.values()]
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
+
         names = [f"{first_name} {last_name}" for first_name, last_name in zip(first, last, strict=True)]
+
         opening = read_line("spies", names="{}, {} and {}".format(*names))
         told = [
             read_line("message of a spy", name=name, message=code.message)
             for name, code in zip(random.sample(names, 3), codes, strict=True)
         ]
+
         expected: list[JSON] = [list(code.words) for code in codes]
         return scripted_test(self, example, [opening, *told], [read_line("meaning of the messages")], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score a third for each understood message; words of messages that were not sent take a third away.
 
-        A message is understood if the reply has one of its words, in any case and number, and does not deny it ("not at
-        dawn"). If all messages are understood, one wrong word costs nothing. The rules are sure if all messages are
-        understood without a wrong word, or if the reply declines and no message is understood.
+        The top of the module has the rules.
         """
         reply, expected = replies.last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
         # The messages come from the list with most of the expected words: the GoodAI benchmark's or ours.
         lists: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
+
         codes = max(lists, key=lambda codes: sum(not known.isdisjoint(words) for words in codes))
+
         others = [words for words in codes if known.isdisjoint(words)]
         said = _said_words(reply, {*known, *(word for words in others for word in words)})
+
         understood = [any(word in said for word in words) for words in expected]
         wrong = [said_words[0] for words in others if (said_words := [word for word in words if word in said])]
         is_forgiven = all(understood) and len(wrong) == 1
+
         reasons = [
             f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
             for words, right in zip(expected, understood, strict=True)
         ]
         if wrong:
             reasons.append(f"{wrong[0]!r} belongs to another message")
+
         points = max(0, sum(understood) - bool(wrong and not is_forgiven))
         sure = (points == len(expected) and not wrong) or (replies.declines(reply) and not any(understood))
         return Score(points / len(expected), tuple(reasons), sure)
@@ -90,9 +105,11 @@ _OTHER_SENSE = re.compile(
 """Words of messages in another sense: "context is key", "pick up"."""
 
 
+# "fast vehicle" is understood by "vehicle" alone.
 _MODIFIER = re.compile(r"(?:fast|quick|quiet|small|large|old)\s+")
 
 
+# "lockpicking", "row boat", "speedboat"
 _COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|train)[- ]?)?"
 
 
@@ -102,10 +119,13 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
     stems: dict[str, set[str]] = {}
     for word in words:
         stems.setdefault(_MODIFIER.sub("", word.lower()).removesuffix("s"), set()).add(word)
+
     longest_first = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
     forms = re.compile(rf"(?<!\w){_COMPOUND}(?P<stem>{longest_first})(?:e?s|(?P<doing>ing))?(?!\w)", re.IGNORECASE)
+
     named: set[str] = set()
     for match in forms.finditer(text):
+        # "lockpicking" is a tool, but "picking" alone is a verb.
         if (match["compound"] or not match["doing"]) and not replies.is_denied(text, match.start(), match.end()):
             named |= stems.get(match["stem"].lower(), set())
     return named
