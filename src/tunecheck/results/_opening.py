@@ -1,4 +1,17 @@
-"""Open runs by name, folder or file, and read their rows as tables."""
+"""Open runs by name, folder or file, and read their rows as tables.
+
+`open_run` takes a run in any form. The first form that fits decides:
+
+| form | example |
+|---|---|
+| rows that a run is about to judge | `AboutToRun(dataset, None)` |
+| a result of Tunecheck's `evaluate()`, with its `run_dir` | `evaluate(…)` |
+| a run | `Run(Path("eval_results/val-20260101T120000Z-0a1b2c"))` |
+| an object with `rows`, such as a result of Azure's `evaluate()` | `{"rows": […]}` |
+| a run's folder, or its `eval_results.jsonl` | `"eval_results/val-20260101T120000Z-0a1b2c"` |
+| another program's file or folder: a plug-in's, else Azure's | `"azure/evaluation_results.json"` |
+| a run's id, name, the beginning of its id, or `last` | `"val"` |
+"""
 
 from __future__ import annotations
 
@@ -40,6 +53,7 @@ RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 """A run's folder, id, the beginning of its id, or `last`; files of other programs; or the result of `evaluate`."""
 
 _AZURE = "evaluation_results.json"
+"""The name of Azure AI Evaluation's file of results."""
 
 
 def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluster: str | None = None) -> list[RunTable]:
@@ -54,7 +68,9 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
         DataError: a run's rows are damaged, or some of its files are missing.
     """
     opened = [open_run(run, results_dir, f"run {number}" if number else "base") for number, run in enumerate(runs)]
+
     answers = frozenset[str]().union(*(run.answers for run in opened))
+
     known_contents: KnownContents = {}
     with rare_collections():
         return [TableBuilder(run, answers, cluster, known_contents).read() for run in opened]
@@ -81,6 +97,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             primary=run.primary or declared.primary,
             dataset=run.dataset.name,
         )
+
     run_dir = getattr(run, "run_dir", None)
     if isinstance(run_dir, Path):
         return _run_folder(Run(run_dir))
@@ -88,16 +105,20 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
         return _run_folder(run)
     if isinstance(run, Mapping):
         return _open_given(run, name)
+
     path = Path(run)
     folder = path.parent if path.name == "eval_results.jsonl" else path
     if os.path.lexists(folder / "run.json"):
         return _run_folder(Run(folder))
+
     foreign = _foreign(path) if os.fspath(run) and path.exists() else None
     if foreign is not None:
         return foreign
+
     try:
         return _run_folder(find_run(run, results_dir))
     except ConfigurationError:
+        # The text is no run's name, but a path: say what such a path may hold.
         if os.fspath(run) and path.exists():
             known = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
             raise ConfigurationError(f"{path} is not a run: expected {known}") from None
@@ -105,13 +126,19 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 
 
 def _foreign(path: Path) -> OpenedRun | None:
-    """Open results of another program: with a plug-in, or as Azure's file; None if the path holds neither."""
+    """Open results of another program: with a plug-in, or as Azure's file; None if the path holds neither.
+
+    Azure's file may be named, or the folder with its `evaluation_results.json`. The run's id is the folder's name, or
+    the file's if it has another name. Any other `.json` file is taken for Azure's, which is checked when it is read.
+    """
     opened = _open_with_plugins(path, None)
+
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
         info = RunInfo(name or azure.stem, "azure", str(path), rows=0)
         return OpenedRun(info, AzureFile(azure), answers=frozenset({"response"}))
+
     return opened
 
 
@@ -131,6 +158,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise ConfigurationError('a run given as an object must have "rows", like the result of evaluate()')
+
     return OpenedRun(RunInfo(name, "rows", "memory", rows=0), GivenRows(rows), answers=frozenset({"response"}))
 
 
@@ -144,9 +172,11 @@ def _run_folder(run: Run) -> OpenedRun:
     """
     manifest = run.manifest()
     run.require_results()
+
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
     since = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
+
     info = RunInfo(
         run.id,
         "run",
@@ -158,6 +188,7 @@ def _run_folder(run: Run) -> OpenedRun:
         stopped=manifest.stopped,
         calls=_calls_read(run),
     )
+
     opened = OpenedRun(
         info,
         ResultsFile(run.results),
@@ -168,11 +199,12 @@ def _run_folder(run: Run) -> OpenedRun:
         ("row_kind", *manifest.group_by),
         manifest.dataset.name,
     )
+
     return _open_with_plugins(run.folder, opened) or opened
 
 
 def _limit_note(run: Run, manifest: RunFile) -> str | None:
-    """Return a note if `--limit` left out rows, because the run may be the newest of a name by mistake; else None."""
+    """Return a note if the run has a `--limit`, because it may be the newest of a name by mistake; else None."""
     limit = object_or_empty(recorded_values(manifest.command)).get("limit")
     if limit is None:
         return None
@@ -189,7 +221,10 @@ def _calls_read(run: Run) -> CallsRead | None:
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
-    """Return the data's columns with the answers of a run without a target: those mapped to `response`."""
+    """Return the data's columns with the answers of a run without a target: `response`, and those mapped to it.
+
+    For the mapping `response: ${data.answer_v7}`, the columns are `response` and `answer_v7`.
+    """
     answers = {"response"}
     for layer in mapping:
         reference = read_reference(str(layer.get("response")).strip())

@@ -1,4 +1,20 @@
-"""A finished run as a table: the ids of its rows, and one number per row for each metric."""
+"""A finished run as a table: the ids of its rows, and one number per row for each metric.
+
+    RunTable
+      info       RunInfo: id, numbers of rows and errors
+      opened     OpenedRun: where the rows come from (a `RowSource`), and the run's evaluators and settings
+      items      Items: what comparisons pair: rows, or all trials of a row together
+      columns    MetricColumn by name, such as `match.binary_aggregate`: one number per row
+      evaluators EvaluatorColumns by name: its columns, and one `State` per row
+      clusters   Clusters: which items depend on each other
+
+**Clusters** (`clusters_of`). The first of these columns decides:
+
+1. the column that the caller names (`--cluster`); without labels in this run, there are no clusters
+2. the column that the data declares
+3. `conversation_id`, if its values repeat
+4. the `…_id` column with the fewest values, if its values repeat: at least 10, in at most 20 rows each on average
+"""
 
 from __future__ import annotations
 
@@ -27,6 +43,7 @@ NONE = "none"
 """The name of a cluster column that treats all rows as independent."""
 
 _PREFERRED = "conversation_id"
+"""The column that is taken for clusters, even if it has only two values that repeat."""
 _LEAST_VALUES, _MOST_ROWS = 10, 20
 """A column is taken for clusters if it has at least this many values, and on average at most this many rows per value.
 
@@ -36,6 +53,7 @@ How = Literal["named", "declared", "found"]
 """The source of clusters: named by the caller, declared by the data, or found by a column's repeated values."""
 
 Labels = Sequence[str | None]
+"""A column's text in each item, such as `["chat-1", "chat-1", None]`; None for an item without a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +84,19 @@ def may_cluster(column: str) -> bool:
 
 
 def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
-    """Return the clusters by the named column, else by the declared one, else by a column whose values repeat.
+    """Return the clusters by the module's rule; None if the named column has no labels, or no column qualifies.
 
-    The last is `conversation_id`, else the `…_id` column with the fewest values. Return None if the named column has no
-    labels, or no column qualifies.
+    `labels` has the labels of the columns that may be chosen.
     """
     if named is not None:
         return Clusters(named, "named", labels[named]) if named in labels else None
     if declared is not None and declared in labels:
         return Clusters(declared, "declared", labels[declared])
+
     found = {name: _count_values(each) for name, each in labels.items() if _are_clusters(name, each)}
     if not found:
         return None
+
     name = _PREFERRED if _PREFERRED in found else min(found, key=found.__getitem__)
     return Clusters(name, "found", labels[name])
 
@@ -94,10 +113,15 @@ def _are_clusters(name: str, labels: Labels) -> bool:
     """
     values, rows = _count_values(labels), len(labels) - labels.count(None)
     least_values, most_rows = (2, rows) if name == _PREFERRED else (_LEAST_VALUES, _MOST_ROWS)
+
     return may_cluster(name) and least_values <= values < rows <= most_rows * values
 
 
+# -- sources of rows
+
+
 _BLOCK, _BLOCK_ROWS = 1 << 20, 256
+"""Bytes that are read from a file at once (1 MiB), and lines that are passed on at once."""
 
 
 class RowSource(Protocol):
@@ -150,7 +174,9 @@ class AzureFile:
             DataError: the file is not Azure's results; the text names file and row.
         """
         with raise_as(DataError, self.path):
+            # Azure writes the whole file as one object, so it is read whole.
             content = self.path.read_bytes()
+
         try:
             value = loads(content)
         except ValueError as error:
@@ -158,9 +184,11 @@ class AzureFile:
             raise DataError(
                 f"{self.path}: not JSON ({problem}): the file is incomplete or holds no results; write it again"
             ) from None
+
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):
             raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
+
         for number, row in enumerate(rows):
             yield _check_row(row, f"{self.path}: row {number + 1}")
 
@@ -209,14 +237,18 @@ def _check_row(row: JSON, where: str) -> ResultRow:
     return row
 
 
+# -- parts of a table
+
+
 Kind = Literal["binary", "score", "count"]
+"""Kinds of metrics: pass or fail, a number on a scale, a number of things."""
 
 OWN_SOURCES = ("run", "azure", "rows")
 """The sources of runs that need no plug-in: a run folder, Azure AI Evaluation's results, rows in memory."""
 
 
 class State:
-    """The states of a row for one evaluator."""
+    """The states of a row for one evaluator: no value, scored, not applicable, or an error."""
 
     ABSENT, SCORED, NOT_APPLICABLE, ERROR = range(4)
 
@@ -224,9 +256,10 @@ class State:
 class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error"}):
     """The identity and the size of a run.
 
-    `source` is the kind of source: one of `OWN_SOURCES`, or a plug-in's. `errors` is the number of `rows` with an
-    error. `trials` is the number of trials per item. `stopped` is the early decision if the run stopped before its last
-    row.
+    `source` is the kind of source: one of `OWN_SOURCES`, or a plug-in's. `place` is its folder or file, `memory` for
+    rows in memory. `errors` is the number of `rows` with an error. `trials` is the number of trials per item, rounded
+    up. `stopped` is the early decision if the run stopped before its last row. `calls` counts answers with
+    calls that the server did not parse.
     """
 
     id: str
@@ -246,8 +279,10 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
 class OpenedRun:
     """An opened run; its rows have not been read yet, so that `info` counts none.
 
-    `dataset` is the name of the data set, if known. `answers` are columns of the data with the run's answers. A plug-in
-    computed `derived` evaluators from the verdicts of the named others; they are compared, but gates ignore them.
+    `declared` are the evaluators that the run describes; None if it describes none. `answers` are columns of the data
+    with the run's answers. `cluster` and `primary` are what the data declares, `groups` the columns of `--group-by`.
+    `dataset` is the name of the data set, if known. A plug-in computed `derived` evaluators from the verdicts of the
+    named others; they are compared, but gates ignore them.
     """
 
     info: RunInfo
@@ -270,6 +305,8 @@ class OpenedRun:
 @dataclass(slots=True)
 class MetricColumn:
     """One metric's number for each row: 1 for a pass, 0 for a fail, NaN for none.
+
+    For example, the column `match.binary_aggregate` of the evaluator `match` with the values `[1.0, 0.0, nan]`.
 
     `metric` is the prefix of the keys of its verdicts, such as `<metric>_reason`. `passes` names the column with its
     verdicts, if any. In a column of verdicts, `reasons` has a hash of each failed row's reason (else 0), and
@@ -328,7 +365,8 @@ class EvaluatorColumns:
 class Items:
     """The units that comparisons pair: each row, or all trials of a row together.
 
-    `contents` are fingerprints, empty if unknown. `of_row` has the item of each row; None if every row is an item.
+    `contents` are fingerprints, empty if unknown. `of_row` has the number of each row's item, such as `[0, 0, 1, 1]`
+    for two rows with two trials each; None if every row is an item.
     """
 
     ids: Sequence[str]
