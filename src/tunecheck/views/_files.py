@@ -1,7 +1,16 @@
 """A page of results as text: Markdown for a pull request, JUnit XML, and HTML for notebooks.
 
 In Markdown, foreign text is in code spans, which disable all markup. In JUnit XML, each check is a test case and each
-fact a property.
+fact a property. For example, three formats of one page, shortened:
+
+    ### `val-iteration-7`                                           markdown
+    - ✅ gate met
+    - `match` passed 31 of 46 rows
+
+    <testsuite name="val-iteration-7" tests="1" failures="0">       junit
+      <testcase classname="tunecheck.gates" name="match &gt;= 0.6">
+
+    <div class="tex2jax_ignore mathjax_ignore"><p>gate met</p>      html
 """
 
 from __future__ import annotations
@@ -14,19 +23,30 @@ from tunecheck._messages import clean, without_log_commands
 from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, Words, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
-# The beginning of a Markdown line: a mark, `**` and the dash of a list; the dash is dropped, because one is written.
 _OWN_DASH = re.compile(r"\A((?:[^\w\s*-]+ )?(?:\*\*)?)(?:- )?")
+"""The beginning of a Markdown line: a mark, `**` and the dash of a list, such as `⚠️ **- `.
+
+The dash is dropped, because the line becomes `- ⚠️ **…`. The beginning may be empty."""
 _TICKS = re.compile(r"`+")
+"""Backticks in a text. A code span around it needs one more of them on each side."""
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|@&~])")
+"""Characters with a meaning in Markdown or on GitHub, such as `*` in `a*b*` and `@` in a mention; each gets a `\\`."""
 _LONGEST = 2_000
+"""The most characters of one piece of text."""
 
 
 def code(value: object, most: int = _LONGEST) -> str:
-    """Return a value as a Markdown code span on one line, safe in tables: markup and mentions in it have no effect."""
+    """Return a value as a Markdown code span on one line, safe in tables: markup and mentions in it have no effect.
+
+    A text with one backtick is put between two on each side, and so on. A `|` would end a table's cell even inside a
+    code span, so it is escaped.
+    """
     text = clean(value, most)
+
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * (longest + 1)
     padding = " " if longest or not text else ""
+
     return f"{fence}{padding}{text}{padding}{fence}".replace("|", "\\|")
 
 
@@ -47,9 +67,13 @@ def _write_words(words: Words) -> str:
     text = words.text
     if not text.strip():
         return " " if text else ""
+
+    # Blanks inside of `**` or a code span would break them: they are written outside.
     start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
+
     markdown = code(text) if words.foreign else _ACTIVE.sub(r"\\\1", clean(text, _LONGEST))
     bold = "**" if words.style in ("strong", "warn") and not words.foreign else ""
+
     return f"{start}{_MARKS.get(words.style, '')}{bold}{markdown}{bold}{end}"
 
 
@@ -58,6 +82,7 @@ def _part(part: Text | Table) -> Iterator[str]:
     if isinstance(part, Table):
         yield from _table(part)
         return
+
     lines = map(_write_sentence, part.lines)
     yield from (_OWN_DASH.sub(r"- \1", line) if len(part.lines) > 1 else line for line in lines)
 
@@ -65,14 +90,17 @@ def _part(part: Text | Table) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     """Yield a table's lines in Markdown; a folded table is wrapped in `<details>`."""
     title = _write_sentence(table.title)
+
     if table.folded:
         yield f"<details><summary>{title}</summary>\n"
     elif title:
         yield f"{title}\n"
+
     count = max(map(len, [table.heads, *table.rows]))
     yield _row(table.heads, count)
     yield "|" + "|".join("---" if table.alignment(column) == "left" else "--:" for column in range(count)) + "|"
     yield from (_row(cells, count) for cells in table.rows)
+
     if text_of(table.below):
         yield f"\n{_write_sentence(table.below)}"
     if table.folded:
@@ -95,11 +123,14 @@ def junit(view: View, seconds: float) -> bytes:
     ended = Counter(check.ended for check in view.checks)
     counts = {"tests": str(len(view.checks)), "failures": str(ended["failure"]), "errors": str(ended["error"])}
     counts |= {"skipped": str(ended["skipped"]), "time": f"{seconds:.3f}"}
+
     root = ElementTree.Element("testsuites", {"name": "tunecheck", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(text_of(view.title)), **counts})
+
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in view.facts.items():
         ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})
+
     for check in view.checks:
         about = {"classname": check.group, "name": _text(check.name), "time": counts["time"]}
         case = ElementTree.SubElement(suite, "testcase", about)
@@ -108,6 +139,7 @@ def junit(view: View, seconds: float) -> bytes:
         else:
             kind = {} if check.ended == "skipped" else {"type": check.group}
             ElementTree.SubElement(case, check.ended, {"message": _text(check.found)} | kind).text = _text(check.found)
+
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
@@ -123,7 +155,9 @@ def _text(value: str) -> str:
 
 
 _MOST_INTERVALS, _MOST_ROWS = 30, 60
+"""The most lines of a chart and of a table in a notebook."""
 _LINE, _LABELS, _WIDTH = 24, 220, 640
+"""The height of a chart's line, the width of its labels and of the whole chart, in pixels."""
 _STYLE = "text-align:left;padding:2px 10px 2px 0"
 
 
@@ -161,6 +195,7 @@ def _html_table(table: Table) -> str:
     body = "".join(line("td", row) for row in table.rows[:_MOST_ROWS])
     more = len(table.rows) - _MOST_ROWS
     left = f"<p>and {more:,} more</p>" if more > 0 else ""
+
     return f"{title}<table><thead>{line('th', table.heads)}</thead><tbody>{body}</tbody></table>{left}{below}"
 
 
@@ -169,6 +204,8 @@ def _chart(intervals: Sequence[Interval]) -> str:
     drawn = [line for line in intervals if line.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""
+
+    # The axis also contains 0, where a line is drawn.
     bounds = [bound for line in drawn for bound in (line.value, line.low, line.high, 0.0) if bound is not None]
     low, high = min(bounds), max(bounds)
     scale = (_WIDTH - _LABELS - 20) / ((high - low) or 1.0)
@@ -179,6 +216,7 @@ def _chart(intervals: Sequence[Interval]) -> str:
     height = _LINE * len(drawn) + 4
     lines = "".join(_lines(drawn, x_of))
     zero = f'<line x1="{x_of(0)}" x2="{x_of(0)}" y1="0" y2="{height}" stroke="currentColor" stroke-opacity="0.4"/>'
+
     return (
         f'<svg role="img" aria-label="values and intervals, as in the table" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" style="max-width:100%" font-size="13">{zero}{lines}</svg>'
@@ -190,6 +228,7 @@ def _lines(intervals: Sequence[Interval], x_of: Callable[[float], str]) -> Itera
     for number, line in enumerate(intervals):
         y = _LINE * number + _LINE // 2 + 2
         yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(line.label, 32)}</text>'
+
         if line.low is not None and line.high is not None:
             ends = f'x1="{x_of(line.low)}" x2="{x_of(line.high)}" y1="{y}" y2="{y}"'
             yield f'<line {ends} stroke="#3b7dd8" stroke-width="3"/>'

@@ -1,7 +1,17 @@
 """The parts of a page of results, independent of the output format, and the writer for terminals.
 
 Commands build a `View` of `Text`, `Table` and `Chart` parts. `print_view` writes it to a terminal, and `views._files`
-to other formats.
+to other formats:
+
+    View("val-…", [Text(["31 of 46 rows passed."]), Table(["", "all 46 rows"], [["match", "67.4%"]])], ["a note"])
+
+A terminal shows a table in the first of these ways that fits (`_table_blocks`):
+
+1. Numbers (all columns but the first are right-aligned), or a table with headings whose longest words do not fit:
+   several tables, one below the other. Each has the first column and as many others as fit.
+2. A list of identifiers that is too wide, without headings, whose first column needs over half of the width: the other
+   cells stand below the first.
+3. Any other: one table. If it is too wide, its columns of text become narrower.
 """
 
 from __future__ import annotations
@@ -20,8 +30,10 @@ if TYPE_CHECKING:
     from rich.text import Text as Line
 
 SIMULATED = "SIMULATED answers: no model was asked"
+"""The notice in all formats for a run with simulated answers."""
 
 Style = Literal["", "strong", "dim", "good", "bad", "warn"]
+"""The meaning of words; each format has its own marks, such as green or ✅ for `good`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,7 @@ class Words:
 
 Cell: TypeAlias = "str | Words"
 Sentence: TypeAlias = "Cell | tuple[Cell, ...]"
+"""One piece, or several in a row: `("files in ", Words("eval_results/a", "strong", foreign=True))`."""
 
 
 def words_of(sentence: Sentence) -> Iterator[Words]:
@@ -99,6 +112,7 @@ Part: TypeAlias = Text | Table | Chart
 
 
 CheckEnd: TypeAlias = Literal["failure", "error", "skipped"]
+"""The elements of JUnit for a test that did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +127,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page of results. Terminals do not show the title, so the first part must contain its information, too."""
+    """A page of results. Terminals do not show the title, so the first part must contain its information, too.
+
+    Only JUnit shows `checks` and `facts`, and it shows no parts. `notes` are warnings and remarks.
+    """
 
     title: Sentence
     parts: Sequence[Part]
@@ -132,7 +149,9 @@ _BETWEEN = 2
 """Spaces between two columns."""
 
 _INDENT = 6
+"""Spaces before cells that stand below the first cell of their row."""
 _NARROWEST = 8
+"""The width to which columns shrink if even their longest words do not fit."""
 _NARROW = 32
 """Columns of text may become this narrow before a table is split or an identifier is cut."""
 
@@ -155,7 +174,9 @@ def print_view(view: View, console: Console) -> None:
     Sentences are wrapped to the width of the terminal, or to COLUMNS; in files and logs each stays on one line.
     """
     on_one_line = not console.is_terminal and "COLUMNS" not in os.environ
+
     notes = [Text([f"note: {note}" for note in view.notes])] if view.notes else []
+
     for part in (*view.parts, *notes):
         if isinstance(part, Table):
             console.print()
@@ -168,11 +189,15 @@ def print_view(view: View, console: Console) -> None:
 
 
 def _print_sentence(line: Line, console: Console, *, on_one_line: bool) -> None:
-    """Print a sentence; if it is too long, the command after its colon and two spaces gets an unbroken line to copy."""
+    """Print a sentence; if it is too long, the command after its colon and two spaces gets an unbroken line to copy.
+
+    For example `Next, compare the two runs:  tunecheck compare val-iteration-6 val-iteration-7`.
+    """
     end = line.plain.find(":  ") + 1
     if end and not on_one_line and line.cell_len > console.width:
         console.print(line[:end])
         line, on_one_line = line[end:], True
+
     console.print(line, soft_wrap=on_one_line)
 
 
@@ -187,10 +212,13 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     """Yield what a terminal shows of a table: its title, the table in one or several pieces, the text below."""
     if table.title:
         yield _line(table.title)
+
     sizes = _sizes(table)
     columns = [*range(len(sizes))]
     narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
+
     has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
+
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
         for group in _columns_that_fit(sizes, width, least):
@@ -199,6 +227,7 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
         yield from _stacked_rows(table, width)
     else:
         yield _grid(table, columns, sizes, width)
+
     if table.below:
         yield _line(table.below)
 
@@ -228,16 +257,20 @@ def _is_list_of_identifiers(table: Table) -> bool:
 def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[list[int]]:
     """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit.
 
-    The first column may shrink to the width `least`.
+    The first column may shrink to the width `least`. For example, columns of the sizes 20, 30, 30 and 30 give the
+    pieces `[0, 1, 2]` and `[0, 3]` in a terminal of 80 characters, with a `least` of 20.
     """
     first = min(sizes[0], max(least, width + _BETWEEN - sum(sizes[1:])))
     piece, used = [0], first
+
     for column in range(1, len(sizes)):
         if used + sizes[column] > width + _BETWEEN and len(piece) > 1:
             yield piece
             piece, used = [0], first
+
         piece.append(column)
         used += sizes[column]
+
     yield piece
 
 
@@ -249,11 +282,14 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
     widths = _widths(table, columns, sizes, width)
     for column, column_width in zip(columns, widths, strict=True):
         grid.add_column(justify=table.alignment(column), overflow="fold", width=column_width)
+
     if any(map(text_of, table.heads)):
         grid.add_row(*(_line(table.heads[column]) for column in columns), style="bold")
+
     for row in table.rows:
         cells = (row[column] if column < len(row) else "" for column in columns)
         grid.add_row(*(_cut(cell, column_width) for cell, column_width in zip(cells, widths, strict=True)))
+
     return grid
 
 
@@ -261,13 +297,16 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
     """Return widths that fit the terminal: text columns shrink to their longest word, then all to _NARROWEST."""
     widths = [sizes[column] - _BETWEEN for column in columns]
     words = _word_sizes(table, columns, sizes)
+
     for limits in (words, [_NARROWEST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
+            # Take one character from the column with the most to spare; of several, from the last.
             spare = [current - limit for current, limit in zip(widths, limits, strict=True)]
             if max(spare) <= 0:
                 break
             loosest = max(range(len(spare)), key=lambda position: (spare[position], position))
             widths[loosest] -= 1
+
     return widths
 
 
