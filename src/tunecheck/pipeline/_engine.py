@@ -4,6 +4,16 @@
 
 Rows are read on demand. A row is finished when its last evaluator is done; rows finish in any order. The caller
 makes one `Engine` for a plan, awaits `run`, and reads the `tally`. Results go to the row writer and the aggregator.
+
+An error of the target or of an evaluator belongs to its row: it is journaled, and the run goes on. A `RunError`, or any
+other error, stops the run. A stopped run drops its waiting rows and finishes the calls in flight.
+
+Work that the journal has is not done again:
+
+*   A failure of this session stays the row's error.
+*   A recorded answer or verdict with equal inputs is reused, of this run first, else of its parent run. An inherited
+    one is written to this run's journal, too.
+*   Otherwise the target or the evaluator is called.
 """
 
 import asyncio
@@ -57,7 +67,17 @@ _LONG_S = 3.0
 
 
 class Engine:
-    """Runs a plan once."""
+    """Runs a plan once.
+
+    A row passes through these methods:
+
+    1.  `_start_row` makes its state. Without a target, step 3 follows.
+    2.  `_answer` gets the target's answer, or the row's error.
+    3.  `_evaluate` gives it to the worker queues, as entries of `_make_entry`.
+    4.  `_batch_finished` stores the outcomes of each queue, `_count_down` waits for the last queue.
+    5.  `_finish_row` adds its result.
+    6.  `_end_row` counts it as no longer in progress, also if the stopped run drops it.
+    """
 
     def __init__(
         self,
@@ -80,14 +100,17 @@ class Engine:
         self._aggregator = aggregator
         self._cached = cached
         self._reuses = bool(cached)
+        """True if there are recorded results to look for."""
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Runs coroutines of user code."""
+
         self._answer_queue = queues.AnswerQueue()
         self._worker_queues: list[queues.WorkerQueue] = []
         self._worker_queues_open = asyncio.Event()
         self._rows_in_progress = 0
+        """Number of rows that were read but have neither a result nor been dropped."""
         self._changed = asyncio.Event()
         """Set when a row has ended, or the run stops."""
         self._stop_reason: BaseException | None = None
@@ -108,15 +131,19 @@ class Engine:
                 for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
                     group.create_task(self._answer_rows())
                 await group.create_task(self._feed())
+
+                # Every row has ended, so nothing more goes into the queues.
                 await opening
                 for queue in self._worker_queues:
                     queue.close()
         finally:
             await asyncio.gather(self._user_loop.close(), *(queue.executor.close() for queue in self._worker_queues))
+
             alone = [queue.evaluators[0].name for queue in self._worker_queues if queue.one_at_a_time]
             self.tally.notes += [
                 f"evaluator {name!r} fails in several threads at once: its rows ran one at a time" for name in alone
             ]
+
         if self._stop_reason not in (None, _ENOUGH):
             raise self._stop_reason
 
@@ -127,16 +154,21 @@ class Engine:
         """
         if self._stop_reason is not None:
             return
+
+        # Rows that have no answer yet are in no worker queue. Rows in several queues end when the last queue has
+        # dropped them.
         self._stop_reason = reason
         self._rows_in_progress -= self._answer_queue.clear()
         for queue in self._worker_queues:
             for entry in queue.take_all():
                 self._abandon(entry.state)
+
         try:
             if self.plan.target is not None:
                 self.plan.target.stop()
         except Exception as error:  # noqa: BLE001 - a user's target: the run stops for another reason already
             self.tally.notes.append(f"the target's stop() failed: {type(error).__name__}: {error}")
+
         self._changed.set()
 
     def load(self) -> Load | None:
@@ -156,6 +188,7 @@ class Engine:
                 )
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
+
         for queue in self._worker_queues:
             group.create_task(queue.serve())
         self._worker_queues_open.set()
@@ -165,10 +198,12 @@ class Engine:
         running = [queue for queue in self._worker_queues if queue.begun]
         if not running:
             return ""
+
         slowest = min(running, key=lambda queue: min(queue.begun))
         took_s = time.monotonic() - min(slowest.begun)
         if took_s <= _LONG_S:
             return ""
+
         names = ", ".join(evaluator.name for evaluator in slowest.evaluators)
         return f"waiting for evaluator {names!r} for {took_s:.0f} s"
 
@@ -177,11 +212,14 @@ class Engine:
     async def _feed(self) -> None:
         """Read all rows, start their work, and wait until each has finished or the stopped run has dropped it."""
         try:
+            # Without a target, rows go straight to the worker queues.
             if self.plan.target is None:
                 await self._worker_queues_open.wait()
             await self._feed_rows()
         except Exception as error:  # noqa: BLE001 - reading the data failed half-way: stop in order
             self.stop(error)
+
+        # The tasks that answer rows end when the queue is empty.
         self._answer_queue.close()
         await self._until(lambda: self._rows_in_progress == 0)
 
@@ -191,17 +229,22 @@ class Engine:
         most_units = _LOOK_AHEAD * self.plan.concurrency
         most_rows = max(_WINDOW, 4 * self.plan.concurrency)
         turn_began = time.monotonic()
+
         for row in self.plan.rows() if order is None else order.rows():
+            # A run that may stop early reads only a few units ahead of those that count for the decision.
             if order is not None:
                 await self._until(lambda: order.ahead <= most_units or self._stop_reason is not None)
             if self._stop_reason is not None:
                 return
+
             state = self._start_row(row)
             if state.group is not None:  # rows that wait for the previous one of their group must not fill the window
                 most_rows = _GROUPED_WINDOW
+
             if self.tally.read % _BURST == 0 or time.monotonic() - turn_began > _TURN_S:
                 await asyncio.sleep(0)
                 if self._rows_in_progress >= most_rows:
+                    # Waiting for a whole burst of free places saves wake-ups for single rows.
                     room = most_rows - _BURST
                     await self._until(lambda: self._rows_in_progress < room or self._stop_reason is not None)  # noqa: B023
                 turn_began = time.monotonic()
@@ -212,6 +255,7 @@ class Engine:
         state = RowState(row, group=group_of(row, target, self.plan.group_column))
         self.tally.read += 1
         self._rows_in_progress += 1
+
         if target is None:
             self._evaluate(state)
         else:
@@ -242,11 +286,14 @@ class Engine:
         assert target is not None
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
+
+        # A failure of this session is not retried.
         recorded_failure = self._cached.failure(state.row.index, "target")
         if recorded_failure is not None:
             state.errors["target"] = recorded_failure
             await self._handle_answer(state)
             return
+
         try:
             columns = await self._answer_of(target, state.row)
             check_columns(columns, self._names)
@@ -273,11 +320,15 @@ class Engine:
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:
             return await self._ask(target, row, input_hash)
+
         self.tally.reused += recorded.reused
+        # An inherited answer must be in this run's journal, too. An answer of this run before its interruption has a
+        # cost.
         if recorded.is_inherited:
             self._journal.answer(row.index, row.id, input_hash, recorded.value)
         if not recorded.paid_elsewhere:
             self._calls.count_target(target, row, recorded.value)
+
         if self.tally.answered % _BURST == 0:  # recorded answers take no time: let other tasks run
             await asyncio.sleep(0)
         return recorded.value
@@ -291,6 +342,7 @@ class Engine:
         async with self._calls.of_target(target, row) as charge:
             answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")
             assert isinstance(answer, dict)
+            # First the journal, then the cost: an answer that is paid for must not be lost.
             self._journal.answer(row.index, row.id, input_hash, answer)
             charge(answer)
         return answer
@@ -305,14 +357,17 @@ class Engine:
         if self._stop_reason is not None:  # the answer is recorded; a resumed run evaluates it
             self._end_row()
             return
+
         try:
             entries = [(queue, self._make_entry(queue, state)) for queue in self._worker_queues]
         except Exception as error:  # noqa: BLE001 - the journal has become unreadable: the run stops in order
             self.stop(error)
             self._end_row()
             return
+
         with_work = [(queue, entry) for queue, entry in entries if entry is not None]
         state.waiting = len(with_work)
+
         if not with_work:
             self._finish_row(state)
         for queue, entry in with_work:
@@ -325,15 +380,18 @@ class Engine:
         be bound. Verdicts that only the parent run has are journaled again.
         """
         arguments_by_evaluator: list[queues.Arguments] = []
+        # Evaluators that change no arguments share the readings of the row's texts.
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
         entry = queues.QueueEntry(state, queues.Work(arguments_by_evaluator, readings))
         inherited: RowVerdicts = {}
+
         for position, evaluator in enumerate(queue.evaluators):
             alike = queue.bound_like[position]  # an earlier evaluator with the same arguments, or this one
             if alike < position and arguments_by_evaluator[alike] is not None:
                 arguments, input_hash = arguments_by_evaluator[alike], entry.hashes[alike]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
+
             if arguments is not None and self._reuses:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
@@ -341,10 +399,14 @@ class Engine:
                     if recorded.is_inherited:
                         inherited[evaluator.name] = (input_hash, recorded.value)
                     arguments = None
+
             arguments_by_evaluator.append(arguments)
             entry.hashes.append(input_hash)
+
         if inherited:
             self._record_verdicts([(state.row.index, inherited)])
+
+        # No evaluator of the queue is called.
         if arguments_by_evaluator.count(None) == len(arguments_by_evaluator):
             return None
         if readings is not None:
@@ -368,21 +430,25 @@ class Engine:
         """
         if "target" in state.errors and evaluator.needs_target:
             return None, None
+
         recorded_failure = self._cached.failure(state.row.index, evaluator.name)
         if recorded_failure is not None:
             state.errors[evaluator.name] = recorded_failure
             return None, None
+
         try:
             arguments = evaluator.bind(state.row.values, state.target)
         except Exception as error:  # noqa: BLE001 - a row may hold any object, and its methods may raise anything
             self._note_error(state, evaluator.name, as_failure(error))
             return None, None
+
         input_hash = evaluator.input_hash(arguments)
         response = response_as_read(self.plan.calls, arguments, state)
         if response is not arguments.get("response"):
             state.unread = isinstance(response, UnreadText)
             arguments["response"] = response
             if input_hash is not None:
+                # The same text gets another verdict if its calls do not count, so it needs another hash.
                 input_hash = content_hash([input_hash, type(response).__name__])
         return arguments, input_hash
 
@@ -427,11 +493,14 @@ class Engine:
         """
         state = entry.state
         verdicts: RowVerdicts = {}
+
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
+            # Some values were lost: the rest counts, unless nothing is left that can.
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
                 state.outputs[evaluator.name] = outcome.output  # a failure does not remove the output
                 outcome = outcome.failure or outcome.output
+
             if isinstance(outcome, Failure):
                 if outcome.type == queues.LATE:
                     self.tally.remarks.late[evaluator.name] += 1
@@ -446,14 +515,18 @@ class Engine:
 
         With --fail-on-evaluator-errors, an evaluator's error also stops the run.
         """
+        # The message may quote a secret, because it is a user's or a service's text.
         error = structs.replace(error, message=str(ALL_SECRETS.answer(error.message)))
         state.errors[stage] = error
+
         if error.type == UntrustedError.__name__:
             self.tally.remarks.refused[error.message] += 1
+
         try:
             self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
+
         if self.plan.fail_on_evaluator_errors and stage != "target":
             self.stop(RunError(f"row {state.row.id}: evaluator {stage!r}: {error.message}"))
 
@@ -474,6 +547,7 @@ class Engine:
                 self.tally.unanswered += "target" in finished.errors
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
+
         if order is not None and order.decided:
             self.stop(_ENOUGH)
         self._end_row()
@@ -485,12 +559,16 @@ class Engine:
         """
         begin_row(state.readings)  # the evaluators have parsed the row's values already
         state.kind = self.plan.row_kind(state.row.values, state.target)
+
         if state.needs_cause:
             from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
 
             state.cause = decide_cause(state, self.plan.evaluators, lenient=self.plan.calls == "lenient")
+
+        # The cache of readings belongs to this row only.
         begin_row(None)
         self.tally.read_calls.add(state, self.plan.evaluators)
+
         assert self._results is not None
         write_failure = self._results.write(state.row.index, result_row(state, self._names))
         if write_failure is not None:
@@ -506,22 +584,31 @@ class Engine:
 async def _open_executors(
     plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], queues.Executor]]:
-    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
+    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first.
+
+    The evaluators that no process takes run here: pure ones share a thread, every other synchronous one has threads of
+    its own, and every asynchronous one runs in an event loop.
+    """
     limit_s = plan.evaluator_timeout
     in_processes: set[str] = set()
+
     if plan.may_need_processes:
         from tunecheck.pipeline._workers import start_processes
 
         for process in await start_processes(plan, tally, aggregator):
             in_processes.update(evaluator.name for evaluator in process.evaluators)
             yield process.evaluators, process
+
     here = [evaluator for evaluator in plan.evaluators if evaluator.name not in in_processes]
     computing = [evaluator for evaluator in here if evaluator.pure and not evaluator.asynchronous]
+
     if computing:
         yield computing, queues.ThreadExecutor(computing, 1, limit_s)
+
     for evaluator in here:
         if not evaluator.pure and not evaluator.asynchronous:
             yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
+
     for evaluator in here:
         if evaluator.asynchronous:
             model_calls = calls.of(evaluator.name) if evaluator.asks_models else None

@@ -4,6 +4,16 @@ Each asynchronous evaluator has a queue in the event loop. Each synchronous user
 because it may wait for I/O, or in a worker process. CPU-bound evaluators share one queue in worker processes or a
 thread, so that a row's text is parsed once. Queues do not wait for each other.
 
+A queue adapts to its evaluators:
+
+*   Batch size: one row at first. A full batch that took less than 0.025 s doubles it, up to the executor's `largest`. A
+    batch that took more than 0.1 s halves it.
+*   Slots: one at first if batches share memory, else all. All open once a batch after the first one waits for I/O, or
+    any batch takes longer than 5 s.
+*   Retries: if batches share memory and several slots are open, a failed call is retried alone. A timeout is not
+    retried, nor is an error type whose retries have failed three times.
+*   One at a time: all further batches run alone once three retries have succeeded, and at least one per 20 batches.
+
 An executor runs a queue's batches and stops waiting for calls that exceed the time limit.
 
 `AnswerQueue` hands the engine's rows to the target, the rows of a group one after another.
@@ -36,7 +46,10 @@ Arguments: TypeAlias = "dict[str, object] | None"
 
 
 class Work(NamedTuple):
-    """One row's work in one queue: the arguments of each evaluator, and parsed values that pure evaluators share."""
+    """One row's work in one queue: the arguments of each evaluator, and parsed values that pure evaluators share.
+
+    For example, a queue with the evaluators `match` and `f1` gets `[{"response": "…"}, None]`: `f1` is not called.
+    """
 
     arguments: list[Arguments]
     row: RowCache | None
@@ -46,6 +59,7 @@ DEFAULT_TIMEOUT_S = 600.0
 """Default time limit of one evaluator call; long, because it may wait for a model."""
 
 _MOST_THREADS = 64
+"""Maximum number of threads of a queue, at any concurrency of the run."""
 
 ROW: ContextVar[int | None] = ContextVar("row", default=None)
 """Index of the row that an evaluator is judging; it is recorded with the evaluator's model calls."""
@@ -99,6 +113,7 @@ class _Progress:
 
 
 _SCHEDULING = Path("/proc/thread-self/schedstat")
+"""Linux's counters for this thread: `1523000 48000 7` are ns on a core, ns of waiting for a core, and time slices."""
 
 
 def _queued_s() -> float:
@@ -117,6 +132,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
     """
     progress = progress or _Progress()
     queued, wall, cpu = _queued_s(), time.perf_counter(), time.thread_time()
+
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
             outcomes: list[Outcome] = []
@@ -127,9 +143,11 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if progress.abandoned:
                     return QueueReply(progress.outcomes)
+
     wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
-    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it. The file
-    # is read outside of the measured time, because a read lets other threads have the interpreter's lock.
+    # On a busy machine, a thread also waits for a core. That time must not count as waiting for I/O, or a computing
+    # evaluator would get slots that compete with it. The file is read outside of the measured time, because a read lets
+    # other threads have the interpreter's lock.
     wall -= _queued_s() - queued
     waits = wall > _SHORT_S and cpu < _WAITING * wall
     return QueueReply(progress.outcomes, wall if waits else cpu, waits)
@@ -166,14 +184,18 @@ class ThreadExecutor:
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
         """Return the outcomes of a batch after its last started call timed out; run the calls after it.
 
-        `outcomes` are those of the calls before it.
+        `outcomes` are those of the calls before it. For example, in a batch of four rows with the evaluators `a` and
+        `b`, the call of `a` on row 2 is late. Then `b` on row 2 and the whole rows 3 and 4 run in another thread.
         """
         if not outcomes:  # no call had started, because earlier late calls hold the threads: every call fails
             return QueueReply([self._all_late(work, error) for work in batch])
+
         late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
         outcomes[-1].append(timeout_failure(self._evaluators[calls_done - 1].name, error))
+
         rest_of_row = late_row._replace(arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
         first, *others = (await self.run([rest_of_row, *batch[len(outcomes) :]])).outcomes
+
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[calls_done:], *others], self._limit_s, waits=True)
 
     def _all_late(self, work: Work, error: LateError) -> list[Outcome]:
@@ -214,10 +236,12 @@ class AsyncExecutor:
         """
         if arguments is None:
             return None
+
         called = partial(call_async, self._evaluator, arguments)
         try:
             if self._calls is not None:
                 return await called(self._calls)
+            # User code gets a loop of its own, so that a blocking coroutine does not stop the run's loop.
             return await self._loop.call(f"evaluator {self._evaluator.name!r}", called, self._limit_s)
         except LateError as error:
             return timeout_failure(self._evaluator.name, error)
@@ -253,7 +277,7 @@ _GATHER_S = 0.005
 """Wait for more rows before a batch of fast evaluators; it delays no request."""
 
 _MOST_RESCUED, _RESCUED_OF = 3, 20
-"""Batches run one at a time after this many rescued calls, if these are also more than one per 20 batches."""
+"""Batches run one at a time after this many rescued calls, if these are also at least one per 20 batches."""
 
 _MOST_CONFIRMED = 3
 """After this many failed retries of an error type it is not retried: threads are not its cause."""
@@ -282,10 +306,12 @@ class WorkerQueue:
 
         That is the evaluator's own index if no earlier one has the same arguments.
         """
+
         self.executor = executor
         self._finished = finished
         self._failed = failed
         self._entries: asyncio.Queue[QueueEntry | None] = asyncio.Queue()
+
         self._rows = 1
         """Rows per batch; adjusted so that a batch takes about `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
@@ -336,6 +362,7 @@ class WorkerQueue:
         """
         while batch := await self._next_batch():
             ROW.set(batch[0].state.row.index)  # asynchronous evaluators, which ask models, get one row at a time
+
             open_slots = partial(self._open_slots, group, self.executor.slots)
             impatient = asyncio.get_running_loop().call_later(_PATIENCE_S, open_slots)
             begun = time.monotonic()
@@ -348,11 +375,13 @@ class WorkerQueue:
             finally:
                 impatient.cancel()
                 self.begun.remove(begun)
+
             # The first batch may load something, so its time says nothing about the next ones.
             if self._batches or not self.executor.shares_memory:
                 self._adjust_batch_size(len(batch), reply.took_s)
                 if reply.waits:
                     open_slots()
+
             self._batches += 1
             for entry, outcomes in zip(batch, reply.outcomes, strict=True):
                 entry.outcomes = outcomes
@@ -363,12 +392,14 @@ class WorkerQueue:
         first = await self._entries.get()
         if self._rows > 1 and self._entries.empty():  # fast evaluators: one hand-over to a thread for several rows
             await asyncio.sleep(_GATHER_S)
+
         batch: list[QueueEntry] = []
         while first is not None:
             batch.append(first)
             if len(batch) >= self._rows or self._entries.empty():
                 return batch
             first = self._entries.get_nowait()
+
         self._entries.put_nowait(None)  # the other slots must see the end, too
         return batch
 
@@ -385,6 +416,8 @@ class WorkerQueue:
         """Run a batch, alone if `one_at_a_time`; with several slots in shared memory, retry its failed calls."""
         if self.one_at_a_time:
             return await self._run_exclusively(batch)
+
+        # Entering needs the turn, so no batch begins while another one runs alone.
         async with self._turn:
             self._running += 1
         try:
@@ -392,6 +425,7 @@ class WorkerQueue:
         finally:
             self._running -= 1
             self._ended.set()
+
         if self.executor.shares_memory and len(self._slots) > 1:
             for work, outcomes in zip(batch, reply.outcomes, strict=True):
                 await self._try_again(work, outcomes)
@@ -418,21 +452,29 @@ class WorkerQueue:
                 and self._confirmed[outcome.type] < _MOST_CONFIRMED
             ):
                 kinds[position] = outcome.type
+
         if not kinds:
             return
+
         arguments = [given if position in kinds else None for position, given in enumerate(work.arguments)]
         (retried,) = (await self._run_exclusively([work._replace(arguments=arguments)])).outcomes
+
         for position, kind in kinds.items():
             outcomes[position] = retried[position]
             if isinstance(retried[position], Failure):
                 self._confirmed[kind] += 1
             else:
                 self._rescued += 1
+
         self.one_at_a_time |= self._rescued >= max(_MOST_RESCUED, self._batches / _RESCUED_OF)
 
 
 class AnswerQueue:
-    """Hands out rows for the target; the next row of a group follows after the previous one is answered."""
+    """Hands out rows for the target; the next row of a group follows after the previous one is answered.
+
+    For example, the rows a1, a2 and b1 of the groups a and b are put. `next` returns a1 and b1, and `next_of_group(a1)`
+    returns a2.
+    """
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
@@ -445,6 +487,7 @@ class AnswerQueue:
         if state.group in self._behind:
             self._behind[state.group].append(state)
             return
+
         if state.group is not None:
             self._behind[state.group] = deque()
         self._ready.put_nowait(state)
@@ -463,6 +506,7 @@ class AnswerQueue:
         """Return the group's next waiting row once this one is answered; None if no row waits for it."""
         if state.group is None:
             return None
+
         behind = self._behind[state.group]
         if behind:
             return behind.popleft()
@@ -477,6 +521,7 @@ class AnswerQueue:
         """Remove all waiting rows and close the queue; return the number of removed rows."""
         ready = [self._ready.get_nowait() for _ in range(self._ready.qsize())]
         removed = len(ready) - ready.count(None)
+
         for behind in self._behind.values():
             removed += len(behind)
             behind.clear()
