@@ -3,6 +3,16 @@
 An evaluator may return several metrics with a `<metric>_result`. For a whole run one of them counts: the declared
 primary metric, else the metric named like the evaluator, else the first in the order of the rows. Pass rates, tables,
 charts, comparisons, calibration and pass^k all use that metric.
+
+`VerdictReader` reads a row's verdict. The first rule that applies decides its outcome:
+
+1.  `error`: the row has an error of the evaluator.
+2.  `pass`, `fail` or `not_applicable`: the counted metric's `<metric>_result`.
+3.  The outcome that the caller gives for rows without a result.
+4.  `scored`: the row has other keys of the evaluator.
+5.  `error`: it has none.
+
+`Failures` groups failed rows and errors by their titles. `write_table` writes a spreadsheet that runs no formulas.
 """
 
 from __future__ import annotations
@@ -40,10 +50,15 @@ BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
 
 _COPY_BLOCK = 1 << 20
 _PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
+"""Bytes that are read at once: all rows in order, and rows at positions, which are mostly in order."""
 
 
 class RowsView(Sequence[ResultRow]):
-    """The rows of a finished run, read from its file on access; a damaged row raises DataError."""
+    """The rows of a finished run, read from its file on access; a damaged row raises DataError.
+
+    For example, `view[3]` reads the fourth row, and `view.only([3, 7])` is a view of two rows. If the run stopped
+    early, a row's place in the view is not its index in the data.
+    """
 
     def __init__(
         self,
@@ -134,6 +149,7 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
         problem = "not a JSON object"
     except ValueError as error:
         problem = " ".join(str(error).split())
+
     raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file")
 
 
@@ -166,7 +182,10 @@ REPEATED = ("_score", "_passed")
 """Suffixes of keys that repeat a metric's value."""
 
 _MOST_FAULTS = 1_000
+"""Maximum number of faults that are read from a row. Shipped evaluators write at most 40, users' may write more."""
+
 _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
+"""The fault of a failed row without a fault of its own; `_faults` chooses between them."""
 
 
 class RecordedVerdict(msgspec.Struct, frozen=True):
@@ -195,7 +214,7 @@ def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -
     """Return the metric that decides an evaluator's pass or fail; None if it has no metric with a result.
 
     `with_result` lists its metrics with a result, in the order of the rows; `name` is the evaluator's, `primary` its
-    declared metric.
+    declared metric. For example, an evaluator `f1` with the metrics `precision` and `f1` is decided by `f1`.
     """
     metrics = list(with_result)
     return next((metric for metric in (primary, name) if metric in metrics), metrics[0] if metrics else None)
@@ -208,13 +227,17 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
     """
     with_result: dict[str, dict[str, None]] = {name: {} for name in primaries}  # in the order of the rows
     undecided = dict(primaries)
+
     for row in rows:
         for name, primary in list(undecided.items()):
             with_result[name] |= dict.fromkeys(_metrics_with_result(row, f"outputs.{name}."))
             if (primary or name) in with_result[name]:
                 del undecided[name]
+
+        # Every evaluator has its first choice. The others need all rows, because a later row may have it.
         if not undecided:
             break
+
     return {name: counted_metric(with_result[name], name, primary) for name, primary in primaries.items()}
 
 
@@ -235,18 +258,21 @@ def primaries_with_pass_rate(
 class VerdictReader:
     """Reads one evaluator's verdicts from result rows; `metric` is the metric that counts, or None.
 
-    `keys` are the columns that tell why a row failed.
+    `keys` are the columns that tell why a row failed. For the evaluator `judge` with the metric `relevance`, the score
+    is in `outputs.judge.relevance` and the result in `outputs.judge.relevance_result`.
     """
 
     def __init__(self, name: str, metric: str | None) -> None:
         """Prepare to read the verdicts of evaluator `name` on the metric that counts (None: it has no results)."""
         self.name = name
         self.metric = metric
+
         self._own, self._error = f"outputs.{name}.", f"error.{name}"
         key = f"{self._own}{metric}"
         self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
         self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
         self._properties, self._differences = f"{key}_properties", f"{key}_differences"
+
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
     def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> RecordedVerdict:
@@ -254,10 +280,12 @@ class VerdictReader:
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
             return RecordedVerdict(word)
+
         score = row[self._score] if self._score in row else row.get(self._other_score)
         number, raw_reason = real_number(row.get(self._threshold)), row.get(self._reason)
         threshold = number if number == number else None  # NaN differs from itself
         reason = raw_reason if isinstance(raw_reason, str) else ""
+
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return RecordedVerdict(word, score, threshold, reason, faults)
 
@@ -265,9 +293,11 @@ class VerdictReader:
         """Return only the outcome of the row; `otherwise` is the outcome of a row without a result, if known."""
         if self._error in row:  # a failed evaluator may still have returned some keys
             return "error"
+
         result = row.get(self._result)
         if self.metric is not None and isinstance(result, str) and result in WORDS:
             return WORDS[result]
+
         return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
@@ -294,10 +324,15 @@ MAX_FAILURE_GROUPS = 2_000
 """Maximum number of groups for one evaluator; further failures count together."""
 
 _OWN_PREFIX = "own: "
-_MOST_READ = 4_000
-_LONGEST_TITLE = 100
+"""Beginning of the key of a group by an evaluator's own reason, such as `own: the name is wrong`."""
 
-# Errors of one kind often differ only in these.
+_MOST_READ = 4_000
+"""Maximum number of characters of an error's message, before its place."""
+
+_LONGEST_TITLE = 100
+"""Maximum number of characters of a reason's first line, which is a group's title."""
+
+# Errors of one kind often differ only in quotations and numbers: `key "city" is missing in line 12`.
 _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
 _NUMBER = re.compile(r"\d[\d.,:]*")
 
@@ -341,6 +376,8 @@ class Failures:
         """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
         row_id, first_reason = str(row.get("row_id")), ""
         below_threshold: list[str] = []
+
+        # A row counts once for each code of its faults, and once for its cause or, without one, for its first reason.
         self.simulated_answers += row.get("outputs.simulated") is True
         for reader in readers:
             if reader.word(row) == "fail":
@@ -352,8 +389,10 @@ class Failures:
                         below_threshold.append(reader.name)
                     else:
                         first_reason = first_reason or f"{reader.name}: {heading}"
+
         for stage, error_type, pattern, words in errors_of(row):
             _add_to_group(self.errors.setdefault(stage, {}), pattern, pattern, row_id, words, error_type)
+
         if isinstance(cause := row.get("cause"), str):
             _add_to_group(self.causes, cause, cause_named(cause).title, row_id, evidence_of(row))
         elif first_reason:
@@ -421,12 +460,14 @@ def _first_line(reason: str) -> str:
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str, str]]:
     """Yield for each error of a row: its stage, its type, its pattern, and its whole message.
 
-    The pattern groups errors of one kind: the message without numbers, quotations and the row's id.
+    The pattern groups errors of one kind: the message without numbers, quotations and the row's id. For example,
+    `KeyError: 'city' in row-12` has the pattern `KeyError: … in …`.
     """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             place = f" at {error['place']}" if error.get("place") else ""
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
+
             row_id = str(row.get("row_id"))
             pattern = words.replace(row_id, "…") if len(row_id) > 2 else words  # short ids occur in other words
             pattern = clean(_NUMBER.sub("…", _QUOTED.sub("…", pattern)), 200)
@@ -440,6 +481,7 @@ def _add_to_group(groups: Groups, key: str, heading: str, row_id: str, words: st
     """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
         key, heading, error_type = _OWN_PREFIX, "other reasons", ""
+
     group = groups.get(key)
     if group is None:
         group = groups[key] = FailureGroup(heading, 0, row_id, words[:_MOST_READ], error_type)
@@ -450,18 +492,21 @@ def _add_to_group(groups: Groups, key: str, heading: str, row_id: str, words: st
 
 # Quotes, white space and zero-width characters may precede the sign, because spreadsheets and importers drop them. They
 # include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
-# remove the added one.
+# remove the added one. For example, `=1+1` becomes `'=1+1`, and `'=1+1` becomes `''=1+1`. The last part of the pattern
+# has the signs that begin a formula, also in their full-width and small forms.
 _FORMULA = re.compile(
     r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]*"
     r"[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
 )
 
-# Programs that also split at semicolons or tabs begin a cell inside a text: Excel in many countries, LibreOffice.
+# Programs that also split at semicolons or tabs begin a cell inside a text: Excel in many countries, LibreOffice. For
+# example, `a;=1+1` becomes `a;'=1+1`. The first pattern matches the place for the apostrophe, the second one the added
+# apostrophe.
 _CELL_INSIDE, _GUARD_INSIDE = (
     re.compile(rf"(?<=[;\t]){guard}(?='*[^\S\t\r\n]{{0,8}}[=+\-@＝＋－＠−﹢﹣﹦﹫])") for guard in ("", "'")
 )
 
-# All controls except tab and line ends, because a terminal that shows the file may interpret them.
+# All controls except tab and line ends, because a terminal that shows the file may interpret them: `\x1b[31m`.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 MAX_COLUMNS = 16_384
@@ -484,6 +529,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     """
     columns = columns[:MAX_COLUMNS]
     limits = [(column, LONGEST_INPUT if column.startswith("inputs.") else LONGEST_CELL) for column in columns]
+
     with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))
@@ -495,10 +541,12 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     kind = type(value)
     if kind is float or kind is int:  # the common case first
         return repr(value)
+
     if value is None:
         return ""
     if kind is bool:
         return "true" if value else "false"
+
     if not isinstance(value, str):
         encoded = dumps(value)
         text = encoded.decode("utf-8")
@@ -511,6 +559,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     else:
         escaped = _CELL_INSIDE.sub("'", _without_controls(value))
         text = f"'{escaped}" if _FORMULA.match(escaped) else escaped
+
     if len(text) <= longest:
         return text
     note = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
@@ -539,8 +588,10 @@ def check_output_path(output_path: str | os.PathLike[str]) -> Path:
         ConfigurationError: the parent folder does not exist.
     """
     path = Path(output_path)
+
     if path.is_dir():
         return path / "evaluation_results.json"
+
     if not path.parent.is_dir():
         raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
     return path
@@ -557,5 +608,6 @@ def write_azure_results(
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):
             file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
+
         rest = dumps_line({"metrics": dict(metrics), "studio_url": studio_url})
         file.write(b"\n], " + rest.removeprefix(b"{"))

@@ -5,6 +5,16 @@
 
 Calls with equal content (endpoint, messages, tools, parameters, sample) are made once. A resumed run reuses its
 recorded calls, and a new run those of its parent.
+
+An answer comes from the first place that has it:
+
+1.  an equal call in progress, or one that this session has made
+2.  this run's journal from before an interruption
+3.  the parent run's journal
+4.  another task of a run in several processes (`SharedCalls`)
+5.  a new call
+
+Only a new call costs this run anything. Answers of 3 and 4 are journaled without a cost.
 """
 
 from __future__ import annotations
@@ -91,6 +101,8 @@ class CachedResults:
         own = self._own.answer(index, input_hash) if self._own else None
         if self._own is None or own is None:
             return _inherited(of_parent)
+
+        # An answer that the parent has, too, was not made by this run, so this run has not paid for it.
         was_inherited = of_parent is not None
         is_reused = was_inherited or not self._own.is_new(index)
         return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=is_reused)
@@ -110,11 +122,14 @@ class CachedResults:
     def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
         """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
+        # The own verdict of an earlier session is reused, whether or not the parent has it.
         if self._own is not None and own is not None and not self._own.is_new(index, name):
             return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
+
         of_parent = self._parent.verdict(name, index, input_hash) if self._parent else None
         if own is None:
             return _inherited(of_parent)
+
         was_inherited = of_parent is not None
         return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=was_inherited)
 
@@ -140,7 +155,10 @@ class CachedResults:
 
 
 class RunCalls:
-    """All model calls of a run's evaluators; `spending` has this run's own costs by evaluator."""
+    """All model calls of a run's evaluators, and the cost of its target's answers.
+
+    `spending` has this run's own costs by evaluator; the target's are under `target`.
+    """
 
     def __init__(
         self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
@@ -148,16 +166,22 @@ class RunCalls:
         """Count the calls that this run paid for before an interruption, and prepare for new ones."""
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
+        """True if an answer comes from a simulated endpoint."""
         self.masked = 0
+        """Number of answers in which a secret was masked."""
+
         self._run_id = run_id
         self._journal = journal
         self._cached = cached
         self.budget = budget
         self._shared = shared
         self._in_progress: dict[str, asyncio.Future[Completion]] = {}
+        """The answers of calls in flight by key, for which equal calls wait."""
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
+        """Usage that is reported twice, by the name of an endpoint and by conversation."""
+
         for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
             self._add_cost(evaluator, completion.usage, cost, currency)
@@ -196,6 +220,7 @@ class RunCalls:
             await asyncio.wait([shared])
             if not shared.cancelled():  # if cancelled, a waiting caller makes the call
                 return shared.result()
+
         offset = self._recorded.get(key)
         columns = None if offset is None else self._journal.read(offset).get("out")
         return Completion.of_columns(columns) if isinstance(columns, dict) else None
@@ -204,6 +229,8 @@ class RunCalls:
         """Return the answer to a request; all callers that wait for an equal request get the answer or error, too."""
         shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._in_progress[key] = shared
+
+        # Until the future has a result, equal requests wait for it instead of making the call again.
         try:
             completion = await self._get_answer(evaluator, key, endpoint, request)
         except BaseException as error:  # noqa: BLE001 - all waiting callers get the error, too
@@ -215,6 +242,7 @@ class RunCalls:
             raise
         finally:
             del self._in_progress[key]
+
         shared.set_result(completion)
         return completion
 
@@ -225,11 +253,14 @@ class RunCalls:
             return self._record_answer(key, recorded.value)
         if recorded is not None:
             return Completion.of_columns(recorded.value)
+
         if self._shared is None:
             return await self._make_call(evaluator, key, endpoint, request)
+
         columns = await self._shared.answer(key)
         if columns is not None:
             return self._record_answer(key, columns)
+
         try:
             completion = await self._make_call(evaluator, key, endpoint, request)
             columns = completion.columns()
@@ -254,14 +285,19 @@ class RunCalls:
             request_length = len(dumps([list(request.messages), list(request.tools or ())]))
             limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
         expected = expected_usage(request_length, limit)
+
         # All attempts of this call in this run have the same idempotency key.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
         async with self.reserve(evaluator, price, expected) as reservation:
             completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
+            # The length of the answer gives a better estimate than before the call, if the service counts no tokens.
             estimate = expected_usage(request_length, limit, _generated_length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
+
+            # First the journal, then the cost: an answer that is paid for must not be lost.
             self._recorded[key] = self._journal.call(evaluator, key, cost, currency, columns, ROW.get())
             self._add_cost(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
@@ -291,6 +327,7 @@ class RunCalls:
                 """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it."""
                 if price is None:
                     return
+                # Tokens that are not reported are estimated from the request, else from the costs of earlier calls.
                 if expected is not None or has_token_counts(usage):
                     cost = cost_with_estimates(usage, price, expected or Usage())
                 else:
@@ -330,6 +367,7 @@ class RunCalls:
         if price is None or target.tracks_each_call:  # no price, so no cost to limit; or each call is counted already
             yield functools.partial(self.count_target, target, row)
             return
+
         async with self.reserve("target", price, _expected_answer(target, row)) as reservation:
             yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
@@ -343,10 +381,13 @@ class RunCalls:
                 more = self._reported[share.name, share.conversation].count(share.made, by_answer=True)
                 self.count_calls(share.name, _price(share.endpoint), more)
             return None
+
+        # Tokens that the target does not report are estimated from the row and the answer.
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
         price = _price(getattr(target, "endpoint", None))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was called, or a function's calls are unknown
+
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._add_cost("target", usage, cost, currency)
         return cost
@@ -365,7 +406,10 @@ class EvaluatorCalls:
 
 
 class EndpointCosts:
-    """Counts the cost of each call to one endpoint, within the run's budget."""
+    """Counts the cost of each call to one endpoint, within the run's budget.
+
+    Targets that count each of their calls use it. An answer may need many calls, and each must fit into the budget.
+    """
 
     def __init__(self, calls: RunCalls, name: str, price: Price | None, reported: ReportedUsage) -> None:
         """Count calls under `name`; `reported` tells which usage has been counted already."""
@@ -384,6 +428,7 @@ class EndpointCosts:
         if self._price is None:  # without a price there is no cost to limit
             yield self.record
             return
+
         price = self._price
         async with self._calls.reserve(self._name, price, None) as reservation:
 
@@ -415,15 +460,18 @@ def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None
     """
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
+
     try:
         request_length = len(dumps(target.inputs(row)))
     except TypeError:  # a row in memory may hold the user's own objects
         request_length = 0
+
     return expected_usage(request_length, limit, None if answer is None else _generated_length(answer))
 
 
 def _generated_length(answer: Mapping[str, JSON]) -> int:
     """Return the approximate number of characters that the model generated: text, calls and reasoning, as JSON."""
+    # Calls and reasoning are output tokens, too.
     reasoning = [answer["reasoning"]] if answer.get("reasoning") else []
     return len(dumps([answer.get("text"), answer.get("tool_calls"), *reasoning]))
 

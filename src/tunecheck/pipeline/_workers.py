@@ -3,6 +3,14 @@
 A worker process that dies or hangs is replaced, and its calls are repeated one by one. A crash counts as an evaluator's
 error only if its call was alone in the process.
 
+`start_processes` decides where an evaluator runs. The first rule that applies counts:
+
+1.  In this process: it asks models, or it cannot be pickled or imported by a worker process.
+2.  In worker processes with others: there are workers, and it is synchronous. If files of the workspace are isolated,
+    it must also be `pure`.
+3.  In a process of its own: files of the workspace are isolated, and it comes from such a file.
+4.  In this process: all others.
+
 The process runs this module, too. Its first request is a Setup. Each further request is a Loadable or a batch. The
 reply to a Loadable is None, or the reason why it cannot be loaded; the reply to a batch has its outcomes. The process
 ends when its input is closed.
@@ -75,6 +83,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     shared = [evaluator for evaluator in plan.evaluators if _may_share(evaluator, plan)]
     isolated = [evaluator for evaluator in plan.evaluators if evaluator not in shared and _is_isolated(evaluator, plan)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
+
     executors = []
     sendable = [evaluator for evaluator in shared if evaluator.name not in refused]
     if sendable:
@@ -82,12 +91,16 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     for evaluator in isolated:
         if evaluator.name not in refused:
             executors.append(ProcessExecutor([evaluator], plan.evaluator_timeout, workers=1, threads=plan.concurrency))
+
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
+
     if refused:
         tally.notes.append(f"workers cannot import the evaluators that run in this process: {', '.join(refused)}")
+
     in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
     aggregator.own.isolated |= {evaluator.name for evaluator in in_processes if evaluator in isolated}
+
     known = {*refused, *(evaluator.name for evaluator in in_processes)}
     risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
@@ -95,6 +108,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
             f"evaluators that run in this process and end the run if they crash: {', '.join(risky)}. "
             "With --workers N (workers=N), evaluators that can be pickled run in worker processes"
         )
+
     return [executor for executor in executors if executor.evaluators]
 
 
@@ -120,6 +134,7 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
     """
     if evaluator.asks_models:
         return False
+
     try:
         pickled = _pickle(evaluator)
     except Exception:  # noqa: BLE001 - pickling runs the object's own code, which may raise anything
@@ -159,9 +174,14 @@ class _NotLoadedError(RunError):
 
 
 class ProcessExecutor:
-    """Runs batches in worker processes."""
+    """Runs batches in worker processes.
+
+    A batch goes to the worker with the fewest requests. If the worker ends before its reply, each call of the batch is
+    made alone in one more process, so that only the call that ends a process fails.
+    """
 
     largest = 256
+    """Maximum number of rows in a batch."""
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], limit_s: float, *, workers: int, threads: int = 1) -> None:
         """Prepare for `workers` processes, each of which runs up to `threads` batches at once; `start` starts them.
@@ -171,11 +191,13 @@ class ProcessExecutor:
         self.evaluators = list(evaluators)
         self._limit_s = limit_s
         self._threads = threads
+
         self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
         """The last worker makes calls one by one."""
         self._starting, self._single_call = asyncio.Lock(), asyncio.Lock()
         self._thread_executor: ThreadExecutor | None = None
         """Runs the batches that cannot be pickled."""
+
         self.slots = threads if threads > 1 else workers * _BATCHES_PER_WORKER
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 
@@ -222,8 +244,10 @@ class ProcessExecutor:
             TimeoutError: loading took longer than 10 minutes and than the time limit of a call.
         """
         worker = await WorkerProcess.start("tunecheck.pipeline._workers")
+
         try:
             async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
+                # The worker needs this process's module path before it can load an evaluator.
                 await worker.ask(pickle.dumps(Setup(list(sys.path), self._threads)))
                 for evaluator in self.evaluators:
                     await self._load(worker, evaluator)
@@ -250,6 +274,7 @@ class ProcessExecutor:
             raise _NotLoadedError(
                 evaluator, f"ended its worker process while it was loaded: {how}", ended=True
             ) from None
+
         if problem is not None:
             raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
 
@@ -266,8 +291,10 @@ class ProcessExecutor:
         except Exception:  # noqa: BLE001 - a row may hold any object, and pickling may raise anything
             self._thread_executor = self._thread_executor or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
             return await self._thread_executor.run(batch)
+
         async with self._starting:
             workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
+
         try:
             # Twice the limit of a call, because the batch may wait for another one.
             return await self._send(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
@@ -300,6 +327,7 @@ class ProcessExecutor:
         """
         name = self.evaluators[position].name
         arguments = [own if place == position else None for place, own in enumerate(work.arguments)]
+
         async with self._single_call:
             worker, begun = await self._worker(-1), time.monotonic()
             try:
@@ -321,7 +349,10 @@ class ProcessExecutor:
 
 
 class _Server:
-    """Serves requests on the main thread, which some evaluators need, and on more threads if several may run."""
+    """Serves requests on the main thread, which some evaluators need, and on more threads if several may run.
+
+    `read` runs in a thread of its own. It queues requests and starts further threads, each of which runs `serve`.
+    """
 
     def __init__(self) -> None:
         """Open the pipes to the run's process; settings and evaluators come with requests."""
@@ -329,9 +360,11 @@ class _Server:
         self._evaluators: list[Scorer] = []
         self._most_threads = 1
         self._requests: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
+        """Numbered requests that wait for a thread, and an end mark for each thread."""
         self._lock = threading.Lock()
         self._serving_threads = 1
         self._unanswered = 0
+        """Number of requests that have no reply yet; no more threads are started than that."""
         self._loop: LoopThread | None = None
 
     def read(self) -> None:
@@ -342,7 +375,9 @@ class _Server:
                 if self._serving_threads < min(self._unanswered, self._most_threads):
                     self._serving_threads += 1
                     threading.Thread(target=self.serve, daemon=True).start()
+
             self._requests.put(request)
+
         for _ in range(self._serving_threads):
             self._requests.put(None)
 
@@ -373,6 +408,8 @@ class _Server:
         except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
             found = as_failure(error)
             return f"{found.type}: {found.message}"
+
+        # `run_batch` calls synchronous functions, so an asynchronous evaluator gets a synchronous form.
         if is_async(evaluator.function):
             evaluator = Scorer(evaluator.name, partial(self._run_async, evaluator), pure=True)
         self._evaluators.append(evaluator)
