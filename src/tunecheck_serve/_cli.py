@@ -73,21 +73,28 @@ def _service(options: ServeOptions) -> local.Service:
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
         raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME, --evaluator NAME")
+
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset is only for --replay; leave out --dataset, or add --replay FILE")
+
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
         raise ConfigurationError(
             "--set and --judge are only for --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
         )
+
     if options.service is not None:
         return cast("type[local.Service]", find("services", options.service))()
+
     if options.simulated is not None:
+        # The workspace may define its own endpoint `simulated` in a file, which needs trust.
         endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
         return local.ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
+
     assert options.replay is not None
     replayed = ReplayEndpoint(options.replay)
+    # Files of BFCL name their category, so the rows need not be named with --dataset.
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
     source = replayed if dataset is None else _rows(replayed, dataset)
     return local.ModelServer(source, f"answers of {options.replay}")
@@ -112,7 +119,10 @@ def _rows(endpoint: Endpoint, dataset: str) -> local.ChatSource:
 
 
 def _bfcl_rows(path: Path) -> str | None:
-    """Return the name of the data set that BFCL result files answer, or None for other files."""
+    """Return the name of the data set that BFCL result files answer, or None for other files.
+
+    For example `bfcl:multi_turn_base` for the file `BFCL_v4_multi_turn_base_result.json`.
+    """
     from tunecheck_bfcl import find_results
 
     if not (path.is_dir() or path.name.endswith("_result.json")):

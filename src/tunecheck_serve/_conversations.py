@@ -1,6 +1,23 @@
 """Rows behind a local server: `tunecheck serve` answers requests with `RowAnswers`.
 
-A request's messages identify the row, turn and step, so the server keeps no state.
+A request's messages identify the row, turn and step, so the server keeps no state. Messages are compared without those
+of the system, by a hash of each message.
+
+**Row.** Candidates are the rows with the same first message. If several rows fit, the likeliest one wins (`_likeness`):
+equal tools count 2, and an equal beginning with the system's messages counts 1.
+
+**Turn and step** (`_IndexedRow.place`), both from 0. A row with a single question must have exactly the request's
+messages. A conversation's request must begin with the messages of the row's first turn. Each later message is tried in
+this order:
+
+1. an answer of the model: the next step
+2. the next message of a turn that has several: no change
+3. the first message of the next turn: step 0 of that turn
+4. another user message, if the client sends tools or the turn had all its answers: it announces added functions, step
+   0 of the next turn. If that turn has messages of its own, the request does not belong to the row
+5. any other message holds results of calls: no change
+
+For example, the messages `user, assistant, tool` ask for turn 0, step 1.
 """
 
 from __future__ import annotations
@@ -20,9 +37,10 @@ _SYSTEM = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class _IndexedRow:
-    """A row that the server can answer. `turns` has the keys of each turn's messages, to compare with requests.
+    """A row that the server can answer.
 
-    `scenario` is None for a row with a single question.
+    `messages` are those of the first turn, with the system's. `turns` has the keys of each turn's messages without the
+    system's, to compare with requests. `scenario` is None for a row with a single question.
     """
 
     row: Row
@@ -35,6 +53,7 @@ class _IndexedRow:
         if self.scenario is None:
             column = self.row.values.get("tools")
             return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []
+        # Functions that are held out of the first turns are added to those of the row.
         added = (offer.tools for first_turn, offer in self.scenario.held_out.items() if first_turn <= turn)
         return [*self.scenario.offer.tools, *(tool for tools in added for tool in tools)]
 
@@ -42,37 +61,41 @@ class _IndexedRow:
         """Return the turn and step of a request, both counted from 0, or None if it does not belong to this row.
 
         `steps` is the number of answers in each turn. It decides whether a user message is a new turn or contains
-        results of calls, which clients without tools send as user messages.
+        results of calls, which clients without tools send as user messages. The module's docstring has the rule.
         """
         spoken = _spoken_messages(request.messages)
         opening = self.turns[0]
         if self.scenario is None:
             return (0, 0) if _keys(spoken) == opening else None
+
         if _keys(spoken[: len(opening)]) != opening:
             return None
+
         turn, step = 0, 0
         rest_of_turn: Sequence[bytes] = ()  # a turn may begin with several messages
+
         for message in spoken[len(opening) :]:
             role = message.get("role")
             next_turn = self.turns[turn + 1] if turn + 1 < len(self.turns) else None
+
             if role == "assistant":
                 step += 1
             elif rest_of_turn and content_key([message]) == rest_of_turn[0]:
                 rest_of_turn = rest_of_turn[1:]
             elif next_turn and content_key([message]) == next_turn[0]:
                 turn, step, rest_of_turn = turn + 1, 0, next_turn[1:]
+            # With tools, results of calls have the role `tool`. Without tools, they end when the turn is complete.
             elif role == "user" and (request.tools or step >= (steps[turn] if turn < len(steps) else 1)):
                 # The message announces added functions: the scenario's turn has no messages of its own.
                 if next_turn is None or len(next_turn) > 0:
                     return None
                 turn, step = turn + 1, 0
+
         return turn, step
 
 
 class RowAnswers(ChatSource):
     """The answers of a simulated or replayed endpoint to the rows of a data set, also to conversations step by step.
-
-    If several rows have the same messages, the row with the best match of tools and system message is used.
 
     Args:
         endpoint: the endpoint that answers.
@@ -88,12 +111,14 @@ class RowAnswers(ChatSource):
         self.name = endpoint.name
         self._endpoint = endpoint
         self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
+
         target = target or EndpointTarget(endpoint)
         for row in rows:
             try:
                 indexed = _index_row(row, backends, target)
             except ValueError:
                 continue
+
             spoken = _spoken_messages(indexed.messages)
             if spoken:
                 self._rows_by_first_message.setdefault(content_key(spoken[:1]), []).append(indexed)
@@ -107,6 +132,7 @@ class RowAnswers(ChatSource):
         indexed, turn, step = self._find_row(request)
         record = self._recorded_result(indexed)
         if record is not None:
+            # A single question is replayed as a conversation with one turn and one step.
             if indexed.scenario is None:
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
@@ -114,8 +140,10 @@ class RowAnswers(ChatSource):
                 where = f"row {indexed.row.id}, turn {turn}, step {step}"
                 raise NoAnswerError(f"{where}: the recorded conversation has no such step")
             return completion
+
         tools = _shown_tools(indexed, turn, request)
         row = indexed.row
+        # The simulated model answers from the ground truth, so it needs the row of this step.
         if self._endpoint.simulated:
             row = question_row(row, tools) if indexed.scenario is None else step_row(row, turn, step, tools)
         return await self._endpoint.complete(replace(request, tools=request.tools or tools or None, row=row))
@@ -130,32 +158,40 @@ class RowAnswers(ChatSource):
             NoAnswerError: no row has the request's messages.
         """
         first_message = _spoken_messages(request.messages)[:1]
+
         matches: list[tuple[_IndexedRow, int, int]] = []
         for indexed in self._rows_by_first_message.get(content_key(first_message), ()):
             place = indexed.place(request, self._step_counts(indexed))
             if place is not None:
                 matches.append((indexed, *place))
+
         if not matches:
             raise NoAnswerError("no row of the data set has these messages")
+
         if len(matches) == 1:
             return matches[0]
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
 
     def _recorded_result(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
-        """Return the row's recorded result, or None if only the answer to its messages may be recorded."""
+        """Return the recorded conversation of a row, or None if the endpoint answers single requests."""
         try:
             return self._endpoint.recorded_result(indexed.row)
         except NoAnswerError:
             return None
 
     def _step_counts(self, indexed: _IndexedRow) -> Sequence[int]:
-        """Return the number of answers in each turn, from the record or else estimated from the ground truth."""
+        """Return the number of answers in each turn, from the record or else estimated from the ground truth.
+
+        The estimate for a turn with expected calls is 2, the calls and a final text, and otherwise 1.
+        """
         if indexed.scenario is None:
             return [1]
+
         record = self._recorded_result(indexed)
         if record is not None:
             turns = record.get("result")
             return [len(turn) if isinstance(turn, list) else 1 for turn in turns] if isinstance(turns, list) else []
+
         truth = indexed.row.values.get("ground_truth")
         return [2 if calls else 1 for calls in truth] if isinstance(truth, list) else []
 
@@ -165,17 +201,20 @@ def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _Indexed
     if row.values.get("turns") is None:
         messages = target.request(row).messages
         return _IndexedRow(row, messages, [_keys(_spoken_messages(messages))])
+
     scenario = read_scenario(row, backends)
     return _IndexedRow(row, scenario.turns[0], [_keys(_spoken_messages(turn)) for turn in scenario.turns], scenario)
 
 
 def _shown_tools(indexed: _IndexedRow, turn: int, request: ChatRequest) -> list[Tool]:
-    """Return the functions that the model knows at this turn.
+    """Return the functions that the row offers: those of a conversation's later turns, too.
 
-    If the request offers no tools, the row's function documents count, because the prompt describes them.
+    If the request for a single question offers no tools, the row's function documents count, because the prompt
+    describes them.
     """
     if indexed.scenario is not None:
         return indexed.scenario.all_tools()
+
     functions = indexed.row.values.get("functions")
     if request.tools is None and isinstance(functions, list):
         return [{"type": "function", "function": function} for function in functions]
@@ -183,13 +222,19 @@ def _shown_tools(indexed: _IndexedRow, turn: int, request: ChatRequest) -> list[
 
 
 def _likeness(indexed: _IndexedRow, turn: int, request: ChatRequest) -> int:
-    """Return a score of how well a row matches a request. Equal tools count more than an equal system message."""
+    """Return a score of how well a row matches a request. Equal tools count more than an equal system message.
+
+    Without tools, the prompt describes the functions. A row scores 2 for each of its functions if the prompt quotes the
+    names of all of them, such as `"name": "get_weather"`.
+    """
     same_messages = _keys(request.messages[: len(indexed.messages)]) == _keys(indexed.messages)
     if request.tools:
         same_tools = _tool_names(request.tools) == _tool_names(indexed.tools(turn))
         return same_messages + 2 * same_tools
+
     names = _tool_names(indexed.tools(0))  # functions of later turns are announced in user messages
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
+
     all_in_prompt = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
     # Among rows whose functions are all in the prompt, the one with the most functions wins.
     return same_messages + 2 * len(names) * all_in_prompt

@@ -4,6 +4,14 @@
 
 {"schema_version": "0.0.1", "status": "Completed", "score": 0.9, "passed": true, "threshold": 0.5, "reason": …,
  "properties": {…}}
+
+The status of a reply, in the order of the checks:
+
+* `Error`: a column is missing, or the evaluator failed; `reason` says why
+* `Skipped`: the evaluator does not apply to the row
+* `Completed`: `score` is the metric's value; without a value, 1 for a pass and 0 for a fail
+
+The score comes from the metric that decides pass or fail; if there is none, from the first number in the output.
 """
 
 from __future__ import annotations
@@ -19,6 +27,8 @@ from tunecheck_azure import as_verdict
 from tunecheck_serve._server import BadRequestError, Middleware, Service, json_reply, read_object
 
 _VERSION = "0.0.1"
+"""The version of the protocol, in requests and replies."""
+
 _MOST_ROWS = 64
 """Rows that a synchronous evaluator scores at once."""
 
@@ -46,6 +56,7 @@ class ServedEvaluator(Service):
             else pipeline.ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
         self._process: pipeline.ProcessExecutor | None = None
+
         # A crash of the user's evaluator then ends only its own process, the same as in runs.
         if pipeline.is_of_workspace(bound) and pipeline.can_be_sent(bound):
             self._process = pipeline.ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
@@ -84,24 +95,30 @@ class ServedEvaluator(Service):
             arguments = self._bound.bind(_columns(asked.get("data")), {})
         except pipeline.ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
+
         ((outcome,),) = (await self._executor.run([pipeline.Work([arguments], None)])).outcomes
         return self._reply_of(outcome)
 
     def _reply_of(self, outcome: pipeline.Outcome) -> dict[str, JSON]:
         """Return the reply for an evaluator's outcome: its verdict, a failure without secrets, or "not applicable"."""
+        # A partial outcome may have scores and a failure. The failure wins.
         failure = outcome.failure if isinstance(outcome, pipeline.Partial) else outcome
         if isinstance(failure, Failure):
             return _not_scored("Error", str(ALL_SECRETS.answer(f"{failure.type}: {failure.message}")))
+
         scores = outcome.output if isinstance(outcome, pipeline.Partial) else outcome
         output: pipeline.Output = scores if isinstance(scores, dict) else {}
+
         with_result = [key.removesuffix(pipeline.RESULT) for key in output if key.endswith(pipeline.RESULT)]
         metric = pipeline.counted_metric(with_result, self.name, self._bound.primary)
         if metric is None:
             metric = next((key for key, value in output.items() if isinstance(value, (int, float))), None)
+
         row: dict[str, JSON] = {f"outputs.{self.name}.{key}": value for key, value in output.items()}
         verdict = as_verdict(pipeline.VerdictReader(self.name, metric), row)
         if verdict["score"] is None and verdict["passed"] is None:
             return _not_scored("Skipped", verdict["reason"] or "not applicable")
+
         score = verdict["score"] if verdict["score"] is not None else float(verdict["passed"] is True)
         return {"schema_version": _VERSION, "status": "Completed", **verdict, "score": score}
 
@@ -116,7 +133,9 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
     """
     if not isinstance(data, dict):
         raise BadRequestError("data: must be an object with the row's item and sample")
+
     item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
+    # Foundry puts the text of the model's answer here.
     default = {"response": sample["output_text"]} if "output_text" in sample else {}
     return {**default, **item, **sample} if item or sample else data
 

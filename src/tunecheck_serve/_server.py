@@ -1,7 +1,25 @@
 """The local server of `tunecheck serve`, with Azure ML's scoring protocol and OpenAI's chat completions.
 
 The command calls `run_server` with a source of answers. Other services, such as an agent with memory or an evaluator,
-are a `Service` with their own paths. Every request passes through `Middleware`, which checks keys and injects faults.
+are a `Service` with their own paths.
+
+Every request passes through `Middleware`, in this order. The first step with a reply ends the request:
+
+1. host: a name that is not this machine's gets status 403, if the server listens on a loopback address
+2. key: a missing or wrong key gets status 401; the paths `/` and `/health` need none
+3. fault: a POST request may get a status of `--fault`
+4. handler: it parses the body (status 400 if it is malformed), waits for the latency, and answers. An answer to a known
+   `Idempotency-Key` is repeated
+
+Errors become replies in the format of OpenAI's API:
+
+| error | status |
+|---|---|
+| the source has no answer | 404 |
+| the content filter refused the request | 400 |
+| another error of the endpoint | the endpoint's status from 400 to 599; without a status, 504 for a timeout, else 500 |
+| an unknown path, a wrong method, or a body above 16 MiB | 404, 405 or 413 |
+| any other exception | 500 |
 """
 
 from __future__ import annotations
@@ -29,11 +47,13 @@ from tunecheck.endpoints import ChatRequest, Completion, is_loopback
 from tunecheck.plugins import JSON, canonical, clean, dumps, loads
 from tunecheck.report import NOT_THIS_MACHINE, is_of_this_machine, running, stopped_by_signals
 
+# The pieces of a streamed text: `Two  words ` gives `Two`, `  words` and ` `, so joined pieces are the text.
 _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENT_PIECE = 24
 """Characters of a call's arguments in one chunk of a stream."""
 
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
+"""The keys of a request that the server reads itself. All others are parameters of the model, such as `temperature`."""
 
 
 class ChatSource(Protocol):
@@ -58,7 +78,11 @@ class ChatSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A parsed request. `digest` is equal for equal requests."""
+    """A parsed request. `digest` is equal for equal requests.
+
+    `model` is the requested model's name, None if the request names none. `with_usage` asks for token counts at the end
+    of a stream.
+    """
 
     request: ChatRequest
     digest: bytes
@@ -74,20 +98,28 @@ def chat_question(body: bytes) -> Asked:
         BadRequestError: the body is not such a request, or asks for several choices.
     """
     asked = read_object(body)
+    # Each row has one recorded or simulated answer, so there is no second choice.
     if asked.get("n") not in (None, 1):
         raise BadRequestError("n: must be 1, because this server gives one choice")
+
     model, options = asked.get("model"), asked.get("stream_options")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
     request = ChatRequest(_messages(asked.get("messages"), "messages"), _tools(asked), parameters)
+
     with_usage = isinstance(options, dict) and options.get("include_usage") is True
     name = model if isinstance(model, str) else None
     return Asked(request, _digest(asked), name, stream=asked.get("stream") is True, with_usage=with_usage)
 
 
 def score_question(body: bytes) -> Asked:
-    """Parse the body of a scoring request.
+    """Parse the body of a scoring request, in any of these shapes:
 
-    `input_data` is the messages, or contains them under `messages` or `input_string`.
+        {"input_data": {"messages": […], "parameters": {…}}}
+        {"input_data": {"input_string": […], "parameters": {…}}}
+        {"input_data": […], "params": {…}}
+        {"input_data": "a question"}
+
+    Parameters may also be beside `input_data`, as `params` or `parameters`. Tools may be in either place.
 
     Raises:
         BadRequestError: the body has no messages.
@@ -95,8 +127,10 @@ def score_question(body: bytes) -> Asked:
     asked = read_object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
+
     content = next((inner[key] for key in ("messages", "input_string") if inner.get(key) is not None), data)
     messages = _messages(content, "input_data")
+
     given = asked.get("params") or asked.get("parameters") or inner.get("parameters")
     parameters = given if isinstance(given, dict) else {}
     return Asked(ChatRequest(messages, _tools(asked) or _tools(inner), parameters), _digest(asked))
@@ -122,9 +156,14 @@ def _digest(asked: Mapping[str, JSON]) -> bytes:
 
 
 def _messages(value: JSON, where: str) -> Sequence[Mapping[str, JSON]]:
-    """Return messages; a text becomes a user message. `where` names the field in a BadRequestError."""
+    """Return messages; a text becomes a user message.
+
+    Raises:
+        BadRequestError: the value is empty, or no list of objects. The error names the field `where`.
+    """
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
+
     messages = _objects(value, where)
     if not messages:
         raise BadRequestError(f"{where}: must not be empty")
@@ -135,6 +174,7 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
     """Return the request's tools, also those given as `functions`, or None without both."""
     if asked.get("tools") is not None:
         return _objects(asked["tools"], "tools")
+    # OpenAI's older API gives functions without a wrapper.
     if asked.get("functions") is not None:
         return [{"type": "function", "function": dict(each)} for each in _objects(asked["functions"], "functions")]
     return None
@@ -149,7 +189,7 @@ def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error in the format of OpenAI's API."""
+    """An error in the format of OpenAI's API: {"error": {"message": …, "type": …, "param": …, "code": …}}."""
 
     status: int
     message: str
@@ -170,12 +210,16 @@ class Problem:
 
 
 class ProblemError(Exception):
+    """An exception that the server turns into the reply of a problem."""
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
 
 class BadRequestError(ProblemError):
+    """An error of the client's request, with status 400."""
+
     def __init__(self, text: str) -> None:
         super().__init__(Problem(400, text))
 
@@ -186,35 +230,47 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
     message |= _reasoning_fields(completion)
+
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
     body = _envelope("chat.completion", model, request_id)
     return {**body, "choices": [choice], "usage": _usage(completion), **_mark_simulated(completion)}
 
 
 def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usage: bool) -> Iterator[dict[str, JSON]]:
-    """Yield a completion as the chunks of a stream: role, text word by word, calls in pieces, finish reason, usage."""
+    """Yield a completion as the chunks of a stream.
+
+    Their order: role, reasoning, text word by word, calls in pieces, finish reason, and usage if `with_usage`.
+    """
     body = {**_envelope("chat.completion.chunk", model, request_id), **_mark_simulated(completion)}
+    # In OpenAI's format, every chunk has the key `usage`. Only the last one has counts, and no choices.
     if with_usage:
         body["usage"] = None
+
     for delta in _deltas(completion):
         yield {**body, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {**body, "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(completion)}]}
+
     if with_usage:
         yield {**body, "choices": [], "usage": _usage(completion)}
 
 
 def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
-    """Yield the changes of a streamed message: role, reasoning, words of the text, and calls in pieces."""
+    """Yield the changes of a streamed message: role, reasoning, words of the text, and calls in pieces.
+
+    A call's id and name come first, and then its arguments in pieces of `_ARGUMENT_PIECE` characters.
+    """
     yield {"role": "assistant", "content": None if completion.text is None else ""}
     for name, text in _reasoning_fields(completion).items():
         yield {name: text}
     for match in _WORD.finditer(completion.text or ""):
         yield {"content": match[0]}
+
     for index, call in enumerate(completion.tool_calls):
         function = call.get("function")
         parts = dict(function) if isinstance(function, dict) else {}
         arguments = parts.pop("arguments", "")
         yield {"tool_calls": [{"index": index, **call, "function": {**parts, "arguments": ""}}]}
+
         text = arguments if isinstance(arguments, str) else ""
         for start in range(0, len(text), _ARGUMENT_PIECE):
             piece = text[start : start + _ARGUMENT_PIECE]
@@ -223,6 +279,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 def _reasoning_fields(completion: Completion) -> Mapping[str, JSON]:
     """Return the message fields with the recorded reasoning, or nothing without reasoning."""
+    # Some models give their reasoning as a part of `content`; the message has that field already.
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 
@@ -244,14 +301,19 @@ def _usage(completion: Completion) -> JSON:
     usage = completion.usage
     if usage.input_tokens is None and usage.output_tokens is None:
         return None
+
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     counts: dict[str, JSON] = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+
     if usage.reasoning_tokens is not None:
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return counts
 
 
+# -- settings and start
+
 REQUEST_ID = "x-request-id"
+"""The header with the id of a reply, as OpenAI's API names it."""
 
 REPLAYED = "Idempotent-Replayed"
 """The header of a repeated reply. The name is common among payment services."""
@@ -290,7 +352,7 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
     """Return the error rates by status of faults written as `429=0.05`.
 
     Raises:
-        ConfigurationError: a text has another form.
+        ConfigurationError: a text has another form. `FaultInjection` checks the numbers.
     """
     faults: dict[int, float] = {}
     for text in texts:
@@ -306,10 +368,11 @@ def key_from(variable: str | None) -> str | None:
     """Return the key in this environment variable, or None if `variable` is None.
 
     Raises:
-        ConfigurationError: the variable is not set.
+        ConfigurationError: the variable is not set, or contains only white space.
     """
     if variable is None:
         return None
+
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
@@ -356,13 +419,19 @@ async def run_server(
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
         raise ConfigurationError(f"--host {host} lets other machines in; require a key with --key-env NAME")
+
     stop = stop or asyncio.Event()
+    # Other machines reach a public address by names that the server cannot know.
     options = replace(options, local_only=is_loopback(host))
+
     async with running(make_app(source, options), host, port) as url:
         with stopped_by_signals(stop):
             if on_ready:
                 on_ready(url)
             await stop.wait()
+
+
+# -- a model's answers
 
 
 class ModelServer(Service):
@@ -378,9 +447,11 @@ class ModelServer(Service):
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         """Add the routes of both protocols, of the model list and of health checks."""
         self._middleware = middleware
+        # The paths of OpenAI, of Azure's newer API, and of Azure's older API, which names a deployment.
         chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
         app.add_routes([web.post(f"{prefix}/chat/completions", self.chat) for prefix in chat])
         app.add_routes([web.get(f"{prefix}/models", self.models) for prefix in chat[:2]])
+
         app.add_routes([web.get(path, self.health) for path in ("/", "/health")])
         app.add_routes([web.post("/score", self.score)])
         app.on_cleanup.append(self.close)
@@ -405,10 +476,13 @@ class ModelServer(Service):
         """Answer a chat completions request, as a whole or as a stream."""
         question = chat_question(await request.read())
         completion, headers = await self.completion(request, question)
+
         model = request.match_info.get("deployment") or question.model or self.name
         id_ = headers[REQUEST_ID]
+
         if not question.stream:
             return json_reply(chat_completion(completion, model=model, request_id=id_), headers=headers)
+
         pieces = chat_pieces(completion, model=model, request_id=id_, with_usage=question.with_usage)
         return await _stream(request, pieces, headers)
 
@@ -416,9 +490,13 @@ class ModelServer(Service):
         await self._source.close()
 
     async def completion(self, request: web.Request, question: Asked) -> tuple[Completion, dict[str, str]]:
-        """Return the answer to a question, and the headers of the reply with its request id."""
+        """Return the answer to a question, and the headers of the reply with its request id.
+
+        The id is that of the recorded answer; a random one if the answer has none.
+        """
         ask = functools.partial(self._source.complete, question.request)
         completion, headers = await self._middleware.answer_once(request, self._replies, question.digest, ask)
+
         # A recorded id may contain characters that a header cannot.
         recorded = (completion.request_id or "")[:200]
         id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
@@ -433,8 +511,10 @@ async def _stream(
     A client that hangs up ends the stream without an error.
     """
     about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+
     response = web.StreamResponse(headers={**about, **headers})
     await response.prepare(request)
+
     with contextlib.suppress(ConnectionError):  # the client has hung up
         for piece in pieces:
             await response.write(b"data: " + dumps(piece) + b"\n\n")
@@ -451,8 +531,15 @@ def json_reply(
     return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
 
 
+# -- checks of every request
+
+
 class Middleware:
-    """The middleware of a server, and the state that its handlers share."""
+    """The middleware of a server, and the state that its handlers share.
+
+    `requests` counts all requests except health checks, `answers` the answers of the source, and `repeats` the requests
+    with a known idempotency key. `faults` and `refusals` count error replies.
+    """
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
@@ -469,12 +556,17 @@ class Middleware:
 
         If the request has an idempotency key, `ask` is called only once for that key. `digest` is the hash of the
         question. Waits for the server's artificial latency first, and counts the answer.
+
+        Raises:
+            BadRequestError: the key was used with another question.
         """
         if self._options.latency_ms:
             await asyncio.sleep(self._options.latency_ms / 1000)
+
         key = request.headers.get("Idempotency-Key")
         repeated = key is not None and replies.holds(key)
         self._counts["repeats"] += repeated
+
         answer = await (ask() if key is None else replies.reply(key, digest, ask))
         self._counts["answers"] += 1
         return answer, {REPLAYED: "true"} if repeated else {}
@@ -484,6 +576,7 @@ class Middleware:
         """Answer a request and log a line about it."""
         started = time.monotonic()
         response = await self._reply(request, handler)
+
         if self._options.log:
             took = (time.monotonic() - started) * 1000
             again = " (repeated)" if REPLAYED in response.headers else ""
@@ -493,15 +586,18 @@ class Middleware:
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Return the handler's reply, or an error reply for a refusal, an injected fault or an exception."""
         self._counts["requests"] += request.path not in _OPEN_TO_ALL
+
         refusal = self._refusal(request)
         if refusal:
             self._counts["refusals"] += 1
             return refusal.reply()
+
         # Only POST requests fail on purpose. Health checks must not shift the random sequence of faults.
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
             return Problem(fault, "an error requested with --fault", "server_error", "injected_fault").reply()
+
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -520,6 +616,7 @@ class Middleware:
         """Return the problem of a request with a wrong host name or key, or None if the request is allowed."""
         if self._options.local_only and not is_of_this_machine(request):
             return Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host")
+
         key = self._options.key
         if key and request.path not in _OPEN_TO_ALL and not key_is_right(key, request.headers):
             return Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key")
@@ -530,22 +627,29 @@ def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
     """Return whether the headers contain the key as bearer token or as Azure's `api-key`, compared in constant time."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     offered = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
+    # `compare_digest` takes bytes or ASCII text, but a header may have other characters, and bytes that are not UTF-8.
     return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
 
 
 def _problem_of_endpoint(error: EndpointError) -> Problem:
     """Return an endpoint's error as a problem, with the endpoint's own status if that is an error status."""
     text = str(error)
+
     if isinstance(error, NoAnswerError):
         return Problem(404, text, code="no_answer")
     if isinstance(error, ContentFilterError):
         return Problem(400, text, code="content_filter", param="prompt")
+
     status = error.status or (504 if isinstance(error, TimedOutError) else 500)
     return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
 
 
 class FaultInjection:
-    """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
+    """Fault injection: error replies at given rates.
+
+    With the same seed, the n-th accepted POST request fails in the same way. The rates {429: 0.05, 500: 0.01} give the
+    outcomes 429, 500 and None with the weights 0.05, 0.01 and 0.94.
+    """
 
     def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
         """Set the rates by status.
@@ -554,10 +658,12 @@ class FaultInjection:
             ConfigurationError: a status is no error status, a rate is not from 0 to 1, or the rates exceed 1 together.
         """
         valid = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
+        # The sum of decimal rates has a rounding error.
         if not valid or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
                 "each --fault needs a status from 400 to 599 and a rate from 0 to 1; rates may sum to at most 1"
             )
+
         self._outcomes = [*rates, None]
         self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
         self._rng = Random(seed)
@@ -568,7 +674,10 @@ class FaultInjection:
 
 
 class ReplyStore(Generic[T]):
-    """A store of replies by idempotency key. A question is answered once, also if it is sent many times at once."""
+    """A store of replies by idempotency key. A question is answered once, also if it is sent many times at once.
+
+    An entry has the hash of the question, and the task that computes its answer.
+    """
 
     def __init__(self, most: int = MAX_STORED) -> None:
         self._most = most
@@ -580,7 +689,7 @@ class ReplyStore(Generic[T]):
     async def reply(self, key: str, digest: bytes, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the answer to the question with this digest, computed once for its key.
 
-        A failed answer is computed again for the next request.
+        A failed answer is computed again for the next request. A key beyond `most` drops the oldest one.
 
         Raises:
             BadRequestError: the key was used with another question.
@@ -589,9 +698,11 @@ class ReplyStore(Generic[T]):
             self._stored[key] = (digest, asyncio.ensure_future(ask()))
             if len(self._stored) > self._most:
                 self._stored.popitem(last=False)
+
         stored_digest, task = self._stored[key]
         if stored_digest != digest:
             raise BadRequestError("this Idempotency-Key was used with another request")
+
         try:
             return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
         except Exception:  # noqa: BLE001 - every failure is tried again

@@ -54,8 +54,10 @@ class EvaluateUploadOptions(DestinationOptions, cli.AddedOptions):
         """
         if self.upload and self.project is None:
             raise ConfigurationError("--upload needs a destination; give --project PROJECT of Azure AI Foundry")
+
         project = self.project if self.upload else None
         uploaders = open_uploaders(self, project, allow_simulated=allow_simulated)
+
         for uploader in uploaders:
             uploader.check(simulated=simulated)
 
@@ -75,10 +77,12 @@ def open_uploaders(options: DestinationOptions, project: str | None, *, allow_si
     """
     if options.foundry is not None and project is None:
         raise ConfigurationError("--foundry chooses the API of a Foundry project; name the project with --project")
+
     uploaders: list[UploaderLike] = []
     if project is not None:
         make = plugins.uploader("foundry")
         uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
+
     if options.mlflow is not None:
         uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
     return uploaders
@@ -90,6 +94,7 @@ def upload_all(
     """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure."""
     done: list[Uploaded] = []
     failure: TunecheckError | None = None
+
     for uploader in uploaders:
         try:
             done.append(uploader.upload(run, again=again))
@@ -129,8 +134,10 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
 
     if options.project is None and options.mlflow is None:
         raise ConfigurationError("no destination is given; give --project PROJECT of Azure AI Foundry, or --mlflow URL")
+
     runs = [find_run(name, options.folder) for name in options.runs]
     uploaders = open_uploaders(options, options.project, allow_simulated=options.allow_simulated)
+
     failures: list[TunecheckError] = []
     for run in runs:
         note_changed(run)
@@ -140,7 +147,9 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
                 cli.print_json(asdict(each))
             else:
                 print(*upload_lines(each), sep="\n")
+        # A failed upload does not stop the others. The last failure sets the exit code.
         failures += [] if failure is None else [failure]
+
     for failure in failures[:-1]:
         print(f"error: {clean(failure, 2_000)}", file=sys.stderr)
     if failures:

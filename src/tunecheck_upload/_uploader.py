@@ -1,6 +1,17 @@
 """The base of uploads of finished runs: a run's contents, the steps of an upload, and its record in `upload.json`.
 
-An upload is checked first, done in steps, and can be repeated or resumed.
+An upload is checked first, done in steps, and can be repeated or resumed. `upload.json` in the run's folder has an
+entry for each destination, and is saved before an upload relies on it. The steps in order:
+
+1. Lock the run, and collect its contents. A run that is not finished or has simulated answers is refused
+2. If the destination's run was deleted there, stop, or with `again`, start anew
+3. If the upload was completed and the contents have the same fingerprint, do nothing
+4. Create the run. The record first notes that the run is asked for. If the reply is lost, the next attempt looks for a
+   run with the record's marker, so that no second run is made
+5. Send what is missing. A file counts as sent if the record has its SHA-256
+6. Note the upload as complete, with the fingerprint
+
+A step that fails at the destination raises UploadError, with the command that continues the upload.
 """
 
 import abc
@@ -34,6 +45,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
     the run's creation is missing; the marker then finds the run if it was created. `fingerprint` is the hash of the
     contents at the destination, and `result_of` the hash of those in a Foundry project's result. `artifacts` has the
     SHA-256 of each file at the destination. `traces_of` is the SHA-256 of the table with the rows sent as traces.
+    `complete` is true after the last step.
     """
 
     marker: str
@@ -110,6 +122,7 @@ def _read(run: Run, path: Path) -> UploadFile:
         raise ConfigurationError(
             f"{path}: cannot be read: {error}; repair the file, or remove the file to upload the run again"
         ) from None
+
     content = file.content(run)
     # Without a key file, this user has no signature to compare.
     if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
@@ -122,7 +135,10 @@ def _read(run: Run, path: Path) -> UploadFile:
 
 @contextlib.contextmanager
 def one_at_a_time(run: Run) -> Iterator[None]:
-    """Lock a run during its upload, or raise RunError if another process is uploading it."""
+    """Lock a run during its upload, or raise RunError if another process is uploading it.
+
+    The lock is the file `.upload.lock` in the run's folder.
+    """
     run.manifest()  # an unreadable run is refused before a lock file is written
     with plugins.lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
         yield
@@ -162,6 +178,7 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             if log is not None:
                 line = {"line_number": number, "row_id": row.get("row_id"), "inference_log": log}
                 written += file.write(plugins.dumps_line(line))
+
     if written:
         yield artifact(_LOGS, folder / _LOGS)
     if (run.folder / _REPORT).is_file():
@@ -171,19 +188,25 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
     """Return the columns of the uploaded table: inputs, outputs, causes of failures, and `outputs.error.<stage>`.
 
-    Every row of the table gets every column, with null for missing values, because readers take the columns from any
-    row.
+    For example `inputs.query`, `outputs.response`, `outputs.bleu.bleu`, `outputs.error.target`, `outputs.cause`. Every
+    row of the table gets every column, with null for missing values, because readers take the columns from any row.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != LOG_COLUMN]
+
     more = (f"outputs.{name}" for name in names if name.startswith("error.") or name == _CAUSE)
+    # A target may have an output named `cause`; its column stays.
     return [*shown, *(name for name in more if name not in names)]
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
-    """Return a row's value in a column of the table. Errors, in the columns `outputs.error.<stage>`, become text."""
+    """Return a row's value in a column of the table. Errors, in the columns `outputs.error.<stage>`, become text.
+
+    For example `TimedOutError: no answer within 60 s`.
+    """
     if name in row or not (name.startswith("outputs.error.") or name == f"outputs.{_CAUSE}"):
         return row.get(name)
+
     error = row.get(name.removeprefix("outputs."))
     return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
 
@@ -198,12 +221,17 @@ _PORTAL_IDS = """bleu_score code_vulnerability coherence content_safety document
     ungrounded_attributes violence"""
 """Ids of the evaluators that the portal knows. Tunecheck's evaluators with the same keys use them, too."""
 
+# The class RougeScoreEvaluator has the key `rougescoreevaluator` and the id `rouge_score`.
 _BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.split()}
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of an upload. `left_out` names the metrics that are not finite numbers."""
+    """The contents of an upload.
+
+    `left_out` names the metrics that are not finite numbers. `name_map` has the portal's ids of evaluators, see
+    `name_map`.
+    """
 
     run: Run
     name: str
@@ -217,7 +245,10 @@ class Contents:
 
     @property
     def moment_ms(self) -> int:
-        """The time when the metrics were written. A metric that is logged twice with the same time counts once."""
+        """The time when the metrics were written, in milliseconds since 1970.
+
+        A metric that is logged twice with the same time counts once.
+        """
         return self.run.metrics_file.stat().st_mtime_ns // 1_000_000
 
     @property
@@ -237,6 +268,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     manifest = run.manifest_data()
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished; finish it with {run.resuming()}, then upload it")
+
     summary = run.metrics()
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
@@ -244,9 +276,11 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
             f"run {run.id} has simulated answers; "
             "give --allow-simulated (allow_simulated=True) to upload the run marked as simulated"
         )
+
     metrics, left_out = finite_metrics(summary.get("metrics"))
     given = manifest.get("tags")
     tags = {name: str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+
     return Contents(
         run=run,
         name=str(manifest.get("name") or run.id),
@@ -261,7 +295,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
 
 
 def _state_tags(run: Run, simulated: bool) -> dict[str, str]:
-    """Return tags that mark a run with simulated answers or an early stop."""
+    """Return tags that mark a run with simulated answers or an early stop; empty for other runs."""
     marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
     return {name: said for name, said in marks.items() if said}
 
@@ -269,10 +303,12 @@ def _state_tags(run: Run, simulated: bool) -> dict[str, str]:
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the number of failed rows by `failed.<evaluator>.<code>`, for the most frequent fault codes.
 
-    There are no such counts for an evaluator if scores below its threshold are its only fault.
+    For example `failed.match.missing_call` for the evaluator `match`. There are no such counts for an evaluator if
+    scores below its threshold are its only fault.
     """
     primaries = primaries_with_pass_rate(run.manifest().evaluators, metrics)
     failures = read_failures(run.rows(), primaries)
+
     counts: dict[str, float] = {}
     for name in primaries:
         codes = failures.by_code(name)
@@ -282,7 +318,7 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the metrics that are finite numbers, and the names of the others."""
+    """Return the metrics that are finite numbers, and the names of the others, such as texts and NaN."""
     entries = metrics if isinstance(metrics, dict) else {}
     numbers: dict[str, float] = {}
     for name, value in entries.items():
@@ -293,7 +329,10 @@ def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:
-    """Return the portal's ids of the run's evaluators that it knows, such as `{"my_f1": "f1_score"}`."""
+    """Return the portal's ids of the run's evaluators that it knows, such as `{"my_f1": "f1_score"}`.
+
+    Only classes of azure-ai-evaluation and of Tunecheck count: another package may use the same class name.
+    """
     entries = evaluators if isinstance(evaluators, dict) else {}
     known = {}
     for name, entry in entries.items():
@@ -305,16 +344,25 @@ def name_map(evaluators: JSON) -> dict[str, str]:
 
 
 def metric_keys(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique MLflow name for each name, of letters, digits and `_-. :`, with at most 250 characters."""
+    """Return a unique MLflow name for each name, of letters, digits and `_-. :`, with at most 250 characters.
+
+    For example `top_5_2` for `top@5` after `top_5`.
+    """
     keys: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
+        # MLflow takes 250 characters. 240 leave room for a number.
         key = "".join(c if (c.isascii() and c.isalnum()) or c in "_-. :" else "_" for c in name)[:240]
+        # A server may store values by name in files, so it refuses names such as `..`.
         key = f"_{key[1:]}" if key.startswith(".") else key
+
         numbered = (f"{key}_{number}" for number in itertools.count(2))
         keys[name] = key if key not in taken else next(other for other in numbered if other not in taken)
         taken.add(keys[name])
     return keys
+
+
+# -- steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,12 +455,15 @@ class RunUpload(abc.ABC):
     def _ensure_run(self) -> None:
         """Create the run unless the record has its id.
 
-        If the reply to an earlier creation was lost, look for that run first.
+        If the reply to an earlier creation was lost, look for that run first. The record is saved before and after, so
+        that no interruption leads to a second run.
 
-        The record is saved before and after, so that no interruption leads to a second run.
+        Raises:
+            UploadError: the run cannot be found or created.
         """
         if self._known.run_id is not None:
             return
+
         exists = self._find_run() if self._known.run_asked_for else False
         if not exists:
             self._known.run_asked_for = True
@@ -420,10 +471,12 @@ class RunUpload(abc.ABC):
             try:
                 self._create_run()
             except UploadError as error:
+                # The service surely made no run, so the next attempt need not look for one.
                 if not error.unsure:
                     self._known.run_asked_for = False
                     self._record.save()
                 raise
+
         self._known.run_asked_for = False
         self._record.save()
 
@@ -474,13 +527,17 @@ class Uploader(abc.ABC):
         """
         run = run if isinstance(run, Run) else Run(Path(run))
         with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
+            # Written files are in the temporary folder, which must exist until they are sent.
             contents = collect(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
+
             record = UploadRecord(run, self._destination)
+
             try:
                 unchanged = self._send(record, contents, again=again)
             except UploadError as error:
                 error.args = (f"upload failed: could not {error}; {self._advice(error, contents)}",)
                 raise
+
             known = record.known
             return Uploaded(
                 to=self._to,
@@ -518,11 +575,14 @@ class Uploader(abc.ABC):
                 record.renew()
                 record.save()
                 return self._send(record, contents, again=False)
+
             known = record.known
             if known.complete and known.fingerprint == contents.fingerprint:
                 return True
+
             known.complete = False
             record.save()
+
             known.url = upload.send()
             known.complete, known.fingerprint = True, contents.fingerprint
             record.save()
@@ -532,12 +592,14 @@ class Uploader(abc.ABC):
         """Return what to do after a failed upload, with the command that continues it."""
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
+
         if error.step is GONE:
             return f"upload the run again with: {plugins.command_line([*command, '--again'])}"
         return f"the run itself is intact; continue with: {plugins.command_line(command)}"
 
 
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,255}")
+"""An id such as `0a1b2c` or `run-3.1`: without a slash or a leading dot, so that it is one part of a path."""
 
 
 def checked_id(step: UploadStep, value: object) -> str:
@@ -552,6 +614,6 @@ def checked_id(step: UploadStep, value: object) -> str:
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:
-    """Return the value under these keys and positions, or None if there is none."""
+    """Return the value under these keys and positions, such as `"run", "info", "run_id"`, or None if there is none."""
     found = plugins.find_value(value, path)
     return None if isinstance(found, plugins.Missing) else found
