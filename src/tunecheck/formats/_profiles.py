@@ -1,7 +1,13 @@
 """The profile of a model family: the marks of its calls and reasoning, the shape of its calls, and its prompt.
 
 `_families` makes the profiles of the known families from `families.toml`; a user's own module makes others. It also
-finds a mark in a text, and asks its profile to read the calls after it.
+finds a mark in a text, and asks its profile to read the calls after it:
+
+    mark           call                                closing mark
+    <tool_call>    {"name": "f", "arguments": {}}      </tool_call>
+
+`Profile.take` reads call after call until it finds a closing mark, or text that is no call. `ToolPrompt` is the
+opposite direction: it writes tools, calls and results for models whose server accepts only text.
 """
 
 import re
@@ -124,6 +130,7 @@ class Profile:
         position = self.shape.read(text, call_start, mark, collector)
         if "```" in text[start + len(mark) : call_start]:
             position = past(_FENCE_END, text, position)
+
         while True:
             following = past(_SEPARATOR, text, position)
             closing_end = self._skip_closing_marks(text, following)
@@ -132,6 +139,7 @@ class Profile:
             if not self._more_calls_follow(text, following, mark, collector):
                 self._check_end(text, following, mark)
                 return position
+
             collector.call_start = following
             position = self.shape.read(text, following, mark, collector)
 
@@ -144,8 +152,10 @@ class Profile:
         call_start = collector.call_start
         is_at_mark = text.startswith(mark, call_start)
         call_start = self._call_start(text, call_start, mark) if is_at_mark else call_start
+
         may_have_next = self.several or not is_at_mark
         end = find_close(text, call_start) if may_have_next and text.startswith("{", call_start) else None
+
         following = len(text) if end is None else past(_SEPARATOR, text, end)  # no call begins at the end of a text
         return following if self.shape.begins(text, following, collector) else None
 
@@ -161,6 +171,7 @@ class Profile:
             closing_mark = next((mark for mark in self.closes if text.startswith(mark, position)), None)
             if not closing_mark:
                 return end
+
             end = position + len(closing_mark)
             position = past(_SEPARATOR, text, end)
 
@@ -190,6 +201,7 @@ def past(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 # -- tools described in prompts
 
+# `{name}`; braces with anything else are text
 _PLACEHOLDER = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|type|calls|tools|result)\}")
 
 _EXAMPLE_CALL = FunctionCall("function_name", {"parameter_name": "value"})
@@ -212,7 +224,10 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
 
 
 class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
-    """Values as nested elements, with lists as `<item>` elements and a `prefix` before every tag."""
+    """Values as nested elements, with lists as `<item>` elements and a `prefix` before every tag.
+
+    `{"to": ["Ada", "Bob"]}` is `<to><item>Ada</item><item>Bob</item></to>`.
+    """
 
     prefix: str
 
@@ -227,6 +242,9 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
 @dataclass(frozen=True, slots=True)
 class ToolPrompt:
     """Templates of a family's tool definitions, calls and results in prompts.
+
+    With `ToolPrompt('<tool_call>{"name": "{name}", "arguments": {arguments}}</tool_call>')`, a call is written as
+    `<tool_call>{"name": "get_time", "arguments": {"city": "Paris"}}</tool_call>`.
 
     Args:
         call: one call, with `{name}` and either `{arguments}` (a JSON object) or `{parameters}`; `{index}` is the
@@ -256,6 +274,7 @@ class ToolPrompt:
         """Return the part of the system message that defines the tools."""
         definitions = [dumps(tool).decode() for tool in tools]
         tools_text = f"[{', '.join(definitions)}]" if self.listed else "\n".join(definitions)
+
         return (
             "You can call functions. These are their definitions, each with its parameters as JSON Schema:\n"
             f"{_fill(self.tools, {'tools': tools_text})}\n\n"

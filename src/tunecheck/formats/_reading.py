@@ -88,12 +88,14 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     """
     definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
     profile = None if format == AUTO else choose_profile(format)
+
     if isinstance(value, UnreadText):
         return Reading(text=str(value))
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
     if value is None or isinstance(value, Reading):
         return value or Reading()
+
     try:
         return _read_value(value, definitions or None, profile)
     except Exception as error:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
@@ -101,15 +103,20 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 
 
 _GLYPHS = re.compile(r'<\w{1,20}Ġname=|[>}\]]Ċ|Ċ[<{\[]|[:,]Ġ["\d{\[]')
-"""Spaces (Ġ) and line breaks (Ċ) as in tokenizer vocabularies, at places where no language has these letters."""
+"""Spaces (Ġ) and line breaks (Ċ) as in tokenizer vocabularies, at places where no language has these letters.
+
+The text `{"a":Ġ1}Ċ` is read as `{"a": 1}` and a line break.
+"""
 
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     """Return the reading of a text; prose is recognised without loading the tables of all families."""
     if ("Ġ" in text or "Ċ" in text) and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
+
     if profile is None and not may_hold_calls(text, gated=bool(tools)):
         return Reading((), text)
+
     from tunecheck.formats._texts import TextReader  # and with it the tables of all families
 
     return TextReader(tools, profile).read(text)
@@ -128,6 +135,7 @@ def without_thoughts(text: str) -> tuple[str, str]:
     """
     if not may_hold_marks(text):
         return "", text
+
     from tunecheck.formats._texts import TextReader
 
     return TextReader().without_thoughts(text)
@@ -143,6 +151,7 @@ def read_python_calls(text: str) -> Reading:
     collector = CallCollector()
     collector.format = "bfcl_text"
     scanner = PythonScanner(text)
+
     try:
         check_size(text)
         for call in scanner.all_calls():
@@ -158,10 +167,12 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
     """Return the reading of any value but a text; data becomes its JSON text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
+
     from tunecheck.formats._json_shapes import read_value
 
     listed = [value] if isinstance(value, FunctionCall) else value
     plain = [*map(_plain_object, listed)] if isinstance(listed, (list, tuple)) else _plain_object(listed)
+
     reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)
     return Reading(text=text_of(value)) if reading is None else reading
 
@@ -187,7 +198,11 @@ _NOTHING = object()
 
 
 class RowCache:
-    """Cache of values derived from one row. Its users must not change the values."""
+    """Cache of values derived from one row. Its users must not change the values.
+
+    Several evaluators read the same response with the same tools. The key of an entry is its task and the identities of
+    its values. Only values of the row are keys: the row keeps them alive, so no other object gets the same identity.
+    """
 
     __slots__ = ("_given", "_held", "made")
 
@@ -218,6 +233,7 @@ def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[]
     row = _row.get()
     if row is None:
         return make()
+
     key = (task, *map(id, values))
     made = row.made.get(key, _NOTHING)
     if made is _NOTHING:

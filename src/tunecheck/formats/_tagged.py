@@ -12,7 +12,7 @@ Values are texts; the types in the tool's definition say how to read them. The f
 1. `true` or `false` in any case, if a boolean is allowed
 2. `null` or `None`, if null is allowed
 3. the text unchanged, if only texts are allowed
-4. a whole number such as `007` or `5.0`, if a number is allowed
+4. a whole number such as `007` if an integer or number is allowed, also `5.0` if it is a number
 5. JSON or a Python literal; but the text unchanged if a text is allowed and the value's type is not
 
 Without a type, the value is the text, and `null` is null. Families with `guessed` apply rule 5 instead.
