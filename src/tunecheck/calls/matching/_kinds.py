@@ -1,5 +1,16 @@
 """Classify wrong values into a few kinds by rules, without a model.
 
+Two values that are known to differ are tested in this order. The first kind that fits is the result:
+
+| kind                  | expected, actual                                                                  |
+|-----------------------|-----------------------------------------------------------------------------------|
+| `number_as_text`      | 5 and "5", "05", "5.0" or "five" (only a number and a text)                       |
+| `case_or_spacing`     | "New-York" and "new york" (only two texts)                                        |
+| `date_or_time_format` | "2024-05-01" and "May 1st, 2024"; "3pm" and "15:00"; Unix time                    |
+| `number_conversion`   | "5 km" and 5000; 0.25 and 25; "10k" and 10000; "20 °C" and 68                     |
+| `close_wording`       | "Paris" and "Paris, France" (only two texts)                                      |
+| `other`               | "user_1" and "user_2"; true and 1; all objects and lists                          |
+
 Numbers and dates are read leniently, as people and models write them. This only classifies a wrong argument; it never
 decides whether an argument is wrong. If a text has several readings (`1,000` is a thousand or one), each is tried.
 """
@@ -33,7 +44,9 @@ words in order or sorted."""
 
 _COMPARED_CHARACTERS = 2_000  # the time for a similarity is the product of both lengths
 _GLANCED_CHARACTERS = 256  # less, because every pair of calls is compared
+# a hyphen or underscore between two letters, as in `new-york`; not in `user_1`
 _BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[-_](?=[^\W\d_])")
+# typographic quotes and dashes, with their ASCII characters
 _TYPOGRAPHIC = str.maketrans("‘’‚‛′´`“”„‟″«»‐‑‒–—−", "'" * 7 + '"' * 7 + "-" * 6)
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"\w+")
@@ -50,9 +63,11 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
         return _kind_of_texts(expected, actual)
     if not isinstance(expected, (int, float, str)) or not isinstance(actual, (int, float, str)):
         return "other"
+
     for number, text in ((expected, actual), (actual, expected)):
         if isinstance(text, str) and not isinstance(number, str) and same_number_in_text(number, text):
             return "number_as_text"
+
     if same_moment(expected, actual):
         return "date_or_time_format"
     return "number_conversion" if _is_rounding(expected, actual) or same_quantity(expected, actual) else "other"
@@ -99,36 +114,41 @@ def _is_close_wording(expected: str, actual: str) -> bool:
     from rapidfuzz import fuzz
 
     one, other = (" ".join(text[:_COMPARED_CHARACTERS].casefold().split()) for text in (expected, actual))
+
     if _DIGITS.findall(one) != _DIGITS.findall(other):
         return False
     if fuzz.ratio(one, other) >= CLOSE_WORDING or fuzz.token_sort_ratio(one, other) >= CLOSE_WORDING:
         return True
+
     words, other_words = set(_WORD.findall(one)), set(_WORD.findall(other))
     common = words & other_words
     contains_the_other = common in (words, other_words)
-    return contains_the_other and any(len(word) > 2 for word in common)
+    return contains_the_other and any(len(word) > 2 for word in common)  # `a`, `of` and `in` are in many texts
 
 
-_MOST_NUMBER_CHARACTERS = 48
-_LARGEST = 10**300
+_MOST_NUMBER_CHARACTERS = 48  # of a text that can be a number with its unit
+_LARGEST = 10**300  # greater integers have no float
+# `-5`, `1.5e3`; not `05` or `.5`
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
-# a plus sign or leading zeros
+# a plus sign or leading zeros: `+5`, `-005` (the minus stays)
 _LEADING = re.compile(r"^(?:\+|(-)?0+(?=\d))")
 # a number with sign, separators, exponent and currency, and one unit, such as `$1,200.50` or `5 km`
 _QUANTITY = re.compile(
     r"(?P<sign>[-+−]?)\s*[$€£¥₹]?\s*(?P<digits>(?:\d[\d.,'’_\u00a0\u202f ]*)?\d|\.\d+)(?:[eE](?P<power>[+-]?\d{1,2}))?"
     r"\s*[$€£¥₹]?\s*(?P<unit>[^\W\d_]+\.?|%|°\s?[cCfF]?|°)?"
 )
-# digits with thousands separators of one kind, such as `1,000,000.5`; groups of two are Indian
+# digits with thousands separators of one kind, such as `1,000,000.5`; groups of two are Indian, as in `12,34,567`
 _GROUPED = re.compile(r"\d{1,3}(?P<mark>[,.'’_\u00a0\u202f ])(?:\d{2,3}(?P=mark))*\d{3}(?:[.,]\d+)?")
 _SPACES = re.compile(r"[\s\u00a0\u202f]+")
 
+# words and letters after a number that multiply it
 _SCALES = {
     "k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6,
     "b": 10**9, "bn": 10**9, "billion": 10**9, "billions": 10**9, "t": 10**12, "trillion": 10**12, "hundred": 100,
 }  # fmt: skip
 _PERCENT = ("%", "percent", "pct")
 _CLOCK = ("am", "pm")  # a time of day, not a unit
+# currencies after a number, which are left out: amounts are compared as bare numbers
 _NO_UNIT = frozenset(("usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"))
 
 # Factors to metres, grams, seconds, litres and bytes, exact by definition (SI brochure; international yard and pound,
@@ -153,6 +173,7 @@ _SPELLINGS = {
         "kib": "1024", "mib": "1048576", "gib": "1073741824", "tib": "1099511627776",
     },
 }  # fmt: skip
+# by dimension and name: {"length": {"km": Fraction(1000), …}, …}
 _UNITS = {
     dimension: {name: Fraction(factor) for names, factor in units.items() for name in names.split()}
     for dimension, units in _SPELLINGS.items()
@@ -167,9 +188,10 @@ _UNIT_FACTORS = tuple(
 )
 """Kilometres per mile, feet per metre, pounds per kilo, centimetres per inch and foot, litres per gallon, and grams per
 ounce."""
-_ROUNDED = Fraction(5, 1000)
-_FLOAT = Fraction(1, 10**9)
+_ROUNDED = Fraction(5, 1000)  # relative: people round converted quantities
+_FLOAT = Fraction(1, 10**9)  # relative: what float arithmetic changes
 
+# number words: `two hundred and five` is 2 · 100 + 5
 _ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TEENS_AND_TENS = "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
 _VALUES = (*range(20), *range(20, 100, 10))
@@ -193,9 +215,11 @@ def number_of_text(text: str) -> int | float | None:
     """
     if len(text) > 400:
         return None
+
     match = _JSON_NUMBER.fullmatch(text.strip())
     if match is None:
         return None
+
     number = float(match[0]) if match[1] or match[2] else int(match[0])
     return number if isinstance(number, int) or math.isfinite(number) else None
 
@@ -210,12 +234,15 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
     """Return the number in words at the start of a text (`two hundred and five km`) and the text after it, or None."""
     if len(text) > _MOST_NUMBER_CHARACTERS:
         return None
+
     words = text.casefold().replace("-", " ").split()
     total = group = count = 0  # the finished thousands, the group in progress, and the number of words read
+
     for word, following in pairwise([*words, ""]):
         value = _WORDS.get(word)
         takes_any_number = group % 100 == 0  # nothing yet, or `two hundred`
         takes_ones = group % 10 == 0 and group % 100 >= 20  # `twenty`
+
         if value is not None and (takes_any_number or (takes_ones and value < 10)):
             group += value
         elif word in _MULTIPLIERS:
@@ -227,6 +254,7 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
             is_article = word == "a" and following in _MULTIPLIERS | _GROUPS
             if not is_and and not is_article:
                 break
+
         count += 1
     return (total + group, " ".join(words[count:])) if count else None
 
@@ -247,14 +275,17 @@ def _quantities(value: float | str) -> Iterator[_Quantity]:
         if abs(value) < _LARGEST:
             yield _Quantity(Fraction(value))
         return
+
     spelled = _spelled_number(value)
     text = f"{spelled[0]} {spelled[1]}" if spelled else value
     match = _QUANTITY.fullmatch(text.strip()) if len(value) <= _MOST_NUMBER_CHARACTERS else None
     if match is None:
         return
+
     unit = (match["unit"] or "").lower().rstrip(".").replace(" ", "")
     if unit in _CLOCK:
         return
+
     sign = -1 if match["sign"] in ("-", "−") else 1
     power = Fraction(10) ** int(match["power"] or 0)
     for number in _read_digits(match["digits"]):
@@ -266,6 +297,7 @@ def _read_digits(digits: str) -> Iterator[Fraction]:
     plain = digits.replace(",", ".")
     if re.fullmatch(r"\d*\.?\d+", plain, re.ASCII):
         yield Fraction(plain)
+
     grouped = _GROUPED.fullmatch(digits)
     if grouped:
         separator = grouped["mark"].strip() or " "
@@ -282,6 +314,7 @@ def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
     if unit in _PERCENT:
         yield from (_Quantity(value), _Quantity(value / 100))
         return
+
     if unit in _SCALES:
         yield _Quantity(value * _SCALES[unit])
     if unit in _NO_UNIT or not unit:
@@ -308,12 +341,15 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
         return _is_bare_conversion(one.value, other.value)
     if one.unit and other.unit:
         return _is_unit_conversion(one, other)
+
     with_unit, bare = (one, other) if one.unit else (other, one)
     if _is_equal(with_unit.value, bare.value):
         return True
+
     measure = _dimension(with_unit.unit)
     if measure is None:
         return _is_temperature(with_unit.unit) and _is_celsius_and_fahrenheit(with_unit.value, bare.value)
+
     dimension, factor = measure
     return any(_is_close(with_unit.value * factor, bare.value * other) for other in _UNITS[dimension].values())
 
@@ -322,6 +358,7 @@ def _is_unit_conversion(one: _Quantity, other: _Quantity) -> bool:
     """Return whether two quantities with units are equal, also after a conversion within the same dimension."""
     if one.unit == other.unit:
         return _is_equal(one.value, other.value)
+
     measure, other_measure = _dimension(one.unit), _dimension(other.unit)
     if measure and other_measure:
         same_dimension = measure[0] == other_measure[0]
@@ -335,6 +372,7 @@ def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
         return True
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
+
     less, more = sorted((abs(one), abs(other)))
     return any(_is_equal(less * factor, more) for factor in _EXACT_FACTORS) or any(
         _is_close(less * factor, more) for factor in _UNIT_FACTORS
@@ -375,15 +413,16 @@ def _is_celsius_and_fahrenheit(one: Fraction, other: Fraction) -> bool:
 # -- dates and times
 
 
-_MOST_CHARACTERS = 64
+_MOST_CHARACTERS = 64  # of a text that can be a date or time
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# a month in English, in full or short: `may`, `sept.`
 _MONTH = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _SAYS_WHEN = re.compile(rf"\d|noon|midnight|{'|'.join(_MONTHS)}")
 """Matches every date and time. A text without a match needs no further check."""
-# the places between a letter and a digit, where a space is inserted
+# the places between a letter and a digit, where a space is inserted: `1st may2024` becomes `1 st may 2024`
 _LETTERS_BESIDE_DIGITS = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
 # words without meaning for a date: weekdays, articles, prepositions, endings of ordinal numbers
 _NOISE = re.compile(
@@ -403,7 +442,10 @@ _ORDERS = {
     "nn": ("md", "dm"), "bnY": ("mdy",), "bnn": ("mdy",), "bn": ("md",), "nbY": ("dmy",), "nbn": ("dmy",),
     "nb": ("dm",), "Ybn": ("ymd",), "bY": ("my",), "Yb": ("ym",), "b": ("m",),
 }  # fmt: skip
-"""Possible orders of a date by its parts: Y is a year of four digits, n another number, b the name of a month."""
+"""Possible orders of a date by its parts: Y is a year of four digits, n another number, b the name of a month.
+
+`2024 5 1` is Ynn, read as year, month, day. `05/01/2024` is nnY: 5 January (dmy) or 1 May (mdy).
+"""
 
 _When: TypeAlias = datetime | int | tuple[tuple[str, int] | int, ...]
 
@@ -435,12 +477,15 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False
+
     expected_moments = list(_read_moments(expected))
     actual_moments = list(_read_moments(actual)) if expected_moments else []
+
     readings = (expected_moments, actual_moments)
     ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in readings)
     marks, other_marks = ({moment.mark for moment in moments} for moments in readings)
     needs_same_order = ambiguous and marks == other_marks
+
     return any(
         one.equals(other) and (not needs_same_order or one.order == other.order)
         for one in expected_moments
@@ -455,14 +500,17 @@ def _read_moments(value: str | float) -> Iterator[_Moment]:
     text = value.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
     if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
         return
+
     if text.isdecimal() and len(text) in (10, 13):
         # Unix time in seconds, or milliseconds
         moment = datetime.fromtimestamp(int(text[:10]), UTC).replace(tzinfo=None)
         yield _Moment(moment, moment)
+
     compact = _COMPACT.fullmatch(text)
     if compact:
         second = compact["second"] or "00"
         text = f"{compact['date']} {compact['hour']}:{compact['minute']}:{second}{compact['zone']}"
+
     time = _TIME.search(text)
     seconds: int | None = 0
     offset: int | None = None
@@ -470,6 +518,8 @@ def _read_moments(value: str | float) -> Iterator[_Moment]:
     if time:
         seconds, offset = _seconds_of_day(time), _utc_offset(time)
         date = f"{text[: time.start()]} {text[time.end() :]}"
+
+    # The text without its time is a date, if anything is left.
     if seconds is None:
         return
     date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
@@ -487,7 +537,9 @@ def _seconds_of_day(time: re.Match[str]) -> int | None:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + (12 if time["half"] == "p" else 0)
+
     total = hour * 3600 + minute * 60 + second
+    # 60 seconds are a leap second, and 24:00 is the end of a day.
     return total if minute < 60 and second <= 60 and total <= 86400 else None
 
 
@@ -506,23 +558,29 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
     """
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number such as `3.5` or `1 000`
         return
+
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
     shape = "".join(map(_letter_of_word, words))
     if shape not in _ORDERS:
         return
+
     mark = text[len(words[0]) : len(words[0]) + 1]
     numbers = [_MONTHS.index(word) + 1 if word in _MONTHS else int(word) for word in words]
+
     for order in _ORDERS[shape]:
         parts = dict(zip(order, numbers, strict=True))
         year, month, day = (parts.get(part) for part in "ymd")
         if year is not None and year < 100 and "Y" not in shape:
-            year += 2000 if year < 70 else 1900
+            year += 2000 if year < 70 else 1900  # `24` is 2024, `85` is 1985
+
+        # A date without a year is checked in 2000, which has a 29 February.
         try:
             date = datetime(2000 if year is None else year, month or 0, 1 if day is None else day)  # noqa: DTZ001
             when = date + timedelta(seconds=seconds)
             utc = None if offset is None else when - timedelta(seconds=offset)
         except (ValueError, OverflowError):
             continue
+
         if year is None or day is None:
             yield _Moment((*sorted(parts.items()), seconds), None, order, mark)
         else:

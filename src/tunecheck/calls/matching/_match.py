@@ -2,6 +2,23 @@
 
 `match_calls` pairs calls first, then compares the arguments of each pair and validates the actual calls. Evaluators and
 reports make faults of its `Match` with `call_faults`, `argument_faults` and `schema_faults`.
+
+Calls are paired in these steps. A step uses only calls that the steps before it left open:
+
+1. If the order counts: as many calls of the same function as possible in their order, with the least total cost.
+      Further calls of the same function are paired in any order, as `moved`.
+2. If it does not: as many calls of the same function as possible, with the least total cost.
+3. Calls of different functions count as misnamed if their names are similar, or if the arguments cost at most half as
+   much as if all were missing.
+4. The rest is missing (expected calls) or extra (actual calls).
+
+The cost of a pair is the sum over its differing arguments:
+
+| argument         | cost                                                                |
+|------------------|---------------------------------------------------------------------|
+| on one side only | 1,000; if the schema has a default, the default is the other value  |
+| another value    | 900                                                                 |
+| another text     | from 900 (nothing similar) down to 500 (equal without case)         |
 """
 
 from bisect import bisect_left
@@ -96,16 +113,21 @@ def match_calls(
         definitions: the tools, used for defaults, number types, names of positional arguments and validation.
     """
     policy = policy or MatchPolicy()
+    # With one spelling of each name and without positional arguments, equal calls are equal values.
     actual, expected = _respell(actual, expected, policy, definitions)
     if definitions:
         actual = [named_arguments(call, definitions) for call in actual]
         expected = [named_arguments(call, definitions) for call in expected]
+
     comparison = ValueComparison(policy)
     unknown, violations, checked, notes = _validate_calls(definitions, actual, policy)
+
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only_pair = _compare_calls(comparison, expected[0], actual[0], definitions)
-        # Most rows have one call on each side.
+        # Most rows have one call on each side, which need no pairing.
         return Match((only_pair,), unknown=unknown, violations=violations, checked=checked, notes=notes)
+
+    # The costs of pairs need no kinds of differences, which take time to determine.
     pairing = _CallPairing(expected, actual, policy, definitions, ValueComparison(policy, explain=False))
     pairing.find()
 
@@ -159,6 +181,7 @@ def _validate_calls(
     """
     if not definitions:
         return (), (), 0, ()
+
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
     problems: dict[str, None] = {}  # a set that keeps the order
@@ -168,15 +191,19 @@ def _validate_calls(
         if definition is None:
             unknown.append(call)
             continue
+
         check = definition.check(call.arguments)
+        # A null that counts as omitted is no violation, even if the schema allows no null.
         if check.violations and policy.null_equals_absent:
             check = definition.check({name: value for name, value in call.arguments.items() if value is not None})
         if check.problem:
             problems[check.problem] = None
             continue
+
         checked += 1
         if check.violations:
             violations.append(Violation(call, check.violations))
+
     return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
 
 
@@ -189,6 +216,7 @@ def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
     for pair in match.misnamed:
         expected, actual = (as_value(call) for call in (pair.expected, pair.actual))
         yield Fault(code="misnamed_call", call=pair.expected.name, expected=expected, actual=actual, any_of=any_of)
+
     for pair in match.moved:
         yield Fault(code="call_out_of_order", call=pair.actual.name, actual=pair.actual.arguments)
     for call in match.missing:
@@ -243,11 +271,12 @@ def _respell(
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
     """Return the actual and the expected calls with one spelling for each function's name.
 
-    It is the definition's spelling, or else that of the first expected call. If the policy does not equate spellings,
-    the calls are returned unchanged.
+    It is the definition's spelling, or else that of the first expected call: if `math.gcd` is defined, the call
+    `math_gcd` becomes `math.gcd`. If the policy does not equate spellings, the calls are returned unchanged.
     """
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
+
     names = set(definitions or ())
     spellings: dict[str, str] = {}
     for name in definitions or ():
@@ -316,6 +345,7 @@ class _CallPairing:
             self.moved = self._pair_by_name()
         else:
             self.pairs = self._pair_by_name()
+
         self.misnamed = self._pair_by_likeness()
         if self.comparison.exhausted:
             self.notes.append("some arguments are too large to be compared in full")
@@ -326,12 +356,15 @@ class _CallPairing:
 
     def _pair_in_order(self) -> Positions:
         """Pair as many calls of the same function as possible without changing their order."""
+        # Rows are expected calls and columns are actual ones. `exchanged`: the search takes them the other way round.
         rows, columns = len(self.expected), len(self.actual)
         exchanged = self._actual_calls_come_first()
+
         if rows * columns > _MOST_PAIRS:
             self.notes.append(f"{rows} expected and {columns} actual calls are too many: they were paired by name")
             names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
             return transpose(_pair_next_equal(names[1], names[0])) if exchanged else _pair_next_equal(*names)
+
         costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]
         return transpose(align([*zip(*costs, strict=True)])) if exchanged else align(costs)
 
@@ -347,12 +380,14 @@ class _CallPairing:
 
     def _pair_by_name(self) -> Positions:
         """Pair the open calls by function, in any order."""
+        # by function: the rows and columns of its calls
         groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         open_rows, open_columns = self._open()
         for row in open_rows:
             groups[self.expected[row].name][0].append(row)
         for column in open_columns:
             groups[self.actual[column].name][1].append(column)
+
         pairs: Positions = []
         for name, (rows, columns) in groups.items():
             if rows and columns:
@@ -364,8 +399,10 @@ class _CallPairing:
 
         If there are too many calls for that, pair them in order and add a note.
         """
+        # One call on each side needs no costs.
         if len(rows) == len(columns) == 1:
             return [(rows[0], columns[0])]
+
         pairs: Positions = []
         if self.policy.transitive:
             # Pairing equal calls first is optimal: equality is transitive, and a wrong value never costs more than two.
@@ -373,12 +410,14 @@ class _CallPairing:
             equal = pair_equal(expected, [self.actual[column].arguments for column in columns])
             pairs = [(rows[i], columns[j]) for i, j in equal]
             rows, columns = unpaired(rows, columns, equal)
+
         if len(rows) * len(columns) > _MOST_PAIRS:
             self.notes.append(
                 f"{len(rows)} expected and {len(columns)} actual calls of {name} are too many to find the best pairs; "
                 "they were compared in their order"
             )
             return pairs + list(zip(rows, columns, strict=False))
+
         schema = _schema_of(name, self.definitions)
         costs = [[self._cost(row, column, schema) for column in columns] for row in rows]
         return pairs + [(rows[i], columns[j]) for i, j in assign(costs)]
@@ -388,7 +427,9 @@ class _CallPairing:
         rows, columns = self._open()
         if not rows or not columns or len(rows) * len(columns) > _MOST_PAIRS:
             return []
+
         costs = [[self._cost_if_misnamed(row, column) for column in columns] for row in rows]
+
         # more than all real costs together, so that an impossible pair is chosen only if nothing else is left
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
@@ -412,16 +453,20 @@ class _CallPairing:
 
         expected, actual = self.expected[row], self.actual[column]
         cost = self._cost(row, column, _schema_of(expected.name, self.definitions))
+
+        # Similar names are enough, and so are arguments of which most are right.
         likeness = fuzz.ratio(expected.name.casefold(), actual.name.casefold())
         arguments = len(expected.arguments.keys() | actual.arguments.keys())
+
         if likeness >= _CLOSE_NAME or (arguments and 2 * cost <= _ABSENT * arguments):
-            return cost + int(100 - likeness)
+            return cost + int(100 - likeness)  # of equal costs, the more similar name wins
         return None
 
     def _cost(self, row: int, column: int, schema: Schema | None) -> int:
         """Return the total cost of the arguments that differ in this pair of calls."""
         expected, actual = self.expected[row].arguments, self.actual[column].arguments
         differences = self.comparison.arguments(expected, actual, schema)
+        # An argument counts once, however many values inside it differ.
         names = {str(difference.place[0]) for difference in differences}
         return sum(self._argument_cost(name, expected, actual, schema) for name in names)
 
@@ -432,6 +477,7 @@ class _CallPairing:
         """
         if name in expected and name in actual:
             return _value_cost(expected[name], actual[name])
+
         # an omitted argument has its default
         default = schema.default(name) if schema and self.policy.use_defaults else None
         if default is None:
@@ -459,6 +505,7 @@ def _pair_next_equal(names: Sequence[str], others: Sequence[str]) -> Positions:
     columns_of: dict[str, list[int]] = defaultdict(list)
     for column, name in enumerate(others):
         columns_of[name].append(column)
+
     pairs: Positions = []
     first_free = 0  # the first column that may still be used
     for row, name in enumerate(names):

@@ -2,6 +2,17 @@
 
 `_match.py` compares the paired calls with `ValueComparison`, which yields a `Difference` for each deviation. The
 functions at the end of this module pair the calls, and the items of lists in any order.
+
+Two values are compared in this order:
+
+1. Objects member by member: first the expected members, then the unexpected ones. A member that only one side has is no
+   difference if the policy equates it with an omitted one (null, or the schema's default).
+2. Lists item by item. They differ as a whole if their lengths differ, or if only the order of their items differs.
+3. All other values by type and content: `5`, `5.0`, `"5"` and `True` are four values, unless policy or schema equate
+   numbers, or the policy equates a number with its text.
+
+With the policy `alternatives`, an expected argument is a list of accepted values. It is compared with each of them,
+and the difference is that of the nearest.
 """
 
 from __future__ import annotations
@@ -213,6 +224,7 @@ class ValueComparison:
                     yield Difference((*spot.place, name), "missing", expected=value)
             elif not plainly_same(value, actual[name]):
                 yield from self._value(value, actual[name], spot.inside(name))
+
         yield from self._unexpected_members(expected, actual, spot)
 
     def _unexpected_members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
@@ -225,6 +237,7 @@ class ValueComparison:
         """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
         if value is None and self._policy.null_equals_absent:
             return True
+
         default = spot.schema.default(name) if spot.schema else None
         return default is not None and self._is_default(value, default, spot.inside(name))
 
@@ -243,6 +256,7 @@ class ValueComparison:
                 yield from self._any_of(accepted, actual[name], spot.inside(name))
             elif not self._may_be_left_out(name, accepted, spot):
                 yield Difference((*spot.place, name), "missing", expected=accepted, any_of=True)
+
         yield from self._unexpected_members(expected, actual, spot)
 
     def _may_be_left_out(self, name: str, expected: JSON, spot: _Spot) -> bool:
@@ -254,22 +268,31 @@ class ValueComparison:
         """Yield the difference from a list of accepted values; nothing if the value is accepted.
 
         A single accepted value gives its own differences; several give one, of the nearest value's kind. If the
+        If `["Paris", ""]` are accepted, `"Paris"` and a missing argument are right. `"paris"` is wrong, and the kind of
+        the difference is `case_or_spacing`.
         argument may be left out, its default is accepted, too.
         """
         accepted = expected if isinstance(expected, list) else [expected]
+        # The empty text only says that the argument may be left out, unless it is the only accepted value.
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
+
         by_choice = []
         for choice in choices:
             by_choice.append(list(self._accepted_value(choice, actual, spot)))
             if not by_choice[-1]:
                 return
+
+        # The nearest value has the fewest differences. Its differences explain a list of one.
         nearest = min(by_choice, key=_rank, default=[])
         if len(accepted) == 1:
             yield from nearest
             return
+
+        # An argument that may be left out may also have its default.
         default = spot.schema.own_default() if spot.schema else None
         if _MAY_BE_LEFT_OUT in accepted and self._is_default(actual, default, spot):
             return
+
         kind = min((difference.kind or "other" for difference in nearest), key=KINDS.index, default="other")
         yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
 
@@ -298,15 +321,20 @@ class ValueComparison:
         if len(expected) != len(actual) or not self._spend(len(expected)):
             yield Difference(spot.place, "wrong", "other", expected, actual)
             return
+
+        # Most lists end here, without a difference.
         differences = _item_differences(expected, actual, spot, compare)
         first = next(differences, None)
         if first is None:
             return
+
+        # Equal items are paired to find out whether only the order differs.
         any_order = self._policy.ignore_list_order
         if self._explain or any_order:
             if not self._spend(_count_values(expected) + _count_values(actual)):
                 yield Difference(spot.place, "wrong", "other", expected, actual)
                 return
+
             equal = pair_equal(expected, actual)
             if any_order:
                 if self._same_in_any_order(expected, actual, equal, spot.inside(0), compare):
@@ -314,6 +342,7 @@ class ValueComparison:
             elif len(equal) == len(expected):
                 yield Difference(spot.place, "wrong", "list_order", expected, actual)
                 return
+
         yield first
         yield from differences
 
@@ -328,6 +357,7 @@ class ValueComparison:
             expected, actual = unpaired(expected, actual, equal)
         if len(expected) > _MOST_ITEMS or not self._spend(len(expected) ** 2):
             return False
+
         # cost 1 for a pair that differs: the cheapest pairing shows if one without differences exists
         costs = [[int(not _is_empty(compare(one, other, item))) for other in actual] for one in expected]
         return not any(costs[row][column] for row, column in assign(costs))
@@ -340,10 +370,13 @@ class ValueComparison:
             return True
         if isinstance(expected, str) and isinstance(actual, str):
             return self._counted_text(expected) == self._counted_text(actual)
+
         if self._policy.number_text_equals_number:
             # One side is a text at most; two texts were compared above.
             expected = number_of_text(expected) if isinstance(expected, str) else expected
             actual = number_of_text(actual) if isinstance(actual, str) else actual
+
+        # In Python, True equals 1.
         if isinstance(expected, bool) or isinstance(actual, bool):
             return False
         if isinstance(expected, (int, float)) and isinstance(actual, (int, float)):
@@ -361,8 +394,11 @@ class ValueComparison:
             if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
                 return True
             return schema is not None and schema.says_number()
+
         if not self._policy.tolerant or not _is_finite(expected) or not _is_finite(actual):
             return False
+
+        # Fractions, because floats would round a difference across the limit of the tolerance.
         exact = _decimal(expected)
         relative = _decimal(self._policy.relative_tolerance) * abs(exact)
         return abs(exact - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
@@ -427,9 +463,11 @@ def unpaired(first: Sequence[_Item], second: Sequence[_Item], pairs: Positions) 
 
 def pair_equal(first: Sequence[JSON], second: Sequence[JSON]) -> Positions:
     """Pair each value of the first list with an unused value of the second that has the same type and content."""
+    # Columns of equal values, the last first, so that `pop` takes the first unused one.
     unused: dict[Hashable, list[int]] = defaultdict(list)
     for column in reversed(range(len(second))):
         unused[frozen(second[column])].append(column)
+
     positions: Positions = []
     for row, value in enumerate(first):
         columns = unused.get(frozen(value))
@@ -443,10 +481,12 @@ def frozen(value: JSON, depth: int = 0) -> Hashable:
 
     A value nested deeper than `MAX_DEPTH` equals nothing.
     """
+    # In Python, 1, 1.0 and True are equal and have one hash, so these types are part of the stand-in.
     if isinstance(value, (bool, float)):
         return (type(value), value)
     if not isinstance(value, (dict, list)):
         return value
+
     if depth > MAX_DEPTH:
         return object()
     if isinstance(value, list):
@@ -456,20 +496,23 @@ def frozen(value: JSON, depth: int = 0) -> Hashable:
 
 # -- the cheapest pairs
 
-_INFINITE = 1 << 62
+_INFINITE = 1 << 62  # more than any total cost
 
 
 def assign(costs: Sequence[Sequence[int]]) -> Positions:
     """Give each row a column of its own at the least total cost; on the longer side, some stay unpaired.
 
-    `costs[row][column]` is the cost of that pair. Returns the pairs by row. Shortest augmenting paths with prices (Kuhn
-    1955, Munkres 1957, in the form of Jonker and Volgenant 1987): time in O(short² × long).
+    `costs[row][column]` is the cost of that pair. Returns the pairs by row. For the costs [[1, 2], [1, 9]], these are
+    (0, 1) and (1, 0), with a total of 3. Shortest augmenting paths with prices (Kuhn 1955, Munkres 1957, in the form of
+    Jonker and Volgenant 1987): time in O(short² × long).
     """
     if not costs or not costs[0]:
         return []
+
     rows, columns = len(costs), len(costs[0])
     if rows > columns:
         return transpose(assign([*zip(*costs, strict=True)]))
+
     # From here on, rows and columns count from 1. Column 0 has the row being placed, and a free column has row 0.
     row_of = [0] * (columns + 1)
     row_prices = [0] * (rows + 1)
@@ -477,9 +520,12 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
     for row in range(1, rows + 1):
         row_of[0] = row
         came_from, column = _shortest_path(costs, row_of, row_prices, column_prices)
+
+        # Each column of the chain takes the row of the column before it, from the free column back to column 0.
         while column:
             row_of[column] = row_of[came_from[column]]
             column = came_from[column]
+
     return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
 
 
@@ -502,9 +548,12 @@ def _shortest_path(
     reached = [0]
     unreached = list(range(1, columns))
     column = 0
+
     while row_of[column]:
         row = row_of[column]
         row_costs, row_price = costs[row - 1], row_prices[row]
+
+        # Find the unreached column with the least reduced cost over all rows reached so far.
         nearest, step = 0, _INFINITE
         for other in unreached:
             reduced = row_costs[other - 1] - row_price - column_prices[other]
@@ -513,14 +562,18 @@ def _shortest_path(
                 came_from[other] = column
             if distances[other] < step:
                 nearest, step = other, distances[other]
+
+        # Change the prices by this step, so that the nearest column costs nothing more.
         for other in reached:
             row_prices[row_of[other]] += step
             column_prices[other] -= step
         for other in unreached:
             distances[other] -= step
+
         unreached.remove(nearest)
         reached.append(nearest)
         column = nearest
+
     return came_from, column
 
 
@@ -531,20 +584,25 @@ def align(costs: Sequence[Sequence[int | None]]) -> Positions:
     """Return as many pairs (row, column) as possible, both rising, with the least total cost.
 
     `costs[row][column]` is the cost of that pair; None marks an impossible pair. The recurrence of the longest common
-    subsequence takes O(rows × columns) time.
+    subsequence takes O(rows × columns) time. If only equal names are possible pairs, `f g f` and `g f` give (1, 0) and
+    (2, 1).
     """
     rows = len(costs)
     columns = len(costs[0]) if rows else 0
     best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # the argument of _trace_back
+
+    # `line` and `below` hold the best alignments from this row and the next on, filled from the end.
     for row in range(rows - 1, -1, -1):
         line, below = best[row], best[row + 1]
         for column in range(columns - 1, -1, -1):
             choice = min(below[column], line[column + 1])
             cost = costs[row][column]
+            # Pairs count before cost. They are negative, so that the smallest tuple has the most pairs.
             if cost is not None:
                 pairs, total = below[column + 1]
                 choice = min(choice, (pairs - 1, total + cost))
             line[column] = choice
+
     return _trace_back(costs, best)
 
 
@@ -555,6 +613,7 @@ def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int
     """
     pairs: Positions = []
     row = column = 0
+
     while row < len(best) - 1 and column < len(best[0]) - 1:
         cost = costs[row][column]
         after, total = best[row + 1][column + 1]
