@@ -1,6 +1,23 @@
 """Azure AI Foundry's APIs for finished runs: results and evals of a Foundry project, and the API of a hub project.
 
 A project in a hub has an MLflow service for runs, and a storage for files.
+
+  class          steps of `send`, in this order                          a repeated upload of changed results
+  FoundryUpload  reserve, send files, register, create run, complete     next version of the result, same run
+  EvalsUpload    find or create evaluation, send rows, create run, wait  deletes the run and creates another
+  HubUpload      create run, send and register files, properties,        replaces files and metrics in the same run
+                 metrics, end run
+
+An upload can stop anywhere, also between a request and its reply. These rules let the next attempt continue:
+
+  * A name or id is in the record (`self._known`) before a later step relies on it.
+  * A step for which the service refuses a repetition treats the refusal as success: 409 (it exists already) when a
+    version is reserved or a file registered, 404 (it is gone) when a run is deleted.
+  * A request that creates a run is repeated only if the service certainly did nothing. Otherwise the next attempt
+    looks for a run with the upload's marker, a random id from the record (`_find_run`; see `RunUpload._ensure_run`).
+
+Addresses from replies are checked, because tokens go with the requests: `_find_run` follows links only to the
+project's own host, and `_checked_host` accepts only hosts of Azure.
 """
 
 import contextlib
@@ -28,12 +45,16 @@ _COMPLETE = UploadStep("complete the run")
 _MERGE_PATCH = "application/merge-patch+json"
 
 _MOST_PAGES = 50
+"""The most pages of a list that a search for a run or an evaluation reads. A page of the evals API has 100 entries."""
+
 _MOST_VERSIONS = 100
+"""The most versions of a result that are tried, if earlier attempts took some of them."""
 
 MOST_INLINE = 1 << 20
 """The most bytes of rows in the request that creates a run of the evals API. More rows are first sent as a dataset."""
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
+"""Seconds between questions for a run's status: 25 minutes in all. Short at first, because small runs end soon."""
 
 _MOST_METADATA, _KEY, _VALUE = 16, 64, 512
 """Limits of the evals API for metadata: number of pairs, characters of a key, characters of a value."""
@@ -44,8 +65,11 @@ _AZURE = (
 ).split()
 """Domains of Azure's clouds with workspaces' MLflow services and storage accounts."""
 
+# Matches "eastus.api.azureml.ms" and "localhost:8443", but nothing with a path, a user or a query.
 _HOST = re.compile(r"[\w.-]+(:\d+)?", re.ASCII)
+
 _USER, _EXPERIMENT = "tunecheck", "0"
+"""The user and the experiment of runs in a hub's MLflow service. azure-ai-evaluation uses experiment 0, too."""
 
 
 class FoundryUpload(AzureUpload[str]):
@@ -70,15 +94,19 @@ class FoundryUpload(AzureUpload[str]):
 
     def _send_results(self) -> None:
         """Upload the artifacts and register them as a result's next version. The result's name is recorded first."""
+        # Saved at once: the next attempt then adds versions to this name instead of creating a second result.
         if self._known.result_name is None:
             self._known.result_name = str(uuid.uuid4())
             self._record.save()
+
         version, reserved = self._reserve()
         address = reserved.text("blobReferenceForConsumption", "blobUri")
         sas = reserved.text("blobReferenceForConsumption", "credential", "sasUri")
+
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
             for artifact in self._contents.artifacts:
                 folder.put(artifact)
+
         self._register(version, address)
 
     def _reserve(self) -> tuple[int, ServiceReply]:
@@ -89,6 +117,7 @@ class FoundryUpload(AzureUpload[str]):
         """
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
+
         for candidate in range(version, version + _MOST_VERSIONS):
             url = self._url(f"{self._result_path(candidate)}/startPendingUpload")
             try:
@@ -98,16 +127,19 @@ class FoundryUpload(AzureUpload[str]):
                     raise
                 continue
             return candidate, reply
+
         taken = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results are taken"
         raise UploadError(_RESERVE, f"{taken}; check in Foundry who registered them", status=409)
 
     def _register(self, version: int, address: str) -> None:
-        """Register the uploaded files as a version of the result, and record that."""
+        """Register the files at this storage address, and the metrics, as a version of the result; record that."""
         metrics: dict[str, JSON] = dict(self._contents.metrics)
         body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
         url = self._url(self._result_path(version))
         step = UploadStep("register the results")
         reply = self._service.json(step, "PATCH", url, body, kind=_MERGE_PATCH)
+
+        # From here on, `send` does not send these results again.
         self._known.result_id = reply.text("id")
         self._known.version, self._known.result_of = version, self._contents.fingerprint
         self._record.save()
@@ -135,8 +167,10 @@ class FoundryUpload(AzureUpload[str]):
                 if value_at(run, "properties", MARKER) == self._known.marker:
                     self._known.run_id = _run_name(ServiceReply(FIND, reply.status, run))
                     return True
+
+            # The last page has no link.
             link = value_at(reply.body, "nextLink")
-            # The token goes with the request, so a link to another service is not followed.
+            # The token goes with the request, so a link to another host is not followed.
             if not isinstance(link, str) or not link.startswith(self._project.split("/api/", 1)[0] + "/"):
                 break
             url = link
@@ -146,6 +180,7 @@ class FoundryUpload(AzureUpload[str]):
         """Mark the run as completed with its results; return the address of its page, or None."""
         result: JSON = {"evaluationResultId": self._known.result_id}
         body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
+
         url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
         reply = self._service.json(_COMPLETE, "PATCH", url, body)
         return reply.page("properties", "AiStudioEvaluationUri")
@@ -169,6 +204,9 @@ class EvalsUpload(AzureUpload[str]):
 
     The evaluation is found by the hash of its definition, so that runs with the same data and evaluators share it.
     The service cannot change a run: for changed results, the old run is deleted and a new run is created.
+
+    The record's `result_of` is the fingerprint of the contents for which the run was created. `result_id` is the
+    dataset with the rows, if they were too large for the request.
     """
 
     def send(self) -> str | None:
@@ -178,10 +216,13 @@ class EvalsUpload(AzureUpload[str]):
         """
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
             self._delete_run()
+
+        # Also after a deletion, and if an earlier attempt stopped before the run was created.
         if self._known.run_id is None:
             self._known.experiment_id = self._evaluation_id()
             self._known.result_of = self._contents.fingerprint
             self._record.save()
+
         self._ensure_run()
         return self._wait_for_completion()
 
@@ -192,9 +233,12 @@ class EvalsUpload(AzureUpload[str]):
         """Return the id of the evaluation with this definition, created if there is none yet."""
         definition = read_definition(self._artifact(DEFINITION).path)
         definition_hash = value_at(definition, "metadata", HASH)
+
+        # Another run, of this user or of others, may have created the evaluation.
         for entry in self._list_entries(UploadStep("look for the evaluation"), self._evals_url):
             if value_at(entry.body, "metadata", HASH) == definition_hash:
                 return entry.id("id")
+
         step = UploadStep("create the evaluation", repeatable=False)
         return self._service.json(step, "POST", self._evals_url, definition).id("id")
 
@@ -221,30 +265,43 @@ class EvalsUpload(AzureUpload[str]):
         if items.size <= MOST_INLINE:
             with items.path.open("rb") as file:
                 return {"type": "file_content", "content": [loads(line) for line in file]}
+
+        # Recorded, so that an attempt after a failed creation of the run does not send the rows again.
         if self._known.result_id is None:
             self._known.result_id = self._send_rows(items)
             self._record.save()
         return {"type": "file_id", "id": self._known.result_id}
 
     def _send_rows(self, items: Artifact) -> str:
-        """Upload the rows as a dataset of the project and return the dataset's id. Each attempt uses a new name."""
+        """Upload the rows as a dataset of the project and return the dataset's id.
+
+        Each attempt uses a new random name, so it never meets a version that a lost attempt reserved.
+        """
         place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
         version = f"?api-version={DATASETS_VERSION}"
+
         request: JSON = {"pendingUploadType": "BlobReference"}
         step = UploadStep("reserve a place for the rows")
         reserved = self._service.json(step, "POST", f"{place}/startPendingUpload{version}", request)
         sas = reserved.text("blobReference", "credential", "sasUri")
+
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
             folder.put(items)
+
         description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
         step = UploadStep("register the rows")
         reply = self._service.json(step, "PATCH", f"{place}{version}", description, kind=_MERGE_PATCH)
         return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
-        """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics."""
+        """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics.
+
+        The id and marker come first, because the API takes 16 pairs and `_find_run` needs the marker. With 4 tags there
+        is room for 10 metrics; the items contain all verdicts anyway.
+        """
         identity = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
         pairs: Mapping[str, object] = identity | {**self._contents.tags} | {**self._contents.metrics}
+
         fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
         return dict(fitting[:_MOST_METADATA])
 
@@ -255,6 +312,8 @@ class EvalsUpload(AzureUpload[str]):
         except UploadError as error:
             if error.status != 404:  # 404: an earlier attempt deleted the run, and the reply was lost
                 raise
+
+        # Without `result_id`, the new rows are sent: the dataset has those of the deleted run.
         self._known.run_id = self._known.result_id = None
         self._record.save()
 
@@ -267,14 +326,19 @@ class EvalsUpload(AzureUpload[str]):
         for wait_s in _WAITS_S:
             reply = self._service.json(_COMPLETE, "GET", self._run_url)
             status = value_at(reply.body, "status")
+
             if status == "completed":
                 return reply.page("report_url")
+
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
                 reason = f"status {status}: {value_at(reply.body, 'error', 'message')}"
                 raise self._service.step_error(_COMPLETE, reason)
+
             time.sleep(wait_s)
+
+        # Its id stays in the record, so a repeated upload waits for the same run.
         raise self._service.step_error(_COMPLETE, f"its status is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
@@ -283,8 +347,10 @@ class EvalsUpload(AzureUpload[str]):
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})
             reply = self._service.json(step, "GET", f"{url}?{query}")
+
             data = value_at(reply.body, "data")
             yield from (ServiceReply(step, reply.status, entry) for entry in (data if isinstance(data, list) else []))
+
             last = value_at(reply.body, "last_id")
             if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
                 return
@@ -325,12 +391,15 @@ class HubUpload(AzureUpload[HubProject]):
         """Create or find the run, send what is missing, end it, and return the address of its page."""
         self._host = self._host or self._tracking_host()
         self._ensure_run()
+
         unsent = self._unsent()
         if unsent:
             self._send_files(unsent)
+
         self._write_properties()
         self._log_metrics()
         self._end_run()
+
         portal = os.environ.get("AI_STUDIO_BASE_URL") or "https://ai.azure.com"
         return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
 
@@ -345,15 +414,19 @@ class HubUpload(AzureUpload[HubProject]):
         """Return the host of the workspace's MLflow service, or raise UploadError if the workspace has none."""
         step = UploadStep("find the project's workspace")
         reply = self._service.json(step, "GET", self._management_url())
+
+        # Such as azureml://eastus.api.azureml.ms/mlflow/v1.0/…; only its host is used.
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
         host = address.partition("://")[2].partition("/")[0] if isinstance(address, str) else ""
+
         if not host:
             reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
             raise UploadError(step, reason, status=reply.status)
+
         return self._checked_host(step, host)
 
     def _create_run(self) -> None:
-        """Create the run with the upload's marker as a tag, and note its ids."""
+        """Create the run with the upload's marker as a tag, which wins over a user's tag, and note the run's ids."""
         marked = {"mlflow.user": _USER, **self._contents.tags, MARKER: self._known.marker}
         body: JSON = {
             "experiment_id": _EXPERIMENT,
@@ -362,15 +435,18 @@ class HubUpload(AzureUpload[HubProject]):
             "start_time": self._contents.moment_ms,
             "tags": [{"key": key, "value": value} for key, value in marked.items()],
         }
+
         self._note_run(self._service.json(CREATE, "POST", self._runs_address("create"), body).part("run", "info"))
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its ids. Returns whether it was found."""
         marked = f"tags.`{MARKER}` = '{self._known.marker}'"
         body: JSON = {"experiment_ids": [_EXPERIMENT], "filter": marked, "max_results": 1}
+
         run = self._service.json(FIND, "POST", self._runs_address("search"), body).part("runs", 0, "info")
         if run.body is None:
             return False
+
         self._note_run(run)
         return True
 
@@ -390,17 +466,23 @@ class HubUpload(AzureUpload[HubProject]):
         step = UploadStep("find the workspace's storage")
         url = self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
         store = self._service.json(step, "GET", url).part("value", 0)
+
         name = store.id("name")
         account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
         container = store.id("properties", "containerName")
+
         credentials = value_at(store.body, "properties", "credentials", "credentialsType")
         address = f"https://{self._checked_host(step, f'{account}.blob.{end}')}/{container}"
+
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
         has_no_keys = isinstance(credentials, str) and credentials.lower() == "none"
-        if has_no_keys:  # the identity itself has access
+
+        # The identity itself has access to a storage without keys. A storage with keys is opened by a secret.
+        if has_no_keys:
             opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
             opened = self._open_with_secret(name, account, address, prefix)
+
         with contextlib.closing(opened) as folder:
             for artifact in artifacts:
                 folder.put(artifact)
@@ -410,20 +492,29 @@ class HubUpload(AzureUpload[HubProject]):
     def _open_with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
         """Return the storage's folder, opened with a temporary secret of the workspace: a signature or an account key.
 
-        The secret is masked in errors. Raises UploadError if the service gives none.
+        The reply is `{"secretsType": "Sas", "sasToken": "sv=…"}` or `{"secretsType": "AccountKey", "key": "…"}`. The
+        secret is masked in errors.
+
+        Raises:
+            UploadError: the reply has no secret.
         """
+        # The secret is valid for one hour. A repeated upload asks for another.
         body: JSON = {"expirableSecret": True, "expireAfterHours": 1}
         url = self._management_url("datastores", store, "listSecrets")
         step = UploadStep("get access to the workspace's storage")
         reply = self._service.json(step, "POST", url, body)
+
         kind = str(value_at(reply.body, "secretsType")).lower()
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(kind, ""))
+
         if not isinstance(secret, str) or not secret:
             reason = "the reply has neither a SAS token nor an account key"
             raise UploadError(step, reason, status=reply.status)
+
         self._service.mask(secret)
         if kind == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
+
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
     def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
@@ -435,6 +526,7 @@ class HubUpload(AzureUpload[HubProject]):
             "path": artifact.name,
             "dataPath": {"dataStoreName": store, "relativePath": prefix + artifact.name},
         }
+
         try:
             self._service.json(step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
         except UploadError as error:
@@ -444,16 +536,21 @@ class HubUpload(AzureUpload[HubProject]):
     # -- figures
 
     def _write_properties(self) -> None:
-        """Write the properties by which the portal shows the run as an evaluation."""
+        """Write the properties by which the portal shows the run as an evaluation, as azure-ai-evaluation does."""
         run_properties = properties(self._contents, self._known.marker)
         run_properties["_azureml.evaluation_run"] = "promptflow.BatchRun"
+
         body: JSON = {"runId": self._run_id, "properties": run_properties}
+
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
         step = UploadStep("write the run's properties")
         self._service.json(step, "PATCH", self._tracking_url("history/v1.0", path), body)
 
     def _log_metrics(self) -> None:
-        """Log each metric of the run with the time of the results, so that a repetition counts once."""
+        """Log each metric of the run with the time of the results, so that a repetition counts once.
+
+        MLflow allows only some characters in a name; `metric_keys` replaces the others with `_`.
+        """
         keys, moment_ms = metric_keys(self._contents.metrics), self._contents.moment_ms
         for name, value in self._contents.metrics.items():
             metric: dict[str, JSON] = {"key": keys[name], "value": value, "timestamp": moment_ms, "step": 0}
@@ -471,6 +568,9 @@ class HubUpload(AzureUpload[HubProject]):
     def _checked_host(self, step: UploadStep, host: str) -> str:
         """Return a host that the service names, or raise UploadError if it is not Azure's: it would get a token."""
         manager_host = urlsplit(self._project.resource_manager).netloc
+
+        # Hosts of the resource manager count, because the user named it. The dot before each domain keeps out hosts
+        # such as evilcore.windows.net.
         if not _HOST.fullmatch(host) or (host != manager_host and not host.endswith((f".{manager_host}", *_AZURE))):
             raise UploadError(step, f"the reply names a host outside Azure, to which nothing is sent: {host}")
         return host

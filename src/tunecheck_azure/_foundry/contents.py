@@ -1,8 +1,28 @@
 """A finished run as files and properties for a Foundry project: for the portal's results, and for the evals API.
 
-The portal shows a table of rows, to which properties of the run point. The evals API computes results itself and
-accepts no finished results. So an item contains inputs, outputs and verdicts, and each criterion is a Python grader
-that reads its verdict from the item. Foundry then shows the run's scores without another model call.
+The portal shows a table of rows (`portal_artifacts`), to which properties of the run point (`properties`).
+
+The evals API computes results itself and accepts no finished results. So an item contains inputs, outputs and
+verdicts, and each criterion is a Python grader that reads its verdict from the item. Foundry then shows the run's
+scores without another model call.
+
+Foundry decides by itself which rows pass: those whose grader returns at least the criterion's `pass_threshold`. So
+the grader returns a value from which Foundry decides as the run did. The first line that holds counts:
+
+  no row passed or failed              the score, without a threshold: Foundry shows only the number
+  each verdict follows from its score  the score, with the run's threshold
+  otherwise                            1 for pass and 0 for fail, with the threshold 1
+
+A verdict follows from its score if the row passed exactly when score >= threshold, with one threshold for all rows.
+Three examples that do not: rows pass below a limit ("at most 3 words"), rows have different thresholds, or an
+evaluator gives pass or fail without a threshold. The item still contains the score of these rows.
+
+`evaluation_artifacts` writes both files. It calls, in this order:
+
+  1. `_criteria`                one criterion per counted metric, found in the run's metrics and columns
+  2. `_Criterion.note_verdict`  for all rows: does each verdict follow from its score?
+  3. `_definition`              the name, and each criterion's `grader`; only after 2, which chooses its value
+  4. `_item`                    for each row: its columns, and its verdicts (`as_verdict`) for the graders to read
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,6 +37,7 @@ from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, artifact, c
 _TABLE = "instance_results.jsonl"
 
 _SEGMENT, _MOST_SEGMENTS = 950, 10
+"""Characters in a segment of the name map, and the number of segments. azure-ai-evaluation has the same limits."""
 
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
@@ -35,10 +56,12 @@ def properties(contents: Contents, marker: str) -> dict[str, JSON]:
 def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
     """Return the map of metric names as properties: JSON in at most ten segments of 950 characters, and their number.
 
-    If the map is longer, the number is -1 and there are no segments.
+    If the map is longer, the number is -1 and there are no segments. A short map is
+    `{"…_length": 1, "…_0": '{"my_f1":"f1_score"}'}`.
     """
     text = dumps(dict(names)).decode()
     segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
+
     key = "_azureml.evaluation_name_map"
     if len(segments) > _MOST_SEGMENTS:
         return {f"{key}_length": -1}
@@ -47,11 +70,14 @@ def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
 
 def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """Yield the files for the portal. Files that are not in the run's folder are written to `folder`."""
+    # The rows are read twice: a row may lack columns that a later row has.
     columns = table_columns(run.rows())
+
     with (folder / _TABLE).open("wb") as file:
         for number, row in enumerate(run.rows()):
             # The portal identifies rows by their line number.
             file.write(dumps_line({**{name: cell(row, name) for name in columns}, "line_number": number}))
+
     yield artifact(_TABLE, folder / _TABLE)
     yield from common_artifacts(run, folder)
 
@@ -62,8 +88,12 @@ HASH = "tunecheck.evaluation"
 """The key of the definition's hash in an evaluation's metadata."""
 
 _MOST_NAME = 200
-_PASSED = {"pass": True, "fail": False}
+"""The most characters of an evaluation's name, which lists all criteria."""
 
+_PASSED = {"pass": True, "fail": False}
+"""Outcomes with a verdict. The others are "scored", "not applicable" and "error"."""
+
+# Inputs and outputs differ from run to run, so the schema does not list their columns.
 _SCHEMA: JSON = {
     "type": "object",
     "properties": {
@@ -73,6 +103,8 @@ _SCHEMA: JSON = {
     "required": ["row_id", "inputs", "outputs", "verdicts"],
 }
 
+# Foundry calls this function for each item. For a row without a value it raises an error, because 0 would count as a
+# failed row. `key` is "score" or "passed"; float(True) is 1.0.
 _GRADER = """def grade(sample, item):
     verdict = item["verdicts"][{name!r}]
     if verdict[{key!r}] is None:
@@ -93,11 +125,14 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             f"run {run.id} has no verdicts and no numbers to upload; make a run that has them: "
             f"tunecheck score {run.id} --evaluators NAME"
         )
+
     for row in run.rows():
         for criterion in criteria:
             criterion.note_verdict(row)
+
     (folder / DEFINITION).write_bytes(dumps(_definition(run, criteria)))
     yield artifact(DEFINITION, folder / DEFINITION, "application/json")
+
     evaluator_prefixes = tuple(f"{name}." for name in run.manifest().evaluators)
     with (folder / ITEMS).open("wb") as file:
         for row in run.rows():
@@ -116,10 +151,17 @@ def read_definition(path: Path) -> dict[str, JSON]:
 class _Criterion:
     """A metric of an evaluator, which becomes a testing criterion.
 
-    Foundry has one threshold for all rows, and passes a row if the grader's value reaches it. `threshold` is that of
-    the first row that passed or failed. `by_score` is true while every row passed exactly if its score reached this
-    threshold. Otherwise, Foundry would decide some rows differently, so the grader returns pass or fail instead of the
-    score. `note_verdict` must see all rows before `grader`.
+    `name` is the criterion's name in Foundry, and the key of its verdict in each item: "my_f1" or "length.words".
+
+    Foundry has one threshold for all rows, and passes a row if the grader's value reaches it. `judged` is true once a
+    row passed or failed, and `threshold` is the threshold of the first such row. `by_score` is true while every row
+    passed exactly if its score reached this threshold. Otherwise, Foundry would decide some rows differently, so the
+    grader returns pass or fail as 1 or 0 instead of the score.
+
+    Example: an evaluator passes answers of at most 3 words. By scores 3, 4 and 0 and the threshold 3, Foundry would
+    pass the second row and fail the third. By 1, 0 and 1 and the threshold 1, it decides as the run did.
+
+    `note_verdict` must see all rows before `grader`: the last row can still show that the score does not decide.
     """
 
     name: str
@@ -133,8 +175,11 @@ class _Criterion:
         verdict = self.reader.read(row)
         if verdict.word not in _PASSED:
             return
+
         if not self.judged:
             self.judged, self.threshold = True, verdict.threshold
+
+        # None, for a missing score or threshold, equals neither verdict.
         reached = _reaches(verdict.score, self.threshold)
         if verdict.threshold != self.threshold or reached is not _PASSED[verdict.word]:
             self.by_score = False
@@ -146,16 +191,24 @@ class _Criterion:
         """
         source = _GRADER.format(name=self.name, key="score" if self.by_score else "passed")
         grader: dict[str, JSON] = {"type": "python", "name": self.name, "source": source}
+
+        # Without pass or fail in the run, Foundry gets no threshold and decides nothing.
         if self.judged:
             grader["pass_threshold"] = self.threshold if self.by_score else 1.0
+
         return grader
 
 
 def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a row's verdict with Foundry's names. `score` and `passed` are None if the row was not scored."""
+    """Return a row's verdict as the graders read it; `tunecheck serve --evaluator` replies with it, too.
+
+    `score` is None if the row has an error, was not applicable, or has a score that is no number. `passed` is None
+    unless the row passed or failed. The reason of a row with an error is the error's message.
+    """
     verdict = reader.read(row)
     scored = verdict.word in ("pass", "fail", "scored")
     error = row.get(f"error.{reader.name}")
+
     return {
         "score": verdict.score if scored and isinstance(verdict.score, (int, float)) else None,
         "passed": _PASSED.get(verdict.word),
@@ -173,15 +226,17 @@ def _reaches(score: object, threshold: float | None) -> bool | None:
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """Return a criterion for the metric that each evaluator counts.
+    """Return a criterion for the metric that each evaluator counts, named after the evaluator.
 
-    An evaluator without pass or fail gets one for each of its numbers.
+    An evaluator without pass or fail gets one for each of its numbers: "length.words" and "length.weight". Only
+    metrics with a column count, because a criterion needs a value for each row.
     """
     criteria: list[_Criterion] = []
     evaluators = run.manifest().evaluators
     run_metrics = run.metrics().get("metrics")
     columns = {name for row in run.rows() for name in row}
     counted = counted_metrics(run.rows(), {name: entry.primary for name, entry in evaluators.items()})
+
     for evaluator, counted_metric in counted.items():
         if counted_metric is not None:
             criteria.append(_Criterion(evaluator, VerdictReader(evaluator, counted_metric)))
@@ -189,17 +244,23 @@ def _criteria(run: Run) -> list[_Criterion]:
             prefix = f"{evaluator}."
             names = [name for name in run_metrics if name.startswith(prefix) and f"outputs.{name}" in columns]
             criteria += [_Criterion(name, VerdictReader(evaluator, name.removeprefix(prefix))) for name in names]
+
     return criteria
 
 
 def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
-    """Return an evaluation's definition for the evals API. Foundry compares the runs of equal definitions."""
+    """Return an evaluation's definition for the evals API. Foundry compares the runs of one evaluation.
+
+    The hash in the metadata lets the next upload with an equal definition find this evaluation (`EvalsUpload`).
+    """
     title = f"{run.manifest().dataset.name}: {', '.join(criterion.name for criterion in criteria)}"
+
     definition: dict[str, JSON] = {
         "name": title[:_MOST_NAME],
         "data_source_config": {"type": "custom", "item_schema": _SCHEMA, "include_sample_schema": True},
         "testing_criteria": [criterion.grader() for criterion in criteria],
     }
+
     return definition | {"metadata": {HASH: content_hash(definition)}}
 
 
@@ -209,7 +270,9 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluator_prefixe
     Outputs whose names begin with `evaluator_prefixes` are verdicts already.
     """
     outputs = _columns(row, "outputs.")
+    # A conversation's log is too long for an item.
     outputs.pop(LOG_COLUMN.removeprefix("outputs."), None)
+
     item: dict[str, JSON] = {
         "row_id": row.get("row_id"),
         "inputs": _columns(row, "inputs."),
@@ -218,6 +281,8 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluator_prefixe
         "errors": _columns(row, "error."),
         "cause": row.get("cause"),
     }
+
+    # Foundry shows the text of `sample` as the answer. A scored column of the data is an input.
     response = row.get("outputs.response", row.get("inputs.response"))
     text = response if isinstance(response, str) else dumps(response).decode()
     return {"item": item, "sample": {"output_text": text}}

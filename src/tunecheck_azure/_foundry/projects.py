@@ -20,8 +20,14 @@ _SHOWN = (
     "without user, query or fragment) or, for a project in a hub, <subscription id>/<resource group>/<project>"
 )
 
+# Matches https://res.services.ai.azure.com/api/projects/p and ends before trailing slashes. An @ (a password), a query
+# or a fragment is refused.
 _ENDPOINT = re.compile(r"(https://[^\s/?#@]+)(/api/projects/[^\s/?#]+)/*")
+
+# Parts of a path in Azure Resource Manager: letters, digits and _ ( ) . -, as in "my-group_(test)".
 _Part = Annotated[str, msgspec.Meta(pattern=r"^[\w().-]+$")]
+
+# A host without a path, such as https://management.usgovcloudapi.net. Tokens are sent to it, so only https counts.
 _Host = Annotated[str, msgspec.Meta(pattern=r"^https://[^\s/?#@]+$")]
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
 
@@ -55,14 +61,20 @@ class HubProject(Written, frozen=True):
 def read_project(value: object) -> str | HubProject:
     """Return the project that a value names: the endpoint of a Foundry project, or a project in a hub.
 
-    `value` is the URL of an endpoint, or a text `subscription/group/project`. It may also be a dict with the key
-    `endpoint`, or with `subscription_id`, `resource_group_name` and `project_name`, or the path of a YAML or JSON file
-    with these keys.
+    A text or path is read in the first way that fits:
+
+      ends in .yaml, .yml or .json, or is a file    a YAML or JSON file with the keys below
+      three parts: `subscription/group/project`     a project in a hub
+      otherwise                                     the URL of a Foundry project's endpoint
+
+    A dict has the key `endpoint`, or `subscription_id`, `resource_group_name`, `project_name` and optionally
+    `resource_manager`.
 
     Raises:
         ConfigurationError: the value names no project.
     """
     keys, where = value, "the project"
+
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value).strip()
         parts = text.split("/")
@@ -71,13 +83,18 @@ def read_project(value: object) -> str | HubProject:
         else:
             is_hub = len(parts) == len(_KEYS) and all(parts)
             keys = dict(zip(_KEYS, parts, strict=True)) if is_hub else {"endpoint": text}
+
     if not isinstance(keys, Mapping):
         raise ConfigurationError(f"{where} must be {_SHOWN}, not {value!r}")
+
     if "endpoint" not in keys:
         return read_as({str(key): entry for key, entry in keys.items()}, HubProject, where)
     if len(keys) > 1:
         raise ConfigurationError(f"{where}: `endpoint` must be the only key; remove the others")
+
     found = _ENDPOINT.fullmatch(str(keys["endpoint"]).strip())
-    if found is None:  # not shown, because a query or a password may be a secret
+    if found is None:  # the value is not shown, because its query or password may be a secret
         raise ConfigurationError(f"{where} must be {_SHOWN}")
+
+    # Spaces are excluded above; other characters, as in "café", are escaped. A % is kept: it may be an escape.
     return found[1] + quote(found[2], safe="/%")

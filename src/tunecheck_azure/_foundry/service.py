@@ -1,4 +1,19 @@
-"""Calls to an Azure service through azure-core: with sign-in, and with retries only if repeating is safe."""
+"""Calls to an Azure service through azure-core: with sign-in, and with retries only if repeating is safe.
+
+A request is sent again (`SafeRetryPolicy`) by the first line that fits:
+
+  Retry-After above 120 s, invalid certificate     never
+  the step is repeatable (`UploadStep.repeatable`)  after the errors and statuses of azure-core, for any method
+  429, or 503 with Retry-After                      always: the service certainly did nothing
+  otherwise                                         never: a second request could create a second run
+
+After the last attempt the step fails with UploadError. `unsure` is set if the service may have done the step: the
+request was sent and no reply came, the reply is unreadable, or its status is 408, 500, 502, 504, or 503 without
+Retry-After. Then the next upload looks for the run before it creates one.
+
+Replies come from outside, so `_BoundedAdapter` limits their size and time, and `ServiceReply` checks each text and
+id that is read from them. Tokens, signatures and keys are masked in every error text.
+"""
 
 import hashlib
 import os
@@ -25,8 +40,11 @@ from tunecheck.plugins import JSON, dumps, value_of
 from tunecheck_upload import Artifact, Contents, RunUpload, UploadError, UploadRecord, UploadStep, checked_id, value_at
 
 _CONNECT_S, _READ_S = 30, 100
+"""Seconds to wait for a connection, and for the next part of a reply."""
+
 _RETRIES = 6
-"""Six retries wait about a minute in all, if the service sends no Retry-After."""
+"""The most retries of one request. azure-core allows three of them after statuses, three after failed connections and
+three after lost replies. Three retries wait 0, 1.6 and 3.2 seconds, if the service sends no Retry-After."""
 
 _MOST_WAIT_S = 120
 """The longest Retry-After that is waited for. A longer one fails the step."""
@@ -35,7 +53,12 @@ _MOST_BYTES, _MOST_REPLY_S = 64 << 20, 600
 """Limits of a reply: its size, unpacked, and the time in which it must arrive."""
 
 _MOST_TEXT = 4096
+"""The most characters of a text in a reply, such as a storage's address with its signature."""
+
+# The address of a run's page. Printable ASCII without spaces and without @, which could hide the host behind a user.
 _PAGE = re.compile(r"https://[!-?A-~]{1,4000}")
+
+# The beginning of a storage's address: "https://account.blob.core.windows.net/" of ".../container?sig=…".
 _HTTPS = re.compile(r"https://[\w.-]+(:\d+)?/", re.ASCII)
 
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")
@@ -120,12 +143,15 @@ class AzureService:
         """
         content: dict[str, Any] = {"content": dumps(body), "headers": {"Content-Type": kind}}
         request = HttpRequest(method, url, **({} if body is None else content))
+
+        # azure-core repeats the listed methods only. By default it lacks POST and PATCH.
         methods = _ANY_METHOD if step.repeatable else ()
 
         def send() -> ServiceReply:
             response = self._client.send_request(request, retry_on_methods=methods)
             if not 200 <= response.status_code < 300:  # also a redirect, which could lead to any host
                 raise HttpResponseError(response=response)
+
             reply = value_of(response.content)
             if reply is None and response.content.strip():  # a proxy's page must not pass for success
                 raise self.step_error(step, "the service's reply is not JSON; check the address", unsure=True)
@@ -134,7 +160,11 @@ class AzureService:
         return self.attempt(step, send)
 
     def find(self, step: UploadStep, url: str) -> JSON:
-        """Return the body of a resource, or None if it does not exist."""
+        """Return the body of a resource, or None if it does not exist (404).
+
+        Raises:
+            UploadError: the service refused with another status, or did not reply.
+        """
         try:
             return self.json(step, "GET", url).body
         except UploadError as error:
@@ -153,6 +183,8 @@ class AzureService:
         except HttpResponseError as error:
             if error.response is not None:
                 raise self._status_error(step, error) from None
+
+            # Without a response, azure-core could not read the reply, or the sign-in failed before any request.
             is_unreadable = not isinstance(error, ClientAuthenticationError)
             words = "the service's reply is unreadable: " if is_unreadable else ""
             raise self.step_error(step, f"{words}{error.message}", unsure=is_unreadable) from None
@@ -160,6 +192,8 @@ class AzureService:
             is_insecure = isinstance(getattr(error, "inner_exception", None), SSLError)
             advice = " (to trust more certificates, set SSL_CERT_FILE to their file)" if is_insecure else ""
             reason = f"no {'secure ' if is_insecure else ''}connection: {error}{advice}"
+
+            # A ServiceRequestError means that the request never left, so the service did nothing.
             is_sent = isinstance(error, AzureError) and not isinstance(error, ServiceRequestError)
             raise self.step_error(step, reason, unsure=is_sent) from None
 
@@ -170,6 +204,8 @@ class AzureService:
     def mask_signature(self, address: str) -> None:
         """Mask a shared access signature and the whole query of its address in every error text."""
         query = address.rpartition("?")[2]
+
+        # Such as ?sv=2024-11-04&sig=abc%2B. An error may show the whole query, or the decoded signature.
         self.mask(query)
         for name, value in parse_qsl(query):
             if name.lower() == "sig":
@@ -178,18 +214,23 @@ class AzureService:
     def _status_error(self, step: UploadStep, error: HttpResponseError) -> UploadError:
         """Return the error for a reply with an error status. Its text has the reason, advice and the request's id.
 
-        `unsure` is set if the service may have carried out the request.
+        `unsure` is set if the service may have carried out the request. Example of a reason:
+        `403 Forbidden: (AuthorizationFailed) No permission (the identity lacks a permission …) (request id 1f3a)`.
         """
         response: Any = error.response
         status, headers = int(response.status_code), response.headers
+
         # The lines after the first repeat the code or give the time. Without a code, the line "Content:" has the text.
         first, *following = str(error.message).splitlines() or [""]
         text = " ".join([first, *(line for line in following if line.startswith("Content:"))])
+
         code = getattr(error, "error_code", None)  # the storage's code, which is not in its text
         code = f"({getattr(code, 'value', code)}) " if code and not first.startswith("(") else ""
+
         request_id = headers.get(_REQUEST_ID)
         request_text = f" (request id {request_id})" if request_id else ""
         reason = f"{status} {response.reason}: {code}{text}{_ADVICE.get(status, '')}{request_text}"
+
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
         return self.step_error(step, reason, status=status, request_id=request_id, unsure=unsure)
 
@@ -230,8 +271,12 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         """
         if (self.get_retry_after(response) or 0) > _MOST_WAIT_S:
             return False
+
+        # azure-core's own rule: its statuses, methods and number of attempts.
         if settings["methods"]:
             return bool(super().is_retry(settings, response))
+
+        # `methods` is empty for a step that must not be done twice.
         status, headers = response.http_response.status_code, response.http_response.headers
         undone = status == 429 or (status == 503 and _RETRY_AFTER in headers)
         return undone and settings["total"] > 0
@@ -261,8 +306,10 @@ class _BoundedAdapter(HTTPAdapter):
 def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks of a reply, or raise ProtocolError if the reply exceeds the limits of size or time."""
     left, end = _MOST_BYTES, time.monotonic() + _MOST_REPLY_S
+
     for chunk in chunks:
         left -= len(chunk)
+        # Counted after unpacking, so a small packed reply cannot fill the memory.
         if left < 0 or time.monotonic() > end:
             raise ProtocolError(f"the reply has over {_MOST_BYTES >> 20} MB or takes over {_MOST_REPLY_S} seconds")
         yield chunk
@@ -271,10 +318,12 @@ def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def transport() -> RequestsTransport:
     """Return a transport for one of Azure's clients. It sends nothing without encryption, and bounds each reply."""
     session = Session()
-    session.adapters.clear()
+    session.adapters.clear()  # requests has an adapter for http://, too
     session.mount("https://", _BoundedAdapter())
+
     # requests itself reads only REQUESTS_CA_BUNDLE.
     verify = os.environ.get("SSL_CERT_FILE") or True
+
     timeouts = {"connection_timeout": _CONNECT_S, "read_timeout": _READ_S}
     return RequestsTransport(session=session, connection_verify=verify, **timeouts)
 
@@ -294,7 +343,7 @@ class AzureUpload(RunUpload, Generic[ProjectT]):
 # -- files
 
 BLOCK_BYTES = 8 << 20
-"""Size of a block, and of the largest file that is sent in one request."""
+"""Bytes of a block, and of the largest file that is sent in one request. A failed block is sent again alone."""
 
 _OPEN = UploadStep("open the storage")
 
@@ -313,10 +362,13 @@ class BlobFolder:
         """Create the client for the container or for the folder `prefix` in it. This sends no request."""
         self._service = service
         self._prefix = prefix
+
         if credential is None:
             service.mask_signature(container)
         if not _HTTPS.match(container):
             raise UploadError(_OPEN, "the service gave no https address for the files")
+
+        # A redirect could lead the signature or the key to another host, so redirects are refused.
         self._container = service.attempt(
             _OPEN,
             lambda: ContainerClient.from_container_url(
@@ -335,8 +387,10 @@ class BlobFolder:
         with artifact.path.open("rb") as file:
             md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()
             file.seek(0)
+
             # The service computes the MD5 itself only for a file that is sent in one request.
             settings = ContentSettings(content_type=artifact.kind, content_md5=bytearray(md5))
+
             self._service.attempt(
                 UploadStep(f"upload {artifact.name}"),
                 lambda: self._container.upload_blob(

@@ -2,6 +2,11 @@
 
 azure-ai-evaluation has no public function for this: only its `evaluate()` uploads, and only its own results, with
 floats cut to ten decimals. This package makes the same calls as that function.
+
+  project                   files                 upload (`apis.py`)
+  Foundry, no `api`         portal_artifacts      FoundryUpload
+  Foundry, `api="evals"`    evaluation_artifacts  EvalsUpload
+  in a hub, no `api`        portal_artifacts      HubUpload
 """
 
 from collections.abc import Iterator
@@ -15,6 +20,7 @@ from tunecheck_upload import Artifact, Contents, RunUpload, Uploader, UploadReco
 
 EVALS = "evals"
 _SCOPE = "https://ai.azure.com/.default"
+"""The scope of tokens for a Foundry project. A hub needs tokens for Azure Resource Manager instead."""
 
 
 class FoundryUploader(Uploader):
@@ -49,10 +55,13 @@ class FoundryUploader(Uploader):
             MissingExtraError: a package is missing.
         """
         self.project = read_project(project)
+
         if api not in (None, EVALS):
             raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r} or omit the API")
         if api is not None and isinstance(self.project, HubProject):
             raise ConfigurationError("a project in a hub has no evals API; give a Foundry project's endpoint")
+
+        # The record of uploads has one entry per destination: a project's two APIs have one each.
         self._evals = api == EVALS
         text = self.project.text if isinstance(self.project, HubProject) else self.project
         super().__init__(
@@ -60,13 +69,17 @@ class FoundryUploader(Uploader):
             ("--project", text, *(("--foundry", EVALS) if self._evals else ())),
             allow_simulated=allow_simulated,
         )
+
         if credential is not None and not callable(getattr(credential, "get_token", None)):
             raise ConfigurationError(
                 f"credential must have a method get_token (see azure-identity); a {type(credential).__name__} has none"
             )
+
+        # Both imports would fail only at the upload, after a long run.
         for package in ("azure.storage.blob", *([] if credential is not None else ["azure.identity"])):
             if not can_import(package):
                 raise MissingExtraError("uploading to Azure AI Foundry", "foundry")
+
         self._credential = credential
         self._user_agent = " ".join(filter(None, [f"tunecheck/{__version__}", user_agent]))
 
@@ -91,8 +104,10 @@ class FoundryUploader(Uploader):
         credential = self._credential or _default_credential()
         scope = f"{project.resource_manager}/.default" if isinstance(project, HubProject) else _SCOPE
         service = AzureService(credential, scope, user_agent=self._user_agent)
+
         if isinstance(project, HubProject):
             return HubUpload(project, service, record, contents)
+
         kind = EvalsUpload if self._evals else FoundryUpload
         return kind(project, service, record, contents)
 
