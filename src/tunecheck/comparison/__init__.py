@@ -1,9 +1,9 @@
 """Row-by-row comparison of runs: which iteration is better on which metric, how certain that is, which rows changed.
 
 compare(base, new)                     # -> Comparison
-comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown", "too little data"
+comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown", "too little data", "judges differ"
 
-The steps: `results` opens runs and builds their tables, `_pairing` pairs rows, `_measuring` tests a metric and gives
+The steps: `results` opens runs and builds their tables, `_pairs` pairs rows, `_measuring` tests a metric and gives
 it a verdict, `_changes` lists the changed rows, `_objections` decides.
 """
 

@@ -1,4 +1,14 @@
-"""The sources of a difference: changed rows with their reasons, slices, causes, and figures of plug-ins."""
+"""The sources of a difference: changed rows with their reasons, slices, causes, and figures of plug-ins.
+
+A changed pair is in one list, the first that applies (`changes_of`):
+
+  regressed   passed in the base, failed in the new run; with several trials, all of them
+  fixed       the reverse
+  flaky       trials disagree in one of the runs
+  changed     another number, or another reason for failing in both runs
+
+Metrics without verdicts have only changed pairs.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +28,8 @@ from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
 from tunecheck.statistics import Floats, PairedBinary, PairedScores, mcnemar, smallest_difference
 
-_LONGEST_REASON = 2_000
-_MOST_FAULTS = 50
+_LONGEST_REASON = 2_000  # characters
+_MOST_FAULTS = 50  # of one row
 LISTS = ("regressed", "fixed", "flaky", "changed")
 
 
@@ -46,11 +56,14 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
     metric = sides.metric
     regressed = fixed = flaky = numpy.zeros(len(sides.base), dtype=bool)
     changed = sides.base != sides.new
+    # A mean may belong to a metric with verdicts, in another column: `passes`.
     if metric.passes is not None:
         base, new = _pass_shares(metric.passes, sides, runs)
         flaky = ((base > 0) & (base < 1)) | ((new > 0) & (new < 1))
         regressed, fixed = (base == 1) & (new == 0), (base == 0) & (new == 1)
         changed = (changed | _fails_for_other_reason(metric.passes, runs)) & ~(regressed | fixed | flaky)
+
+    # A pair without both numbers is left out below; NaN becomes 0 only for the sort.
     sizes = numpy.abs(numpy.nan_to_num(sides.new - sides.base))
     totals, pairs = {}, {}
     for name, mask in zip(LISTS, (regressed, fixed, flaky, changed), strict=True):
@@ -58,6 +71,7 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
         totals[name] = len(positions)
         # A stable sort: rows that changed as much stay in the order of the data.
         pairs[name] = positions[numpy.argsort(-sizes[positions], kind="stable")][:most].tolist()
+
     return Changes(sides, VerdictReader(metric.evaluator, metric.metric), totals, pairs)
 
 
@@ -74,6 +88,8 @@ def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
     base, new = runs.base.columns.get(passes), runs.new.columns.get(passes)
     if base is None or new is None or runs.base.items.of_row or runs.new.items.of_row:
         return numpy.zeros(len(runs.pairing.base), dtype=bool)
+
+    # A column has a hash of each reason, so equal numbers are equal reasons.
     base_reasons = numpy.array(base.reasons, dtype=numpy.int64)[runs.pairing.base]
     new_reasons = numpy.array(new.reasons, dtype=numpy.int64)[runs.pairing.new]
     differs: measuring.Mask = (
@@ -89,9 +105,12 @@ def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) ->
     """
     tested = {name: metric for name, metric in metrics.items() if metric.tested}
     changes = {name: changes_of(runs.sides(metric.key), runs, runs.settings.rows) for name, metric in tested.items()}
+
+    # The tables have numbers and hashes of reasons, but no texts: rows of these lists are read once more.
     base = _read_verdicts(runs.base, runs.pairing.base, changes)
     new = _read_verdicts(runs.new, runs.pairing.new, changes)
     with_rows = {name: _with_rows(metrics[name], changes[name], runs, base[name], new[name]) for name in changes}
+
     return {**metrics, **with_rows}
 
 
@@ -106,20 +125,26 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
     """
     wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)  # metrics and pairs by the row's number
     for name, change in changes.items():
+        # A pair is an item; the file has a row for each of its trials.
         row_of = _row_of_item(table, change.sides.metric.passes)
         for pair in chain(*change.pairs.values()):
+            # Several metrics may list the same row, which is read once for all of them.
             wanted[row_of.get(items[pair], items[pair])].append((name, pair))
+
+    # A results file yields the wanted rows alone; other sources are read as a whole.
     numbers, source = sorted(wanted), table.opened.rows
     if isinstance(source, ResultsFile):
         records = source.records(numbers, {key for change in changes.values() for key in change.reader.keys})
     else:
         records = (row for number, row in enumerate(source.records()) if number in wanted)
+
     verdicts: dict[str, VerdictsByPair] = {name: {} for name in changes}
     for number, row in zip(numbers, records, strict=False):
         for name, pair in wanted[number]:
             reader = changes[name].reader
             verdict = reader.read({key: row[key] for key in reader.keys if row.get(key) is not None})
             verdicts[name][pair] = verdict, _fault_lines(verdict)
+
     return verdicts
 
 
@@ -132,6 +157,7 @@ def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
         first.setdefault(item, row)
         if column is not None and column.values[row] == 0:
             first_failed.setdefault(item, row)
+
     return first | first_failed
 
 
@@ -198,27 +224,40 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     Slices of columns that the runs were grouped by come first. Other columns give slices only for values with at least
     20 rows, and not for the same rows as an earlier slice. If the metric is itself a slice, its whole metric is
     compared.
+
+    Example: the columns domain (named) and source (found in the data) have the same rows for `domain=refund` and
+    `source=crm`. Only the first is a slice.
     """
     if metric.judge == "different":
         return ()
+
+    # The metric `match[domain=refund]` gives the slices of `match`.
     sides = pair.sides(measuring.split_slice(metric.key)[0])
     parts: list[Part] = []
     earlier_masks: set[bytes] = set()
     named = dict.fromkeys([*pair.base.groups, *pair.new.groups])
+
     for column in dict.fromkeys([*named, *pair.base.slices, *pair.new.slices]):
+        # Columns that the user chose may have small slices and many values.
         fewest, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
         masks = {value: mask & sides.both for value, mask in pair.rows_by_value(column).items()}
+        # One value of a column is no slice of the rows, and too many values are ids or free text.
         if not 1 < sum(bool(mask.any()) for mask in masks.values()) <= most:
             continue
+
         masks = {value: mask for value, mask in masks.items() if mask.sum() >= fewest}
+        # A column that was found may only rename an earlier one, such as an id of a category.
         if column not in named:
             masks = {value: mask for value, mask in masks.items() if mask.tobytes() not in earlier_masks}
+
         earlier_masks |= {mask.tobytes() for mask in masks.values()}
+
         slices = []
         for value, mask in masks.items():
             statistics = measuring.compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
             slices.append(part_of(column, value, statistics, named=column in named))
         parts += with_verdicts(slices, metric.higher_is_better)
+
     return tuple(parts)
 
 
@@ -237,6 +276,7 @@ def part_of(
     difference = statistics.difference
     # If no row changed, the difference is 0 and has no spread.
     moved = (difference.standard_error or 0.0) > 0 or bool(difference.value)
+
     smallest = None if title else smallest_difference(statistics)
     figures = (statistics.base, statistics.new, difference, statistics.p_value)
     return Part(column, value, *figures, moved=moved, smallest_difference=smallest, title=title, named=named)
@@ -246,6 +286,7 @@ def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Par
     """Yield a column's slices with corrected p-values and verdicts: first `overall`, which is tested by itself."""
     overall = [part for part in parts if part.value == "overall"]
     others = [part for part in parts if part.value != "overall"]
+    # A figure over everything is no slice, so it neither weakens their tests nor is weakened by them.
     for family in (overall, others):
         adjusted = measuring.correct_by_holm([(part.p_value, part.moved) for part in family])
         for part, p_value in zip(family, adjusted, strict=True):
@@ -264,6 +305,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:
         return ()
+
     in_base, in_new, only_base, only_new = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     items = zip(runs.pairing.base, runs.pairing.new, strict=True)
     # Few pairs of sets of causes differ, so each is looked at once.
@@ -272,10 +314,13 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
         gone, come = before - after, after - before
         for counter, causes in ((in_base, before), (in_new, after), (only_base, gone), (only_new, come)):
             counter.update(dict.fromkeys(causes, count))
+
     codes = order_causes(in_base.keys() | in_new.keys())
+    # [1] is the mid-p value; rows with the cause in both runs or in neither say nothing.
     p_values = [mcnemar(only_base[code], only_new[code])[1] for code in codes]
     moved = [only_base[code] + only_new[code] > 0 for code in codes]
     adjusted = measuring.correct_by_holm([*zip(p_values, moved, strict=True)])
+
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
         cause, counts = cause_named(code), (in_base[code], in_new[code], only_base[code], only_new[code])

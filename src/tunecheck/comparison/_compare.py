@@ -1,6 +1,10 @@
 """`compare()` and `select()`: read runs, pair their rows, test their metrics and decide.
 
-The choice among several runs takes each run against the base, and a ranking over the rows that all runs have.
+Both read the runs (`open_runs`), pair each run with the base (`Runs`) and decide about each pair (`_against_base`).
+`select`, and `compare` with three runs or more, also rank all runs over the rows that every run has (`selection_of`).
+
+The decision to act on is the best of all candidates' decisions: ship, else undecided, else keep, else invalid. If
+several candidates have the same decision, the largest improvement counts, then the later run (`choose_decision`).
 
 `compare_tables()` also returns the pairs of runs, for callers that show the runs themselves.
 """
@@ -100,9 +104,11 @@ def compare_runs(
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings) -> list[RunTable]:
     """Check the settings and return the tables of the runs; raises the errors of `compare`."""
     _check_settings(settings)
+
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:
         _refuse_simulated(tables)
+
     return tables
 
 
@@ -110,13 +116,16 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     """Raise ConfigurationError if a setting is out of range."""
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
+
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
         raise ConfigurationError(f"margin must be 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows must be 0 or more, not {settings.rows!r}")
+
     for name, accepted in settings.guards.items():
         if not 0 <= accepted < math.inf:
             raise ConfigurationError(f"guard {name!r}: the margin must be 0 or more, not {accepted!r}")
+
     how = settings.pair_by
     if how not in PAIR_BY:
         raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
@@ -179,10 +188,13 @@ def select(
         guards=guards or {},
         allow_changed_evaluator=allow_changed_evaluator,
     )
+
+    # The base is read together with the others: contents of rows leave out the answer columns of all these runs.
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
     place = 0 if base is None else _place_of_base(tables)
     if len(tables) < 2:
         raise ConfigurationError("select needs two runs or more")
+
     opened = Runs(tables, settings, place)
     return selection_of(opened, _against_base(opened))
 
@@ -191,8 +203,13 @@ def _place_of_base(tables: list[RunTable]) -> int:
     """Take the base's table from the end of the list, and return the place of the base in the changed list.
 
     If the base is one of the other runs, its second table is dropped. Otherwise its table moves to the front.
+
+    Example: for the runs a, b, c and the base b, the list stays a, b, c and the result is 1. For a base d, it becomes
+    d, a, b, c and the result is 0.
     """
     base = tables.pop()
+
+    # All runs in memory have the place "memory", so an equal place does not make them the same run.
     for place, table in enumerate(tables):
         if table.info.place == base.info.place != "memory":
             return place
@@ -210,12 +227,15 @@ def compare_tables(
     """
     runs = Runs(tables, settings)
     against, pairs = _against_base(runs), [*runs.against_base.values()]
+
     best = None
     if len(against) > 1:
         with suppress(ConfigurationError):  # the runs cannot be ranked, as without a row in all of them
             best = selection_of(runs, against)
+
     found = results.Comparison(
         base=tables[0].info,
+        # A selection has the same decision, with a remark on how much chance favours the best of several runs.
         decision=choose_decision(against) if best is None else best.decision,
         against=against,
         history=_histories(against, runs),
@@ -225,10 +245,13 @@ def compare_tables(
         cluster=settings.cluster,
         simulated=any(table.info.simulated for table in tables),
     )
+
+    # Lists of changed rows need a second pass over the files, so they are read only for the runs that show them.
     decided = found.decided
     for place, pair in enumerate(pairs):
         if settings.lists_of_all or against[place] is decided:
             against[place] = replace(against[place], metrics=with_changed_rows(against[place].metrics, pair))
+
     return replace(found, against=against), pairs
 
 
@@ -237,15 +260,21 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
 
     The p-values are corrected over all runs. The lists of changed rows are still empty.
     """
+    # Each run is compared with the base on its own: two new runs may have different metrics and rows.
     pairs = [*runs.against_base.values()]
     names = short_names([table.info.id for table in runs.tables])
     chosen = [measuring.choose_metrics(pair.base, pair.new, runs.settings.named) for pair in pairs]
+
     measured = []
     for pair, (metrics, _) in zip(pairs, chosen, strict=True):
         primary = measuring.primary_of(metrics, pair.base, pair.new, pair.settings.named)
         measured.append([replace(pair.measured(metric), primary=metric.key == primary.key) for metric in metrics])
+
+    # Figures of all runs come first: the correction for several tests needs the p-values of all of them.
     tested = [metric for metrics in measured for metric in metrics if metric.tested]
     adjusted = iter(measuring.corrected_by_family(tested))
+
+    # The tested metrics in the same order as above, so each takes the next corrected p-value.
     comparisons = []
     for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
         with_verdicts = {}
@@ -254,6 +283,7 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
                 metric = measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds)
             with_verdicts[metric.name] = metric
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
+
     return comparisons
 
 
@@ -266,12 +296,15 @@ def _run_comparison(
     """
     primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
+    # Objections look beyond the primary metric: at slices, causes, other metrics, missing verdicts and cost.
     evidence = Evidence(pair, primary, parts, causes, *(names[info.id] for info in infos))
+
     return results.RunComparison(
         new=pair.new.info,
         pairs=_pairing_counts(pair),
         metrics=metrics,
         decision=evidence.decision(),
+        # The notes of a run may be the base's, too.
         notes=tuple(dict.fromkeys(notes)),
         causes=causes,
         tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
@@ -301,9 +334,12 @@ def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterat
     """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
     base, new = pair.base, pair.new
     yield from _stopping_notes(pair, [metric.key for metric in metrics if metric.tested])
+
     if pair.clusters is not None:
         yield str(pair.clusters)
     yield from (*base.info.notes, *new.info.notes)
+
+    # A missing evaluator is no error: the comparison is over those that both runs have.
     for table, other in ((base, new), (new, base)):
         for name in table.evaluators:
             if name not in other.evaluators:
@@ -317,7 +353,10 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     """
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
+    # The early test covers only the metrics that it decided by. Slices and causes have no such test.
     valid = [key for key in tested if measuring.early_decision(key, base, new, pair.settings.confidence) is not None]
+
+    # A run that stopped early is biased towards a difference, unless the early test has given the interval.
     if valid and len(valid) == len(tested):
         figures = "intervals and p-values are valid for tested metrics, but not for slices and causes"
         yield f"{new.info.id} stopped early: {figures}"
@@ -330,6 +369,7 @@ def _histories(against: Sequence[results.RunComparison], runs: Runs) -> list[res
     """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
     if len(against) == 1:
         return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in against[0].tested]
+    # A line of the history needs a figure in every run, so a metric that one run lacks has no history.
     common = [metric for metric in against[0].tested if all(metric.name in other.metrics for other in against)]
     return [history_of(metric, runs) for metric in common]
 
@@ -355,22 +395,31 @@ class CommonRows:
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
-    """Return a metric's number for each of the base's items in each run, shape (items, runs); NaN without a number."""
+    """Return a metric's number for each of the base's items in each run, shape (items, runs); NaN without a number.
+
+    Items that a run lacks, or that are not in a slice, have NaN in its column.
+    """
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
+
     scores[:, runs.base_place] = measuring.item_values(runs.base, measuring.split_slice(key)[0])
+    # `sides` has the new run's numbers by pair; the pair's base item says in which row they belong.
     for place, pair in runs.against_base.items():
         scores[pair.pairing.base, place] = pair.sides(key).new
+
     return scores
 
 
 def common_rows(key: str, runs: Runs) -> CommonRows:
     """Return the rows with a metric's number in every run, on which runs are ranked; there may be none."""
+    # Means over different rows would differ for that reason alone, so all runs are ranked on the same rows.
     scores = over_all_runs(key, runs)
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
     all_sides = [pair.sides(key) for pair in runs.against_base.values()]
+
     # If a metric's kind is not the same in all pairs, the runs are compared by score.
     kind = all_sides[0].kind if len({sides.kind for sides in all_sides}) == 1 else "score"
     sides = replace(all_sides[0], kind=kind, averaged=any(sides.averaged for sides in all_sides))
+
     codes = None if runs.clusters is None else as_codes([runs.clusters.labels[item] for item in items.tolist()])
     return CommonRows(items, scores[items], codes, sides)
 
@@ -389,6 +438,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
     settings, sides = runs.settings, common.sides
+
     # The intervals come from random draws. In order of their ids, the same runs always get the same intervals.
     order = sorted(range(len(runs.tables)), key=lambda place: runs.tables[place].info.id)
     standings = multiple_comparisons_with_the_best(
@@ -399,7 +449,9 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         confidence=(1 + settings.confidence) / 2,  # because each end of the interval is a one-sided limit
         seed=settings.seed,
     )
+
     ranked = []
+    # Back to the order of the runs: `standings` are in the order of their ids.
     for place, table in enumerate(runs.tables):
         standing = standings[order.index(place)]
         value = common.estimate(place, settings)
@@ -408,6 +460,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         if labels is not None:
             value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
         ranked.append(results.Ranked(table.info.id, value, difference, standing.may_be_best))
+
     return ranked
 
 
@@ -416,12 +469,15 @@ def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
     common = common_rows(metric.key, runs)
     chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
+
     labels = judge_label_counts(chosen, runs)
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
+
     return results.History(metric.name, common.sides.kind, tuple(values))
 
 
+# The order of the list of rows: from the last outcome to the first, without rows that are always right.
 OUTCOMES: tuple[results.RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
 
@@ -433,21 +489,30 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
     A row changes between two runs if all its trials passed in one and failed in the other. One change: fixed or broken,
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
     run, in some run while the others agree, or while it went back and forth.
+
+    Examples for three runs, ✓ passed, ✗ failed, ~ trials disagree: ✗✓✓ was fixed by the second run, ✓✓✗ broken by the
+    third, ✓✗✓ went back and forth. ✗~✓ was fixed by the third run; ✓✓~, ✓~✓ and ✓✗~ are flaky.
     """
     agrees = (passed == 0) | (passed == 1)  # all trials of the row have the same verdict in the run
     changes = numpy.zeros(len(passed), dtype=numpy.int64)
     since = numpy.full(len(passed), -1)
+
     # For each row, the share in the latest run so far in which all trials agreed; NaN if there is none yet.
     latest = numpy.where(agrees[:, 0], passed[:, 0], numpy.nan)
+
     for run in range(1, passed.shape[1]):
         share = passed[:, run]
         changed = agrees[:, run] & ~numpy.isnan(latest) & (share != latest)
         changes += changed
         since[changed] = run
         latest = numpy.where(agrees[:, run], share, latest)
+
+    # A row counts as fixed or broken even if its trials disagreed on the way, but not if they disagree at the end.
     always_agrees, ends_right = agrees.all(axis=1), passed[:, -1] == 1
     unchanged = always_agrees & (changes == 0)
     changed_once = agrees[:, -1] & (changes == 1)
+
+    # All rows that fit no line below stay flaky.
     outcomes = numpy.full(len(passed), OUTCOMES.index("flaky"), dtype=numpy.int8)
     for outcome, rows in (
         ("right", unchanged & ends_right),
@@ -457,6 +522,7 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
         ("back and forth", always_agrees & (changes > 1)),
     ):
         outcomes[rows] = OUTCOMES.index(outcome)
+
     since[~changed_once] = -1
     return outcomes, since
 
@@ -468,19 +534,24 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     """
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
+
+    # A slice of a metric, such as `match[domain=refund]`, is the same slice of the column of verdicts.
     _, where = measuring.split_slice(metric)
     passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
+
     outcomes, since = row_histories(passed)
     names = tuple(table.info.id for table in runs.tables)
     counts = numpy.bincount(outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(since[outcomes == OUTCOMES.index("broken")].tolist())
+
     order = numpy.argsort(-outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
     listed = []
     for row in [int(row) for row in order if outcomes[row]][:most]:  # outcome 0: always right
         row_id, changed_by = runs.base.items.ids[items[row]], names[since[row]] if since[row] >= 0 else None
         listed.append(results.RowOverRuns(row_id, OUTCOMES[outcomes[row]], tuple(passed[row].tolist()), changed_by))
+
     return results.RowsOverRuns(
         metric,
         names,
@@ -505,6 +576,7 @@ def choose_decision(against: Sequence[results.RunComparison]) -> results.Decisio
         value = -math.inf if metric.difference.value is None else metric.difference.value
         return -_BEST_FIRST.index(decision.decision), value if metric.higher_is_better else -value
 
+    # `max` returns the first of equal ones; reversed, that is the later run.
     return max(reversed(against), key=rank).decision
 
 
@@ -517,23 +589,32 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
     """
     primaries = [comparison.metrics[comparison.part_metric] for comparison in against]
     metric, tables = primaries[0], runs.tables
+
     if any(primary.key != metric.key for primary in primaries):
         raise ConfigurationError("the runs' primary metrics differ; name a metric that all runs have with --metric")
+    # Two judges are two scales: their rates cannot be put in one order.
     if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(
             f"{metric.name} was scored by different judges in these runs: "
             "score the runs again with one judge (`tunecheck score RUN`)"
         )
+
     chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
         raise ConfigurationError(f"no row has a value of {chosen.name} in every run: name runs of the same rows")
+
     ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
     best = choose_decision(against)
     decision, optimism = _with_optimism(best, common, len(tables))
+
+    # The last run other than the base, in the order given.
     last = [*runs.against_base][-1]
+
+    # Runs with equal figures: the later one comes first, as in `choose_decision`.
     sign = 1 if common.sides.higher_is_better else -1
     order = sorted(range(len(tables)), key=lambda run: (sign * (ranking[run].value.value or 0.0), run), reverse=True)
+
     return results.Selection(
         decision=decision,
         decisions=tuple(decision if comparison.decision is best else comparison.decision for comparison in against),
@@ -558,10 +639,13 @@ def _with_optimism(decision: results.Decision, common: CommonRows, runs: int) ->
     """Return the decision with a remark on the optimism for the best of several runs, and the optimism.
 
     The optimism is how much chance makes the best run look better on average; None for two runs.
+
+    With two runs there is no choice of a best run: the other run is the base.
     """
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
     if optimism is None:
         return decision, None
+
     size = size_text(common.sides.kind, optimism)
     reason = f"if all {runs} runs are equal, chance makes the best look {size} better on average"
     return replace(decision, because=(*decision.because, reason)), optimism
@@ -569,6 +653,7 @@ def _with_optimism(decision: results.Decision, common: CommonRows, runs: int) ->
 
 def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunComparison]) -> Iterator[str]:
     """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
+    # Rows without a figure in one run would make its rate a rate of other rows.
     left_out = len(runs.base.items.ids) - rows
     if left_out:
         yield f"ranking without {plural(left_out, 'row')} of {runs.base.info.id}: not every run has a figure for them"

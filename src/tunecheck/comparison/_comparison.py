@@ -1,4 +1,14 @@
-"""Results of comparisons: decisions, metrics, changed rows, and selections among several runs."""
+"""Results of comparisons: decisions, metrics, changed rows, and selections among several runs.
+
+Comparison          `compare`: one or more runs against a base
+  RunComparison     one run against the base: pairs, metrics, decision
+    MetricComparison  one metric: figures, test, verdict, changed rows (RowChange)
+    CauseChange     one cause of failure
+    Part            the primary metric on a slice
+    Decision        ship, keep, undecided or invalid, with its Objections
+  History           one metric over all runs
+  Selection         `select`: the ranking (Ranked) and each row over all runs (RowsOverRuns)
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,7 +4,11 @@ A run (`evaluation._execution`) makes an `EarlyStopping` before it starts, evalu
 returns, and writes the `EarlyStop` that `finish` returns to run.json.
 
 An item is a row of the data with all its trials; a unit is a group of rows that depend on each other. Each unit adds
-one pair of scores, the base's and the new run's, to the test of every metric.
+one pair of scores, the base's and the new run's, to the test of every metric. The run stops if one metric is worse, or
+if all metrics have the same outcome (`EarlyStopping._outcome`).
+
+Rows belong to one unit if they share the first of these that is known: the group of the target (such as a
+conversation), the value of the data's group key, the cluster, the item.
 """
 
 from __future__ import annotations
@@ -54,15 +58,20 @@ class EarlyStopping:
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided reads rows in random order: data must be a path, list or DataFrame")
+
+        # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
         base, new = read_runs([question.base, rows], results_dir)
         if base.info.simulated and not question.allow_simulated:
             raise _refusal(base, "its answers are simulated, not a model's: accept them with allow_simulated=True")
+
         self._question, self._base_id, self._dataset = question, base.info.id, rows.dataset
         self._items = range(len(new.row_ids)) if new.items.of_row is None else new.items.of_row
         self._clusters = None if new.clusters is None else new.clusters.labels
+
         pairing = pair(base, new)
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
+
         self._tests = _tests(question, base, evaluators, new.opened.primary)
 
     def begin(self, target: Target | None) -> RandomOrder:
@@ -77,23 +86,29 @@ class EarlyStopping:
             enough=self._add_unit,
             is_useful=lambda unit: any(row.index in self._base_items for row in unit),
         )
+
+        # The tests need to know beforehand how many pairs the complete run has.
         units = [[self._base_items.get(row.index) for row in unit] for unit in self._order.units]
         for test in self._tests:
             test.begin(units)
+
         return self._order
 
     def _unit_label(self, row: Row, target: Target | None) -> Hashable:
         """Return a row's label. Rows share it if they depend on each other or must be requested in sequence."""
         item, column = self._items[row.index], self._dataset.defaults.group_key
         group: JSON = None if target is None else target.group_key(row)
+
         if group is None and column is not None:
             group = row.values.get(column)
         if group is None and self._clusters is not None:
             group = self._clusters[item]
+
         return ("item", item) if group is None else ("group", str(group))
 
     def _add_unit(self, unit: Sequence[RowState]) -> bool:
         """Pass a unit of evaluated rows to the tests; return whether the comparison is decided now."""
+        # Rows that the base lacks are evaluated, too, but add nothing to the tests.
         paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
         for test in self._tests:
             test.add_unit(paired)
@@ -102,6 +117,7 @@ class EarlyStopping:
     def _outcome(self) -> Outcome:
         """Return the outcome of all metrics: worse if any is worse, else undecided if they differ."""
         outcomes = {test.outcome for test in self._tests}
+        # One metric that is worse is enough to stop: the run would be kept back anyway.
         if "worse" in outcomes:
             return "worse"
         return outcomes.pop() if len(outcomes) == 1 else "undecided"
@@ -112,12 +128,17 @@ class EarlyStopping:
         `answered` are the rows that were requested before the run was resumed.
         """
         order, question = self._order, self._question
+        # Rows that were sent before the decision may have finished after it. They are recorded, but do not count.
         requested = order.asked.union(answered)
+
         judged = order.judged()
         not_requested = [row.id for row in order.unjudged() if row.index not in requested]
+
+        # Without rows left, the complete run decides: no test looked too often.
         if len(judged) == order.total:
             for test in self._tests:
                 test.complete()
+
         decision = EarlyStop(
             outcome=self._outcome(),
             against=self._base_id,
@@ -128,8 +149,10 @@ class EarlyStopping:
             of=order.total,
             asked_beyond=order.total - len(judged) - len(not_requested),
             not_asked=len(not_requested),
+            # The figures of every test, also of those that were not decided.
             metrics=[test.decided_metric() for test in self._tests],
         )
+
         if decision.stopped:
             journal.stopped(judged, not_requested)
         return decision
@@ -141,6 +164,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     Raises:
         ConfigurationError: there is no common evaluator.
     """
+    # Derived evaluators have their verdicts only after the run.
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
@@ -157,22 +181,29 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
     """
     tests = []
     names = question.metrics or [gated_primary(base, evaluators, primary or base.opened.primary)]
+
+    # The base stands for both runs: the new run has no columns before it has rows.
     for chosen in choose_metrics(base, base, names)[0]:
         if not chosen.tested:
             continue
         name, margin = chosen.name, question.margin
+
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} cannot decide an early stop: name a metric of all rows, not of a slice")
         if chosen.evaluator not in evaluators:
             raise ConfigurationError(f"this run lacks the evaluator of {name}: add it, or name another metric")
+
+        # The tests need scores from 0 to 1, so a metric without a range cannot decide.
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
             raise ConfigurationError(f"{name} cannot decide an early stop: declare its range or name another metric")
+
         scale = _Scale(bounds[0], bounds[1] - bounds[0], column.higher_is_better)
         if margin is not None and margin >= scale.width:
             raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller margin")
         tests.append(_MetricTest(name, column, scale, base, question))
+
     return tests
 
 
@@ -183,7 +214,10 @@ def _refusal(base: RunTable, problem: str) -> ConfigurationError:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Converts a metric's values to scores from 0 to 1, where higher is better, and back; `width` is its range."""
+    """Converts a metric's values to scores from 0 to 1, where higher is better, and back; `width` is its range.
+
+    Example: marks from 1 to 5, lower is better. The mark 2 has the score 0.75; one mark more is 0.25 less as a score.
+    """
 
     low: float
     width: float
@@ -225,11 +259,15 @@ class _MetricTest:
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for all units of the run; each unit lists the base's items, None for rows that it lacks."""
         scores_by_unit = [[self._base_score(item) for item in unit] for unit in units]
+
+        # The number of pairs of the complete run: one for each unit in which the base has a score.
         known = [score for scores in scores_by_unit for score in scores if score is not None]
         total = sum(any(score is not None for score in scores) for scores in scores_by_unit)
+
         # The mean of several rows lies between pass and fail, even if each row passes or fails.
         single_rows = max(map(len, units)) == 1
         verdicts = self._has_verdicts and single_rows and all(score in (0, 1) for score in known)
+
         self._test = EarlyTest(self._margin, self._confidence, total, verdicts=verdicts)
 
     def add_unit(self, unit: Sequence[tuple[int, RowState]]) -> None:
@@ -241,6 +279,8 @@ class _MetricTest:
         base_scores = [(self._base_score(item), state) for item, state in unit]
         with_base = [(base, self._new_score(state)) for base, state in base_scores if base is not None]
         pairs = [(base, new) for base, new in with_base if new is not None]
+
+        # A pair has the mean of the same rows on both sides; otherwise rows that one side lacks would be a difference.
         if pairs:
             base, new = (math.fsum(scores) / len(pairs) for scores in zip(*pairs, strict=True))
             self._settle(self._test.see(base, new))
@@ -263,17 +303,22 @@ class _MetricTest:
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:
             return None
+
+        # The verdict comes from `<metric>_result`, as in a finished run.
         if self._has_verdicts:
             word = WORDS.get(str(output.get(f"{column.metric}{RESULT}")))
             return {"pass": 1.0, "fail": 0.0}.get(word or "")
+
         value = output.get(column.name.removeprefix(f"{column.evaluator}."))
         if not isinstance(value, (int, float)) or math.isnan(value):
             return None
+
         score = self._scale.score(value)
         if not 0 <= score <= 1:
             raise RunError(
                 f"row {state.row.id}: {self._name} is {value!r}, outside the declared range: correct value or range"
             )
+
         return score
 
     def complete(self) -> None:
@@ -283,6 +328,7 @@ class _MetricTest:
 
     def _settle(self, outcome: Outcome) -> None:
         """Take the test's outcome and its number of pairs, unless an earlier outcome is final."""
+        # Units in flight add to the figures after the decision, but cannot revise it.
         if self.outcome == "undecided":
             self.outcome, self._pairs_at_outcome = outcome, self._test.pairs
 
@@ -292,10 +338,13 @@ class _MetricTest:
         base = new = None
         if test.pairs:
             base, new = map(scale.value, test.means)
+
         interval = test.interval()
         low, high = interval.low, interval.high
+        # Scores of a metric with lower values as better are turned upside down, so the ends change places.
         if not scale.higher_is_better:
             low, high = high, low
+
         return DecidedMetric(
             name=self._name,
             key=self._column.name,

@@ -1,4 +1,19 @@
-"""Metrics of LLM judges: pass rates corrected for the judge's errors, and runs with different judges."""
+"""Metrics of LLM judges: pass rates corrected for the judge's errors, and runs with different judges.
+
+One run's pass rate (`_choose_correction`), by the first that applies:
+
+  30 labels or more of the run's own rows   `prediction_powered`, from these labels
+  a usable calibration                      `rogan_gladen`, from all labels
+  all others                                not corrected
+
+Two runs' metric (`correct_judge_errors`), by the first that applies; the first column is `MetricComparison.judge`:
+
+  None           a run has no judge
+  different      the judges differ: no difference and no verdict on it
+  uncalibrated   there is no usable calibration
+  corrected      a pass rate over all rows: both rates and the difference are corrected
+  scores         means and slices: as judged
+"""
 
 from __future__ import annotations
 
@@ -25,7 +40,7 @@ from tunecheck.statistics._results import Estimate, NonInferiority, Result
 
 _FEWEST_OF_THE_RUN = 30
 """With this many labels or more among a run's own rows, only these labels correct its rate."""
-_ALPHA = 0.05
+_ALPHA = 0.05  # of the test whether the judge errs equally often on two runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +73,12 @@ def corrections(run: Run) -> dict[str, Correction]:
     """
     judges = {name: entry for name, entry in run.manifest().evaluators.items() if entry.judge is not None}
     calibrations = {name: find_calibration(run.folder.parent, entry.judge) for name, entry in judges.items()}
+
+    # All rows are read only if a calibration may correct a rate.
     if not any(calibrations.values()):
         return dict.fromkeys(calibrations, Correction())
     table = read_run(run, run.folder.parent)
+
     found = {}
     for name, calibration in calibrations.items():
         raw = rate_of(table, f"{name}.{PASS_RATE}")
@@ -68,6 +86,7 @@ def corrections(run: Run) -> dict[str, Correction]:
         if calibration is not None and raw is not None and raw.value is not None:
             own_labels = LabelCounts.of(_labelled_rows(run, name, judges[name].primary or name, calibration).values())
             found[name] = _choose_correction(raw, raw.value, _label_counts(calibration), own_labels)
+
     return found
 
 
@@ -77,10 +96,14 @@ def _choose_correction(raw: Estimate, rate: float, labels: LabelCounts, own: Lab
     `rate` is the value of `raw`.
     """
     if own.total >= _FEWEST_OF_THE_RUN:
+        # Dependent rows are worth fewer independent ones: counts shrink by the same factor.
         weight = _effective_rows(raw) / raw.n
         unlabelled, passed = raw.n - own.total, rate * raw.n - own.pass_pass - own.fail_pass
+
+        # `unlabelled` and `passed` count the rows without a label and those of them that the judge passed.
         corrected = prediction_powered(passed * weight, unlabelled * weight, own, raw.confidence)
         return Correction(raw, corrected, own.total)
+
     if labels.problem is not None:
         return Correction(raw, None, labels.total, labels.problem)
     return Correction(raw, corrected_rate(raw, labels), labels.total)
@@ -94,6 +117,7 @@ def _labelled_rows(run: Run, name: str, metric: str, calibration: JudgeCalibrati
     recorded = recorded_verdicts(run.journal, name).values()
     verdicts = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in recorded}
     labels = {label.inputs: label.label for label in calibration.labels if label.inputs is not None}
+
     rows = ((inputs, label, verdicts.get(inputs)) for inputs, label in labels.items())
     return {inputs: (label, verdict) for inputs, label, verdict in rows if verdict in ("pass", "fail")}
 
@@ -111,11 +135,14 @@ def rate_of(
     if column is None:
         return None
     numbers = column.values
+
     # NaN, a missing number, differs from itself.
     with_number = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]
     values = [numbers[row] for row in with_number]
+
     of_row = table.items.of_row
     items = None if of_row is None else [of_row[row] for row in with_number]  # trials of an item are dependent
+
     if column.passes == column.name:
         return estimate_proportion(values, items)
     return estimate_mean(values, items, bounds=column.bounds, resamples=resamples or RESAMPLES)
@@ -142,11 +169,15 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
     base_judge, new_judge = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if base_judge is None or new_judge is None:
         return metric
+
+    # The difference would be that of the judges, too, not of the runs alone.
     if base_judge != new_judge:
         return _without_difference(metric, base, new)
+
     labels = labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
+
     _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
     is_corrected = metric.kind == "binary" and where is None
     return _corrected(metric, labels) if is_corrected else replace(metric, judge="scores")
@@ -167,17 +198,21 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
     """
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs equally often on both runs"
+
     calibration = _shared_calibration(name, base, new)
     runs = [Run(Path(table.info.place)) for table in (base, new)]
+    # Without labels of a run's own inputs there is no test, and the sentence says how to get one.
     base_counts = new_counts = LabelCounts.of(())
     if calibration is not None and all(run.journal.is_file() for run in runs):
         primaries = (run.manifest().evaluators[name].primary or name for run in runs)
         labelled = [_labelled_rows(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True)]
         base_counts = LabelCounts.of(pair for inputs, pair in labelled[0].items() if inputs not in labelled[1])
         new_counts = LabelCounts.of(pair for inputs, pair in labelled[1].items() if inputs not in labelled[0])
+
     p_value = errors_alike(base_counts, new_counts)
     if p_value is None:
         return f"{start}; to test this, label both answers of rows that the runs answered differently", False
+
     is_refuted = p_value < _ALPHA
     finding = "show that this is false" if is_refuted else "show no difference"
     labels = f"{plural(base_counts.total, 'labelled answer')} of the base and {new_counts.total:,} of the new run"
@@ -202,10 +237,15 @@ def _corrected(metric: MetricComparison, labels: LabelCounts) -> MetricCompariso
     """
     difference = corrected_difference(metric.difference, labels)
     test, smallest = metric.non_inferiority, metric.smallest_difference
+
+    # The margin is in true pass rates, so it is tested on the corrected difference.
     if test is not None:
         test = non_inferiority(difference, test.margin, higher_is_better=metric.higher_is_better)
+
+    # A true difference shows as itself times the gain, so the smallest true one is larger.
     if smallest is not None and smallest.value is not None:
         smallest = replace(smallest, value=min(1.0, smallest.value / labels.gain))
+
     return replace(
         metric,
         base=corrected_rate(metric.base, labels),
@@ -229,6 +269,7 @@ def _without_difference(metric: MetricComparison, base: RunTable, new: RunTable)
     """Return the metric with both rates but no difference, because the runs have different judges."""
     test, n, confidence = metric.non_inferiority, metric.difference.n, metric.difference.confidence
     reason, clusters = "the runs have different judges", metric.difference.clusters
+
     return replace(
         metric,
         judge="different",
@@ -247,13 +288,18 @@ def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
     """Return in words how often two runs' judges agree on rows with labels for both, or how to measure it."""
     base_labels, new_labels = (_calibration(table, table.evaluators[evaluator].judge) for table in (base, new))
     remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
+
     if base_labels is None or new_labels is None:
         return f"{remedy}; to see how the judges differ, run `judge calibrate --save` for each on the same labels"
+
+    # Both judges have judged the same labelled answers if the rows have the same fingerprint.
     base_verdicts = {label.row_fingerprint: label.verdict for label in base_labels.labels}
     new_verdicts = {label.row_fingerprint: label.verdict for label in new_labels.labels}
     agreement = Agreement((base_verdicts[row], new_verdicts[row]) for row in base_verdicts if row in new_verdicts)
+
     if not agreement.total:
         return f"{remedy}; the judges have been calibrated on different labels"
+
     kappa = agreement.kappa()
     interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
     value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"

@@ -2,6 +2,19 @@
 
 `_pairs` calls `sides_of` and `measure` for each metric of two runs; `_compare` corrects the p-values of all metrics
 together and calls `add_verdict`, which adds the verdict.
+
+The verdict on a metric is the first that applies (`decide`):
+
+  judges differ         different judges gave the two runs' verdicts (set by `_judged`)
+  too little data       there is no difference or no p-value
+  better, worse         the corrected p-value is below 1 − confidence, and the interval does not contain 0
+  too little data       there are fewer than 10 pairs or clusters
+  too little data       only differences above 20% of the metric's range are detectable; without a range, those above
+                        0.8 standard deviations
+  no difference shown   all others
+
+The metric that decides, the primary one, is the first that exists: the first that the user names, the data's primary
+metric, `match` if rows have calls, the first evaluator (`primary_of`).
 """
 
 from __future__ import annotations
@@ -77,6 +90,8 @@ class PairedValues:
 
     `labels` has the number of each pair's cluster. `metric` is the column of a run, if possible of one that declares
     the metric. `averaged` is True if the numbers are pass rates over several trials.
+
+    Example: the base passed the first pair, failed the second and has no verdict on the third: `base` is 1, 0, NaN.
     """
 
     base: Floats
@@ -105,17 +120,25 @@ class PairedValues:
 
 
 def item_values(table: RunTable, name: str) -> Floats:
-    """Return a column's number of each item: the mean over its trials that have a number, NaN if none has."""
+    """Return a column's number of each item: the mean over its trials that have a number, NaN if none has.
+
+    Example: the trials of an item have 1, 0 and no number; the item's number is 0.5.
+    """
     column = table.columns.get(name)
     if column is None:
         return numpy.full(len(table.items.ids), numpy.nan)
     values = numpy.array(column.values, dtype=numpy.float64)
+
     if table.items.of_row is None:
         return values
+
+    # `of_row` has the item of each row. Sums per item, divided by the number of its trials with a number.
     has_number = ~numpy.isnan(values)
     items = numpy.array(table.items.of_row, dtype=numpy.int64)[has_number]
     sums = numpy.bincount(items, weights=values[has_number], minlength=len(table.items.ids))
     trials = numpy.bincount(items, minlength=len(table.items.ids))
+
+    # An item without a number is 0 / 0, which is NaN.
     with numpy.errstate(invalid="ignore"):
         means: Floats = sums / trials
     return means
@@ -123,17 +146,23 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """Return a metric's numbers by pair, with its kind and range from a run that declares it, else from the new run."""
+    # The new run comes first, so that its kind and range count if neither run declares the metric.
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
     metric = next((column for column in columns if _has_declared_metrics(column, base, new)), columns[0])
     kind, bounds = metric.kind, metric.bounds
+
     # If only one run has verdicts, both runs are compared by score.
     if kind == "binary" and any(column.kind != "binary" for column in columns):
         kind = "score"
+
     base_values, new_values = item_values(base, key)[pairing.base], item_values(new, key)[pairing.new]
+
+    # Several trials of a row give shares such as 0.5: means of a range from 0 to 1, not verdicts.
     averaged = False
     if kind == "binary":
         bounds = (0.0, 1.0)
         averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (base_values, new_values))
+
     return PairedValues(base_values, new_values, labels, kind, metric.higher_is_better, bounds, metric, averaged)
 
 
@@ -149,9 +178,12 @@ def measure(
     """Return a metric's figures and its test, without a verdict, which needs the tests of all metrics."""
     both = sides.both
     paired = compare_pairs(sides, both, settings, tested=chosen.tested)
+
+    # After an early stop the usual interval would be too narrow: the test was looked at again and again.
     decided = early_decision(chosen.key, base, new, settings.confidence)
     if decided is not None:
         paired = _with_early_decision(paired, decided)
+
     binary = paired if isinstance(paired, PairedBinary) else None
     result = MetricComparison(
         name=chosen.name,
@@ -170,14 +202,18 @@ def measure(
         c=None if binary is None else binary.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
     )
+
     if not chosen.tested:
         return result
+
+    # Only tested metrics have p-values, a detectable difference and a test of the margin.
     within_margin = None
     if settings.margin is not None:
         within_margin = non_inferiority(paired.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
             # The early decision predicts the complete run, whose interval is narrower than this one.
             within_margin = replace(within_margin, shown=decided.outcome == "not_worse")
+
     return replace(
         result,
         p_value=paired.p_value,
@@ -204,6 +240,8 @@ def compare_pairs(
     before, after, labels = sides.base[mask], sides.new[mask], sides.labels_of(mask)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
+
+    # One flip and few resamples: figures without a test need a rough interval and no p-value.
     resamples, flips = (RESAMPLES, FLIPS) if tested else (_FEW_RESAMPLES, 1)
     return paired_scores(
         before,
@@ -230,6 +268,8 @@ def _with_early_decision(paired: PairedBinary | PairedScores, decided: DecidedMe
     difference = replace(
         paired.difference, value=decided.difference, low=decided.low, high=decided.high, method=ANY_STOPPING
     )
+
+    # There is no exact or mid-p variant of a test that is valid at any stopping time.
     paired = replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
     return replace(paired, p_mid=None) if isinstance(paired, PairedBinary) else paired
 
@@ -246,14 +286,19 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
 
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
-    """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range."""
+    """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range.
+
+    Example: 100 rows detect a difference of 40 points. To detect 20 points, four times as many are needed: 400.
+    """
     difference = metric.difference
+
     factor = FEWEST / max(1, _units(difference))
     if bounds is not None:
         whole_range = bounds[1] - bounds[0]
         detectable = whole_range if metric.detectable is None else metric.detectable
         # The detectable difference shrinks with the root of the number of rows.
         factor = max(factor, (detectable / (COARSE * whole_range)) ** 2)
+
     return math.ceil(max(1, difference.n) * factor)
 
 
@@ -266,6 +311,7 @@ def add_verdict(
     """
     if metric.verdict is not None:
         return metric
+    # "judges differ" is set before p-values are corrected; it stays.
     verdict, why = decide(metric, p_adjusted, bounds)
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
@@ -277,6 +323,7 @@ def figure_of(values: Floats, sides: PairedValues, labels: Labels | None, settin
     """
     if sides.verdicts:
         return estimate_proportion(values, labels, confidence=settings.confidence)
+    # Histories and rankings show these intervals without a test, so they get fewer resamples.
     return estimate_mean(values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_FEW_RESAMPLES)
 
 
@@ -291,13 +338,19 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
 
 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
-    """Return the corrected p-values of all runs' metrics: the primary metric by itself, all others together."""
+    """Return the corrected p-values of all runs' metrics: the primary metric by itself, all others together.
+
+    Example: two runs against a base, with one primary and three other metrics. The two p-values of the primary metric
+    are corrected together, and so are the six of the others.
+    """
     adjusted: list[float | None] = [None] * len(metrics)
+    # Two families: the primary metric decides and was chosen beforehand, so other metrics do not weaken its test.
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
         p_values = correct_by_holm([(metrics[place].p_value, metrics[place].moved) for place in places])
         for place, p_value in zip(places, p_values, strict=True):
             adjusted[place] = p_value
+
     return adjusted
 
 
@@ -313,7 +366,7 @@ For a metric without a range the limit is 0.8 standard deviations of its differe
 AT_THE_EDGE = "the interval excludes 0, but the test does not reach significance"
 """The remark if the interval of a difference excludes 0 but the test is not significant."""
 
-_LARGE_EFFECT = 0.8
+_LARGE_EFFECT = 0.8  # standard deviations, see COARSE
 
 
 def decide(
@@ -328,17 +381,25 @@ def decide(
     difference = metric.difference
     if difference.value is None or metric.p_value is None or p_adjusted is None:
         return "too little data", difference.remark or "there is nothing to test"
+
     verdict = shown_verdict(difference, p_adjusted, higher_is_better=metric.higher_is_better)
     if verdict is not None:
         return verdict, ""
+
+    # The interval of one metric is not corrected for several tests, so it may exclude 0 although the verdict does not.
     edge = ""
     if difference.excludes_zero:
         edge = SIGNIFICANT_ALONE if metric.p_value < _alpha(difference) else AT_THE_EDGE
+
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
+    # Tested first, so that the reason is the number of rows or clusters, not a detectable difference.
     if _units(difference) < FEWEST:
         return "too little data", units
+
     if not _detects_only_large(metric, bounds):
         return "no difference shown", edge
+
+    # None: even if all rows changed, the test would not reach significance.
     size = metric.detectable
     detectable = "not even a change of all rows is detectable"
     if size is not None:
@@ -373,11 +434,14 @@ def _detects_only_large(metric: MetricComparison, bounds: tuple[float, float] | 
     """
     detectable, difference = metric.detectable, metric.difference
     has_verdicts = metric.b is not None
+
     if detectable is None:
         return has_verdicts  # equal differences of scores have no spread that could hide a difference
+
     if has_verdicts or bounds is not None:
         low, high = (0.0, 1.0) if has_verdicts or bounds is None else bounds
         return detectable > COARSE * (high - low)
+
     # The standard error times the root of the number of units is the standard deviation of the differences.
     large: float = _LARGE_EFFECT * (difference.standard_error or 0.0) * _units(difference) ** 0.5
     return detectable > large
@@ -396,26 +460,34 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     are tested: an evaluator, `<evaluator>.<key>`, or a slice of either. An evaluator's name stands for its pass rate if
     it has one, else for its main number.
 
+    An evaluator with several numbers is tested once, by its main metric. Its other numbers are shown without a test.
+
     Raises:
         ConfigurationError: the runs have no evaluator in common, or a named metric is not in both.
     """
+    # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_evaluator_list(base)} in the first, "
             f"{_evaluator_list(new)} in the second; add an evaluator with `tunecheck score RUN --evaluators NAME`"
         )
+
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:
         problem = f"neither {base.info.id} nor {new.info.id} has a row with a score"
         raise ConfigurationError(f"{problem}: score the runs with `tunecheck score RUN`")
+
     tested = dict(_find_keys(_default_names(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_choice(name, key, base, new, tested=True) for name, key in tested.items()]
+
     others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]
     for key in others[:MOST_SHOWN]:
         evaluator = (base.columns.get(key) or new.columns[key]).evaluator
+        # An evaluator's main metric has the evaluator's name, tested or not.
         name = evaluator if mains.get(evaluator) == key else key
         chosen.append(_choice(name, key, base, new, tested=False))
+
     note = f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"
     return chosen, [note] if len(others) > MOST_SHOWN else []
 
@@ -433,6 +505,7 @@ def _default_names(mains: dict[str, str], base: RunTable, new: RunTable) -> list
 
     The primary metric is left out unless both runs have it. Each name occurs once.
     """
+    # The base's declaration counts before the new run's.
     for primary in (base.opened.primary, new.opened.primary):
         if primary and (primary in mains or _shared_key(primary, base, new)):
             return [*dict.fromkeys([*mains, primary])]
@@ -463,21 +536,27 @@ def _slice_suffix(where: str | None, base: RunTable, new: RunTable) -> str:
 
     A slice given as a value alone is of the only column that has this value.
 
+    Example: `domain=refund` becomes `[domain=refund]`, and so does `refund` if no other column has this value.
+
     Raises:
         ConfigurationError: no column has this value, several have it, or there are no slices by this column.
     """
     if where is None:
         return ""
+
+    # Columns that the runs were grouped by replace columns of the same name that were found in the data.
     known = {**new.slices, **base.slices, **new.groups, **base.groups}
     column, equals, _ = where.partition("=")
     if equals and column in known:
         return f"[{where}]"
+
     columns = [name for name, labels in known.items() if not equals and where in labels]
     if len(columns) == 1:
         return f"[{columns[0]}={where}]"
     if columns:
         choices = " or ".join(f"[{name}={where}]" for name in columns)
         raise ConfigurationError(f"[{where}] is a value of several columns: write {choices}")
+
     hint = did_you_mean(column, known) if equals else ""
     raise ConfigurationError(
         f"[{where}]: the runs have no such slice{hint}; `tunecheck score RUN --group-by COLUMN` adds slices"
@@ -490,6 +569,7 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
     If the runs' main metrics differ, prefer a key that both runs have, then that of a run that declares its metrics,
     then that of the new run.
     """
+    # A stable sort: the new run comes first unless only the base declares its metrics.
     evaluators = sorted((table.evaluators[name] for table in (new, base)), key=lambda columns: not columns.declared)
     keys = [columns.main for columns in evaluators if columns.main]
     shared = [key for key in keys if key in base.columns and key in new.columns]
@@ -501,18 +581,26 @@ def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new:
 
     An evaluator's main metric gets the evaluator's name, other metrics their key.
 
+    Examples: `match` gives ("match", "match.binary_aggregate"), and `match[domain=refund]` gives both with
+    `[domain=refund]` at the end.
+
     Raises:
         ConfigurationError: the runs have no such metric or slice in common.
     """
+    # Reversed, so that the first evaluator wins if two of them have the same main column.
     evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
+
+    # A key may contain brackets itself. It is a slice only if no column has the whole name.
     for full_name in names:
         name, where = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)
         key, suffix = mains.get(name) or _shared_key(name, base, new), _slice_suffix(where, base, new)
+
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
             ids = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
             only_in = f" in both runs, only in {ids[0]}" if len(ids) == 1 else ""
             raise ConfigurationError(f"there is no metric {name!r}{only_in}{did_you_mean(name, known)}")
+
         yield evaluator_of.get(key, key) + suffix, key + suffix
 
 
@@ -521,12 +609,15 @@ def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
 
     It is the metric's own column, else its evaluator's pass rate if that has the metric's verdicts.
     """
+    # Tables leave out `m_score` if it repeats `m`, so its name stands for `m`.
     for key in (name, name.removesuffix("_score")):
         if key in base.columns and key in new.columns:
             return key
+
     evaluator, _, metric = name.rpartition(".")
     pass_rate = f"{evaluator}.{PASS_RATE}"
     same_verdicts = (metric, metric.removesuffix("_passed"), metric.removesuffix("_score"))
+
     columns = [table.columns.get(pass_rate) for table in (base, new)]
     if all(column is not None and column.metric in same_verdicts for column in columns):
         return pass_rate
@@ -538,6 +629,7 @@ def primary_of(chosen: Iterable[MetricRef], base: RunTable, new: RunTable, named
     tested = [metric for metric in chosen if metric.tested]
     if named:
         return tested[0]
+
     default = default_primary([metric.name for metric in tested], base, new)
     names = (base.opened.primary or new.opened.primary, default)
     return next(metric for name in names for metric in tested if name in (metric.name, metric.key))

@@ -1,4 +1,19 @@
-"""The decision whether to ship a candidate: by its primary metric, and by objections from all other data."""
+"""The decision whether to ship a candidate: by its primary metric, and by objections from all other data.
+
+The choice by the primary metric is the first that applies (`_choice_of`):
+
+  with a margin   ship, keep or undecided, if the margin is shown, refuted or open
+  ship, keep      the metric is better, or worse
+  keep            the whole interval lies within ±2% of the metric's range: the difference is irrelevant
+  undecided       all others
+
+Each objection has an effect: invalid, keep, undecided or none. The strongest effect, in this order, replaces the choice
+by the metric. So an objection can stop a candidate, but never ship one (`Evidence.decision`).
+
+Rows with an unknown verdict count only if they matter. They are filled with the best values for one run and the worst
+for the other, and the other way round. If the choice changes in either case, the effect is undecided
+(`_effect_of_unknown`).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +53,9 @@ _IRRELEVANT = 0.02
 _GROWTH = 1.1
 """Cost and latency are objections if they grew by more than a tenth."""
 
+# Bootstrap samples and sign flips for filled rows: fewer than usual, because each objection needs two comparisons.
 _DRAWS = 2_000
+# Objections that scoring both runs again settles, and those that verdicts for more rows settle: see `next_step`.
 _NOT_COMPARABLE = frozenset({"evaluator_changed", "judge_changed", "calls_reading_changed"})
 _NOT_KNOWN = frozenset({"missing_verdicts", "errors", "serving_changed"})
 _BY_MARGIN: Mapping[str, Choice] = {"shown": "ship", "refuted": "keep", "open": "undecided"}
@@ -68,18 +85,24 @@ class Evidence:
         pair, metric = self.pair, self.metric
         found = {objection.text: objection for objection in self.objections()}  # a named metric may be a slice
         objections = sorted(found.values(), key=lambda objection: EFFECTS.index(objection.effect))
+
+        # Sorted by strength, so the first objection has the strongest effect.
         strongest = objections[0].effect if objections else "none"
         choice_by_metric = self._choice_of(metric.difference, metric.p_adjusted)
         choice: Choice = choice_by_metric if strongest == "none" else strongest
+
         if choice == "invalid":  # without the verdict, because the runs do not measure the same thing
             because = [f"{clean(metric.name, 60)}: {change_text(metric.kind, metric)}"]
         else:
             because = [f"{clean(metric.name, 60)}: {headline(metric)}"]
             assumption, is_refuted = self._judge_assumption
             because += filter(None, [margin_text(metric), "" if is_refuted else assumption])
+
+        # The only choice that neither a verdict nor an objection explains.
         if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
             size = size_text(metric.kind, self.relevant_size)
             because.append(f"the whole interval lies within ±{size}, which is too small to matter")
+
         difference = metric.difference
         return Decision(
             decision=choice,
@@ -105,9 +128,11 @@ class Evidence:
         margin, higher_is_better = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
             return _BY_MARGIN[margin_result(difference, margin, higher_is_better=higher_is_better)]
+
         verdict = measuring.shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
         if verdict is not None:
             return "ship" if verdict == "better" else "keep"
+
         relevant = self.relevant_size
         if relevant is None or difference.low is None or difference.high is None:
             return "undecided"
@@ -127,6 +152,7 @@ class Evidence:
 
     def objections(self) -> Iterator[Objection]:
         """Yield all objections to the new run."""
+        # Objections of equal effect stay in this order: `decision` sorts them by effect alone.
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
         yield from self._evaluator_objections()
@@ -144,6 +170,7 @@ class Evidence:
     def _primary_evaluators(self) -> Sequence[str]:
         """Return the evaluators behind the primary metric that both runs have; usually one."""
         own, runs = self.metric.evaluator, (self.pair.base, self.pair.new)
+        # A plug-in may derive an evaluator from several others; then these decide whether verdicts are comparable.
         names = self.pair.base.opened.derived.get(own, ())
         return [name for name in names if all(name in table.evaluators for table in runs)] or [own]
 
@@ -151,12 +178,17 @@ class Evidence:
         """Yield objections to evaluators and judges that differ between the runs."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
+
         sources = self._primary_evaluators()
+
+        # `pop`: the changes that remain are those of other evaluators.
         primary_changes = [change for name in sources if (change := changes.pop(name)) is not None]
         if primary_changes:
             yield self._change_objection(primary_changes[0])
+        # Without a fingerprint it is unknown whether the evaluator changed, which is weaker than a change.
         elif any(None in (base[name].fingerprint, new[name].fingerprint) for name in sources):
             yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run has no fingerprint of this evaluator")
+
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
         if others:
             text = f"other evaluators differ between the runs: {', '.join(others)}"
@@ -166,6 +198,7 @@ class Evidence:
         """Yield objections to an uncalibrated judge, and to a judge that errs more often on one of the runs."""
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
+
         text, is_refuted = self._judge_assumption
         if is_refuted:
             yield Objection("judge_errors_differ", text)
@@ -183,6 +216,8 @@ class Evidence:
         for name, calls in ((self.base_name, base), (self.new_name, new)):
             if calls is not None:
                 yield Objection("calls_unparsed", f"{name}: {next(calls.sentences())}")
+
+        # One run's verdicts then count calls in the text as calls, and the other's do not.
         if base is not None and new is not None and base.reading != new.reading:
             text = "only one run counts calls in the text: score both with `tunecheck score RUN --calls strict`"
             yield Objection("calls_reading_changed", text, "undecided")
@@ -190,6 +225,7 @@ class Evidence:
     def _change_objection(self, change: Objection) -> Objection:
         """Return the objection to a changed evaluator of the primary metric, with its effect."""
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
+        # The user may accept a changed evaluator, but not that two judges gave the verdicts.
         if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
             effect = "none"
         name = clean(self.metric.evaluator, 60)
@@ -205,19 +241,26 @@ class Evidence:
         """
         pair, metric = self.pair, self.metric
         others = [pair.measured(secondary) for secondary in self._secondary_metrics()]
+
+        # Smaller slices would add tests that can show nothing, and make the correction stricter.
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
         tested: list[MetricComparison | Part] = [*others, *slices]
+
+        # One iterator for both loops below: the metrics' p-values come first, then those of the slices.
         adjusted = iter(measuring.correct_by_holm([(test.p_value, test.moved) for test in tested]))
         for other, p_adjusted in zip(others, adjusted, strict=False):  # the p-values of slices follow
             if self._is_worse(other.difference, p_adjusted, up=other.higher_is_better):
                 text = change_text(other.kind, other)
                 yield Objection("metric_worse", f"{clean(other.name, 60)} is worse: {text}", "keep")
+
         for part, p_adjusted in zip(slices, adjusted, strict=True):
             if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
                 text = change_text(metric.kind, part)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
                 name = clean(measuring.split_slice(metric.name)[0], 60)
                 yield Objection("slice_worse", f"{name}[{where}] is worse: {text}", "keep")
+
+        # Causes are corrected by themselves: their p-values were adjusted over all causes.
         alpha = 1 - pair.settings.confidence
         for cause in self.causes:
             if cause.new > cause.base and cause.p_adjusted < alpha:
@@ -230,6 +273,7 @@ class Evidence:
         for names in (None, pair.settings.named):
             metrics, _ = measuring.choose_metrics(pair.base, pair.new, names)
             by_key |= {metric.key: metric for metric in metrics if metric.tested}
+
         by_key.pop(self.metric.key, None)
         return [*by_key.values()]
 
@@ -243,6 +287,7 @@ class Evidence:
         """Yield objections to guards that are violated, or that these rows do not decide."""
         for name, (metric, result) in self._guards.items():
             size = size_text(metric.kind, self.pair.settings.guards[name])
+            # A guard has a margin of its own, so it is a test of this metric alone, without a correction.
             if result == "refuted":
                 yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
             elif result == "open":
@@ -266,14 +311,18 @@ class Evidence:
     def _missing_verdict_objections(self) -> Iterator[Objection]:
         """Yield objections to rows without a verdict in one run, and to rows that failed in both."""
         missing_in_base, missing_in_new = self._missing_masks
+        # Missing in the base means that only the new run has the verdict.
         only_new, only_base = (missing_in_base & ~missing_in_new).sum(), (missing_in_new & ~missing_in_base).sum()
+
         base, new = self._unknown_masks
         failed_in_both = int((base & new).sum())
         effect = self._effect_of_unknown(base, new)
+
         if only_new or only_base:
             counts = f"in one run only: {only_new:,} in {self.new_name}, {only_base:,} in {self.base_name}"
             text = f"rows with a verdict on {clean(self.metric.name, 60)} {counts}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
+
         if failed_in_both:
             yield Objection("errors", f"{plural(failed_in_both, 'row')} failed in both runs", effect)
 
@@ -282,10 +331,14 @@ class Evidence:
         masks = self._serving_masks()
         if masks is None:
             return
+
         _, best = self._worst_and_best
         # A row with the best score did not fail, whatever causes it has.
         base, new = masks[0] & (self._sides.base != best), masks[1] & (self._sides.new != best)
+
+        # Rows that failed because of serving in both runs say nothing about a change of serving.
         if ((base ^ new) & self._sides.both).any():
+            # Verdicts that serving has made fail are unknown as well, in the run in which only it had the problem.
             unknown_base, unknown_new = self._unknown_masks
             effect = self._effect_of_unknown(unknown_base | base & ~new, unknown_new | new & ~base)
             counts = f"{new.sum():,} in {self.new_name}, {base.sum():,} in {self.base_name}"
@@ -305,6 +358,7 @@ class Evidence:
         """
         base, new = self._missing_masks
         pair = self.pair
+
         base_failed = self._failed_items(pair.base, pair.pairing.base)
         new_failed = self._failed_items(pair.new, pair.pairing.new)
         return base & (~new | base_failed), new & (~base | new_failed)
@@ -313,9 +367,12 @@ class Evidence:
         """Return a mask over these items: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         failed: measuring.Mask = states == State.ERROR
+
+        # An item failed if any of its trials did.
         if table.items.of_row is not None:
             rows = numpy.array(table.items.of_row, dtype=numpy.int64)
             failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
+
         return failed[items]
 
     def _serving_masks(self) -> tuple[measuring.Mask, measuring.Mask] | None:
@@ -325,10 +382,12 @@ class Evidence:
             causes = table.causes
             if causes is None:
                 return None
+
             serving = {code for codes in {*causes.values()} for code in codes if cause_named(code).side == "serving"}
             mask = numpy.zeros(len(table.items.ids), dtype=bool)
             mask[[item for item, codes in causes.items() if not serving.isdisjoint(codes)]] = True
             masks.append(mask[items])
+
         return masks[0], masks[1]
 
     @cached_property
@@ -345,6 +404,7 @@ class Evidence:
         """
         worst, best = self._worst_and_best
         base_value, new_value = (worst, best) if favours_new else (best, worst)
+
         sides = self._sides
         return replace(
             sides, base=numpy.where(base, base_value, sides.base), new=numpy.where(new, new_value, sides.new)
@@ -354,14 +414,21 @@ class Evidence:
         """Return `undecided` if extreme values on the masked pairs would change the choice, else `none`.
 
         `base` and `new` mask the pairs with an unknown verdict in that run.
+
+        Example: 3 of 200 rows have no verdict in the new run. The choice is ship. If it stays ship with all three
+        failed, and with all three passed, the effect is `none`.
         """
         if not (base | new).any():
             return "none"
+
+        # The filled numbers are as judged, so the choice to compare them with must be, too.
         metric = self.metric
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
+
         for favours_new in (True, False):
             sides = self._with_extremes(base, new, favours_new=favours_new)
             filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            # As if the other runs had kept their p-values: the correction multiplies by the same factor as before.
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
                 return "undecided"
@@ -381,14 +448,18 @@ class Evidence:
         pair, difference = self.pair, self.metric.difference
         units, unit = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < measuring.FEWEST or self.metric.verdict == "too little data":
+            # Without a range of the metric, the estimate may be no larger than the present number; then none is named.
             needed = measuring.rows_for_verdict(self.metric, self._sides.bounds)
             enough = f"; at least about {needed:,} rows are needed" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
             yield Objection("few_rows", f"{plural(units, unit)} {verb} too few for a verdict{enough}", "undecided")
+
+        # Repeated rows are dependent. With clusters, the intervals already allow for rows that depend on each other.
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
             yield Objection("repeated_rows", f"{plural(repeated, 'row')} with the same content as another row")
+
         if pair.base.info.simulated or pair.new.info.simulated:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 
@@ -398,6 +469,8 @@ class Evidence:
         (base_cost, currency), (new_cost, new_currency) = _cost(base), _cost(new)
         if base_cost and new_cost and currency == new_currency and new_cost > _GROWTH * base_cost:
             yield Objection("cost", f"a row costs {new_cost:.3g} {currency}, {base_cost:.3g} in {self.base_name}")
+
+        # Milliseconds to seconds. A run without latencies has 0 and no objection.
         base_s, new_s = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
         if base_s and new_s > _GROWTH * base_s:
             yield Objection("latency", f"the median latency is {new_s:.3g} s, {base_s:.3g} s in {self.base_name}")
@@ -405,37 +478,51 @@ class Evidence:
     # -- the next step
 
     def next_step(self, choice: Choice, objections: Sequence[Objection]) -> str | None:
-        """Return the step that would settle an open decision; None if it is settled."""
+        """Return the step that would settle an open decision; None if it is settled.
+
+        Objections with the effect of the choice come first: the runs must be comparable before more rows help. Then
+        come missing verdicts, then an open guard. Otherwise only more rows help, if any number does.
+        """
         if choice not in ("undecided", "invalid"):
             return None
+
+        # Only objections with the effect that decided: settling a weaker one would not change the decision.
         codes = {objection.code for objection in objections if objection.effect == choice}
         if codes & _NOT_COMPARABLE:
             return self._score_again(["--judge", "NAME"] if "judge_changed" in codes else [])
+
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:
                 runs = [table.opened.run for table in (self.pair.base, self.pair.new)]
+                # Both runs may use the same endpoint, which is checked once.
                 names = [None if run is None else endpoint_of(run.manifest()) for run in runs]
                 checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
                 commands = f" ({', '.join(checks)})" if checks else ""
                 return f"fix how the endpoints are served{commands}, then evaluate again"
+
             sides = zip((self.pair.base, self.pair.new), self._unknown_masks, strict=True)
             gaps = " and ".join(table.info.id for table, unknown in sides if unknown.any())
             return f"get a verdict for every row of {gaps}, then compare again"
+
         if codes == {"guard_open"}:
             name, metric = next((name, metric) for name, (metric, result) in self._guards.items() if result == "open")
             rows = measuring.rows_needed(metric, self.pair.settings.guards[name])
             return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
+
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _score_again(self, options: Sequence[str]) -> str:
         """Return the commands that score both runs with the same evaluator, or what to do if only a script has it."""
         names = self._primary_evaluators()
+        # An evaluator that exists only in a script has no name for the command line.
         if not {candidate.name for candidate in plugins.discover("evaluators")}.issuperset(names):
             shown = ", ".join(repr(clean(name, 60)) for name in names)
             return f"score both runs with the same {shown} in Python (tunecheck.score), then compare the new runs"
+
         base, new = self.pair.base.info, self.pair.new.info
         if base.calls is not None and new.calls is not None and base.calls.reading != new.calls.reading:
             options = [*options, "--calls", "strict"]
+
         options = ["--evaluators", ",".join(names), *options]
         runs = [Run(Path(table.info.place)) for table in (self.pair.base, self.pair.new)]
         commands = [command_line(["tunecheck", "score", run.id, *options, *run.place]) for run in runs]
@@ -447,7 +534,9 @@ class Evidence:
         If there is too little data for a verdict, the result is at least the number of rows that a verdict needs.
         """
         estimates = (self._rows_to_show_difference(), self._rows_to_show_irrelevance())
+        # The cheaper way out: rows that show a difference, or rows that show that it does not matter.
         needed = min((rows for rows in estimates if rows is not None), default=None)
+
         if self.metric.verdict == "too little data":
             return max(needed or 0, measuring.rows_for_verdict(self.metric, self._sides.bounds))
         return needed
@@ -458,6 +547,7 @@ class Evidence:
         rows = measuring.rows_needed(self.metric, margin or 0.0)
         if rows is None or margin is not None:
             return rows
+
         # The correction for several runs makes the test stricter, so it needs more rows.
         stricter = 1 - (1 - confidence) / self._correction_factor
         return math.ceil(rows * (normal_quantile(stricter) / normal_quantile(confidence)) ** 2)
@@ -467,6 +557,7 @@ class Evidence:
         difference, relevant = self.metric.difference, self.relevant_size
         if self.pair.settings.margin is not None or relevant is None or abs(difference.value or 0.0) >= relevant:
             return None
+
         # The whole interval must lie within ± the relevant size.
         lower, upper = (rows_to_decide(difference, relevant, higher_is_better=up) for up in (True, False))
         return None if lower is None or upper is None else max(lower, upper)
@@ -477,6 +568,7 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
     run = Run(Path(table.info.place))
     if table.info.source != "run" or not run.metrics_file.is_file():
         return None, None
+
     spending = object_or_empty(object_or_empty(run.metrics().get("usage")).get("target"))
     cost = spending.get("cost")
     return (cost / table.info.rows, spending.get("currency")) if isinstance(cost, (int, float)) else (None, None)
@@ -489,10 +581,13 @@ def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> Obje
     """
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
+
     if None not in (before.judge, after.judge) and before.judge != after.judge:
         return Objection("judge_changed", f"different judges; {text}" if text else "different judges")
     if None in (before.fingerprint, after.fingerprint):
         return None
+
+    # `format` is the setting by which `match` reads calls from the text.
     if [key for key, _, _ in settings] == ["format"]:
         return Objection("calls_reading_changed", text)
     if settings or before.fingerprint != after.fingerprint:

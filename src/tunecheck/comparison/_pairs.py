@@ -1,4 +1,14 @@
-"""Pair the rows of runs by id and content; pairs of runs cache their paired rows and measured metrics."""
+"""Pair the rows of runs by id and content; pairs of runs cache their paired rows and measured metrics.
+
+The order in which rows find a partner (`pair`):
+
+  1. equal id and equal content; if a run has no contents, or with `--pair-by id`, equal id alone
+  2. if nothing has paired, the runs are of different programs, and both have ids of their own: equal id alone
+  3. equal content, for the rows that are still without a partner (not without contents or with `--pair-by id`)
+
+Rows with equal keys pair in order: the first with the first, the second with the second. Example: base a, b, b and new
+b, a, c give the pairs a-a and b-b; the second b is only in the base, and c only in the new run.
+"""
 
 from __future__ import annotations
 
@@ -56,29 +66,39 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     Raises:
         NothingPairsError: no item of one run is in the other.
     """
+    # One row without a content is enough: its run then pairs by id.
     contents = _has_contents(base) and _has_contents(new) and pair_by == "content"
     by_id_alone = pair_by == "content" and not contents
+
+    # Most runs have the same rows in the same order: no keys need to be compared.
     ids = base.items.ids
     if ids and ids == new.items.ids and (not contents or base.items.contents == new.items.contents):
         all_items = array("q", range(len(ids)))
         return Pairing(all_items, all_items, [], [], [], by_id_alone=by_id_alone)
+
     partners = dict(_matches(_items_with_keys(base, contents), _items_with_keys(new, contents)))
     if contents and not partners and base.info.source != new.info.source and base.named and new.named:
         # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells): contents cannot be compared.
         partners = dict(_matches(_items_with_keys(base, contents=False), _items_with_keys(new, contents=False)))
         by_id_alone = bool(partners)
+
     by_content = 0
     if contents:
         unpaired = _unpaired(base.items.contents, partners), _unpaired(new.items.contents, partners.values())
         matches = list(_matches(*unpaired))
         partners.update(matches)
         by_content = len(matches)
+
+    # An empty comparison would look like a result, so it is an error with a remedy.
     if not partners:
         raise _nothing_pairs(base, new, contents)
+
     only_base = [item for item, _ in _unpaired(base.items.ids, partners)]
     only_new = [item for item, _ in _unpaired(new.items.ids, partners.values())]
     only_new_ids = {new.items.ids[item] for item in only_new}
+    # The same id in both remainders: the data was edited between the runs.
     changed = [ids[item] for item in only_base if ids[item] in only_new_ids]
+
     base_items = array("q", sorted(partners))
     new_items = array("q", map(partners.__getitem__, base_items))
     return Pairing(base_items, new_items, only_base, only_new, changed, by_content, by_id_alone)
@@ -108,8 +128,11 @@ def _unpaired(keys: Sequence[str], paired: Iterable[int]) -> ItemsWithKeys:
 def _matches(base: ItemsWithKeys, new: ItemsWithKeys) -> Iterator[tuple[int, int]]:
     """Yield pairs of a base item and a new item with equal keys: the first of both, the second of both, and so on."""
     waiting: defaultdict[object, list[int]] = defaultdict(list)
+
+    # Reversed, so that `pop` returns the first item of a key.
     for item, key in reversed([*new]):
         waiting[key].append(item)
+
     for item, key in base:
         if waiting.get(key):
             yield item, waiting[key].pop()
@@ -120,9 +143,12 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
     for table in (base, new):
         if not table.items.ids:
             return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
+
     shared = set(base.items.ids) & set(new.items.ids)
     start = f"no row of {base.info.id} is in {new.info.id}"
+
     if shared and contents:
+        # The error shows one row, and in it up to three columns that differ.
         row_id = next(name for name in base.items.ids if name in shared)
         columns = _different_columns(base, new, row_id)
         differ = f"{', '.join(map(repr, columns[:3]))} {'differ' if len(columns) > 1 else 'differs'}"
@@ -130,6 +156,7 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         remedy = "to compare them anyway, add --pair-by id" if base.named and new.named else ""
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
         return NothingPairsError(f"{start}: {ids} in both, but with different content ({example})", remedy)
+
     base_id, new_id = base.items.ids[0][:100], new.items.ids[0][:100]
     return NothingPairsError(f"{start}: the ids differ, such as {base_id!r} and {new_id!r}")
 
@@ -148,7 +175,7 @@ def _data_of_row(table: RunTable, row_id: str) -> dict[str, JSON]:
     return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
 
 
-_LONGEST_TAG = 200
+_LONGEST_TAG = 200  # characters of a slice's name
 
 
 class RunPair:
@@ -170,13 +197,17 @@ class RunPair:
         Raises:
             ConfigurationError: no run has the column named as the cluster.
         """
+        # The base's clusters count for both runs, so that all runs against it have the same ones.
         side = next((table for table in (self.base, self.new) if table.clusters is not None), None)
+
         if side is None or side.clusters is None:
             named = self.settings.cluster
             if named not in (None, NONE):
                 known = dict.fromkeys([*self.base.column_names, *self.new.column_names])
                 raise ConfigurationError(f"--cluster: the rows have no column {named!r}{did_you_mean(named, known)}")
             return None
+
+        # The labels are of a run's items; from here on they are of pairs.
         items = self.pairing.base if side is self.base else self.pairing.new
         labels = side.clusters.labels
         return Clusters(side.clusters.by, side.clusters.how, [labels[item] for item in items])
@@ -195,9 +226,12 @@ class RunPair:
         if key not in self._sides:
             metric, _ = measuring.split_slice(key)
             sides, inside = measuring.sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
+
+            # Pairs outside of the slice have no number, so they drop out like pairs without a verdict.
             if metric != key:
                 base, new = (numpy.where(inside, side, numpy.nan) for side in (sides.base, sides.new))
                 sides = replace(sides, base=base, new=new)
+
             self._sides[key] = sides
         return self._sides[key]
 
@@ -210,10 +244,12 @@ class RunPair:
         _, where = measuring.split_slice(key)
         if where is None:
             return numpy.ones(len(self.pairing.base), dtype=bool)
+
         column, _, value = where.partition("=")
         mask = self.rows_by_value(column).get(value)
         if mask is None:
             raise ConfigurationError(f"{key}: no row with {where} is in both runs")
+
         return mask
 
     def labels(self, column: str) -> Sequence[str | None]:
@@ -228,14 +264,21 @@ class RunPair:
         """Return a mask of the pairs with each value of a column, in the order of the values' first rows.
 
         A pair with a list of texts as its value has each of the texts as a value.
+
+        Example: the tags `["urgent", "refund"]` put a pair into the slices urgent and refund.
         """
         labels = self.labels(column)
+
+        # Labels repeat, so each different label is read once; pairs are compared by the label's number.
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
         pair_numbers = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
+
         numbers_by_value: dict[str, list[int]] = {}
+        # A label with several tags puts its pairs into several slices.
         for label, number in numbers.items():
             for value in dict.fromkeys(_tags_of_label(label)):
                 numbers_by_value.setdefault(value, []).append(number)
+
         return {value: numpy.isin(pair_numbers, chosen) for value, chosen in numbers_by_value.items()}
 
     def measured(self, metric: measuring.MetricRef) -> MetricComparison:
@@ -244,6 +287,7 @@ class RunPair:
         Raises:
             ConfigurationError: the metric is a slice to which no pair belongs.
         """
+        # Tested metrics have more draws than shown ones, so the two are cached apart.
         cache_key = metric.key, metric.tested
         if cache_key not in self._measured:
             figures = measuring.measure(metric, self.sides(metric.key), self.base, self.new, self.settings)
@@ -252,7 +296,10 @@ class RunPair:
 
 
 def tags_of(value: JSON) -> list[str]:
-    """Return the slices to which a value assigns its row: each text of a list of texts, else the value itself."""
+    """Return the slices to which a value assigns its row: each text of a list of texts, else the value itself.
+
+    Examples: `["a", "b"]` gives a and b; `"a"` gives a; 3 gives 3; `[]` gives []; None gives no slice.
+    """
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return [str(item)[:_LONGEST_TAG] for item in value]
     if value is None:
@@ -285,6 +332,7 @@ class Runs:
         for place in places:
             if places.count(place) > 1:
                 raise ConfigurationError(f"two of the runs are the same ({place}): give each run once")
+
         self.tables, self.settings = tables, settings
         self.base_place, self.base = base, tables[base]
         others = [(place, table) for place, table in enumerate(tables) if place != base]
@@ -297,6 +345,8 @@ class Runs:
             if other.clusters is not None:
                 paired_labels = dict(zip(other.pairing.base, other.clusters.labels, strict=True))
                 own_labels = None if self.base.clusters is None else self.base.clusters.labels
+
+                # Items without a partner in this pair have no label from it. None makes them clusters of their own.
                 items = range(len(self.base.items.ids))
                 return replace(other.clusters, labels=own_labels or [paired_labels.get(item) for item in items])
         return None

@@ -1,6 +1,11 @@
 """Comparisons and selections as pages of results: first the decision, then the figures, then the changed rows.
 
 The commands `compare` and `select` show `comparison_view` and `selection_view` on the terminal and write them to files.
+
+The page of a comparison has two forms. The brief one (`_brief_parts`) fits on a screen: runs, decision, chart, three
+causes and three rows. The one with details (`_detailed_parts`) adds metrics, slices, more causes and lists of rows.
+
+Text of data or other runs (names, reasons, row ids) passes through `clean`, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -24,9 +29,12 @@ if TYPE_CHECKING:
     from tunecheck.comparison import _comparison as results
     from tunecheck.comparison._comparison import Comparison, Decision, MetricComparison, RowHistory, RunComparison
 
+# Limits of the page with details. In order: ids in a note, rows of the table of causes, reasons in the title of a list
+# of rows, characters of a row's change.
 _MOST_NAMES, _MOST_CAUSES, _MOST_FAULTS, _LONGEST_REASON = 5, 12, 5, 120
 _BRIEF_OBJECTIONS, _BRIEF_CAUSES, _BRIEF_ROWS, _BRIEF_NOTES, _BRIEF_FAULTS, _BRIEF_REASON = 4, 3, 3, 2, 2, 60
 """Limits of the page without details, which should fit on a screen."""
+# Colours of verdicts, of the lists of changed rows, and of row histories, in the order in which the page shows them.
 _STYLES: Mapping[str, Style] = {"better": "good", "worse": "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
 _OVER_RUNS: Mapping[RowHistory, Style] = {"broken": "bad", "back and forth": "warn", "flaky": "warn", "fixed": "good"}
@@ -47,9 +55,11 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     `rows` is the most rows shown from each list.
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
+
     decided = comparison.decided
     checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
+
     if details:
         return views.View(title, [*_detailed_parts(comparison, rows)], notes, checks)
     if len(notes) > _BRIEF_NOTES:
@@ -59,6 +69,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
 
 def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
     """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
+    # The lines of the terminal are also the text of the check.
     text = "\n".join(line for line, _ in wording.decision_lines(decision, chosen=chosen))
     problem = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
     return views.Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", text, problem)  # type: ignore[arg-type]
@@ -67,21 +78,30 @@ def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield a page of about 30 lines: all runs, the decision, the causes that grew, and the first regressed rows."""
     decided = comparison.decided
+
     yield _runs_table(comparison)
     yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, _BRIEF_OBJECTIONS)])
+
     yield from _charts(decided, comparison)
+
     if decided.causes:  # those that grew come first, then those that shrank
         causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
         yield _causes_table(decided, comparison, causes[:_BRIEF_CAUSES], brief=True)
+
     primary = decided.metrics[decided.part_metric]
+    # Only regressed rows: the brief page is about the question whether to ship.
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
+
     hints = ["--details shows each metric, slices, more causes and, with --rows N, more rows"]
+    # The number of other metrics that changed tells whether the page with details is worth a look.
     verdicts = Counter(metric.verdict for metric in decided.tested if not metric.primary)
     if verdicts:
         others = plural(verdicts.total(), "other metric")
         hints.insert(0, f"{others}: {verdicts['better']:,} better, {verdicts['worse']:,} worse")
+
     lines = ["; ".join(hints)]
+    # A run in memory has no folder to make a report from.
     if decided.new.place != "memory":
         lines.append(f"Look at the answers:  tunecheck report {decided.new.id} --against {comparison.base.id}")
     yield Text([Words(line, "dim") for line in lines])
@@ -90,17 +110,23 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
     decided, best = comparison.decided, comparison.best
+
     yield _runs_table(comparison)
     yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision)])
     yield from _charts(decided, comparison)
+
     verdicts = [*_verdict_texts(decided)]
     if verdicts:
         yield Text(verdicts)
+
     yield _metrics_table(decided, comparison)
     yield from _parts_tables(decided, comparison)
+    # Tables of plug-ins about both runs, such as the leaderboard's.
     yield from (plugins.tables()[name].table(data) for name, data in decided.tables.items())
+
     if best is not None and best.rows_over_runs is not None:
         yield _rows_over_runs_table(best.rows_over_runs, rows)
+
     if decided.causes:
         yield _causes_table(decided, comparison, decided.causes[:_MOST_CAUSES])
     yield from _row_lists(decided.metrics[decided.part_metric], rows)
@@ -114,6 +140,7 @@ def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[views.Pa
         names = wording.short_names([run.id for run in comparison.runs])
         base, new = (_name(names[run.id], "strong") for run in (comparison.base, decided.new))
         yield Text([(new, " against ", base, ":")])
+
     yield views.Chart([_interval(metric.name, metric.difference) for metric in decided.tested])
 
 
@@ -124,16 +151,21 @@ def _interval(label: str, estimate: Estimate) -> views.Interval:
 
 def _runs_table(comparison: Comparison) -> Table:
     """Return a table of the runs: label, id, and number of rows; the row below a run says why it stopped early."""
+    # Two runs are base and new. Several are numbered, and the base is run 1.
     labels = ["base", "new"]
     if len(comparison.runs) > 2:
         labels = [f"run {number + 1}" for number in range(len(comparison.runs))]
+
     rows: list[Sequence[Sentence]] = []
+
     for label, run in zip(labels, comparison.runs, strict=True):
+        # With several trials, a run's rows are answers: each row of the data has one for each trial.
         unit, trials = ("answer", f", {run.trials} for each row") if run.trials > 1 else ("row", "")
         failed = f", {plural(run.errors, unit)} with an error" if run.errors else ""
         rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{plural(run.rows, unit)}{trials}{failed}"))
         if run.stopped is not None:
             rows.append(("", Words(stopped_text(run.stopped), "warn"), ""))
+
     if comparison.simulated:
         rows.append(("", Words(SIMULATED, "warn"), ""))
     return Table(("", "", ""), rows, "lll")
@@ -145,6 +177,7 @@ def _warning_texts(comparison: Comparison) -> Iterator[Sentence]:
         shared = wording.shared_text(against, comparison.base)
         if shared:
             yield Words(clean(shared), "warn")
+
     if comparison.best is not None and comparison.best.regressed_since is not None:
         yield Words(clean(wording.regression_text(comparison.best, comparison.new.id), 2_000), "warn")
 
@@ -173,6 +206,8 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     heads = [*_table_heads(comparison), "min. detectable"]
     if has_margin:
         heads.append(f"worse by < {comparison.margin:g}")
+
+    # Two stable sorts: an evaluator stands where its first metric stands, tested evaluators first.
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
     evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
     metrics.sort(key=lambda each: evaluators.index(each.evaluator))  # all metrics of an evaluator together
@@ -190,13 +225,17 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
     if metric.tested or metric.name == metric.evaluator:
         yield _name(metric.name, style)
     else:
+        # An untested number stands below its evaluator, so its name needs no prefix.
         key = metric.key.removeprefix(f"{metric.evaluator}.")
         yield Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
+
     yield from (Words(text, style) for text in _figure_texts(metric.kind, metric))
     yield wording.p_text(metric.p_value) if metric.tested else ""
     yield wording.p_text(metric.p_adjusted) if metric.tested else ""
     yield _detectable_text(metric.kind, metric.smallest_difference)
+
     if has_margin:
+        # None: without an interval nothing can be said.
         texts = {True: "shown", False: "NOT shown", None: "cannot be said"}
         yield texts[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
 
@@ -214,11 +253,16 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     """
     metric = against.metrics[against.part_metric]
     remark = ", not corrected for the judge's errors" if metric.judge == "corrected" else ""
+
+    # A slice with a verdict brings its whole column, so that it can be compared with the other slices.
     columns = {part.column for part in against.parts if part.named or part.verdict is not None}
     slices = [part for part in against.parts if part.column in columns]
+
     tables: dict[str, list[results.Part]] = {}
     for part in (*slices, *against.figures):
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
+
+    # A slice may be significant as a single test only; the line below the table says so.
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
         below = Words(f"{', '.join(alone)}: {wording.SIGNIFICANT_ALONE}", "dim") if alone else ""
@@ -250,13 +294,16 @@ def _causes_table(
     rows: list[list[Cell]] = []
     for cause in causes:
         style: Style = "bad" if cause.new > cause.base else "good"
+        # A change that may be chance has no colour of its own.
         if cause.p_adjusted >= 1 - comparison.confidence:
             style = "dim"
+
         cells: list[Cell] = [clean(cause.title, 60), f"{cause.base:,}", f"{cause.new:,}"]
         cells.append(Words(f"{cause.new - cause.base:+,}", style))
         if not brief:
             cells += [f"{cause.only_base:,}", f"{cause.only_new:,}"]
         rows.append([*cells, wording.p_text(cause.p_adjusted), "serving" if cause.side == "serving" else ""])
+
     one_sided = [] if brief else ["base only", "new only"]
     heads = ["why rows failed", "base", "new", "change", *one_sided, "adj. p", ""]
     hidden = len(against.causes) - len(causes)
@@ -268,14 +315,17 @@ def _iterations_table(comparison: Comparison) -> Table:
     """Return a table with a row for each run and a column for each metric, over the rows that all runs have."""
     metrics = comparison.history
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
+
     for number in range(len(comparison.runs)):
         rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
     rows.append(["", *(Words(wording.sparkline(metric.values), "dim") for metric in metrics)])
+
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 
 
 def _iteration_cell(comparison: Comparison, history: results.History, number: int) -> Words:
     """Return a metric's figure in a run (counted from 0), marked if it is better or worse than in the first run."""
+    # `against` has no entry for the base, run 1.
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
     mark = {"good": "▲ ", "bad": "▼ "}.get(style, "")
@@ -290,6 +340,7 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[views.Part]:
     names = [name for name in _LISTS if name != "flaky" or metric.totals.get("flaky")]
     counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name in names)
     yield Text([(_name(metric.name, "strong"), Words(f": {counts}", "strong"))])
+
     for name, style in _LISTS.items():
         if most and getattr(metric, name):
             total = metric.totals.get(name, 0)
@@ -303,20 +354,25 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     The title has the number of rows and the `most_faults` most frequent reasons. A row's change is cut to `longest`
     characters.
     """
+    # The counts are over the whole list; below it, only the first rows are shown.
     changes: Sequence[results.RowChange] = getattr(metric, name)
     counts: Counter[str] = Counter()
+
     for change in changes:
         base = _reason_titles(change.base_causes, change.base_faults, change.base_reason, by_cause=metric.primary)
         new = _reason_titles(change.new_causes, change.new_faults, change.new_reason, by_cause=metric.primary)
         # For a fixed row, the reasons that only the base has count; for all others, those that only the new run has.
         counted, excluded = (base, new) if name == "fixed" else (new, base)
         counts.update(reason for reason in counted if reason not in excluded)
+
     frequent = [f"{clean(reason, 60)} ({count:,})" for reason, count in counts.most_common(most_faults)]
     if len(counts) > most_faults:
         frequent.append(plural(len(counts) - most_faults, "more cause"))
+
     title: list[Cell] = [Words(f"  {name} {metric.totals.get(name, len(changes)):,}", style)]
     if frequent:
         title += [": ", Words(", ".join(frequent), "dim", foreign=True)]
+
     rows = []
     for change in changes[:most]:
         text = clean(wording.row_text(change, metric.kind), longest)
@@ -339,26 +395,34 @@ def _rows_over_runs_table(found: results.RowsOverRuns, most: int) -> Table:
     """Return a table of rows by outcome: the first `most` rows of each, with a mark for each run; counts in the title.
 
     The marks are ✓ for passed, ✗ for failed, and ~ if trials disagree.
+
+    Example of a row's line over three runs: `row-17  ✗✓~`.
     """
     counts = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
     for outcome in ("fixed", "broken", "back and forth", "flaky"):
         if found.counts[outcome] or outcome in ("fixed", "broken"):
             counts.append(f"{found.counts[outcome]:,} {outcome}")
+
     title = f", row by row over {len(found.runs)} runs: {', '.join(counts)}"
+
     cells: list[Sequence[Sentence]] = []
+    # Rows that are never right have a count, but no list: no run changed them.
     for outcome, style in _OVER_RUNS.items():
         rows = [row for row in found.rows if row.outcome == outcome]
         if not (rows and most):
             continue
+
         since = ""
         if outcome == "broken":
             since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
         cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
+
         for row in rows[:most]:
             marks = "".join(_MARKS.get(share, "~") for share in row.passed)
             cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
         if len(rows) > most:
             cells.append((f"    and {found.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
+
     return Table(("", ""), cells, "ll", (_name(found.metric, "strong"), Words(title, "strong")))
 
 
@@ -369,20 +433,24 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """Yield notes on rows that are in no figure, and on the runs."""
     against = comparison.decided
     pairs = against.pairs
+
     # A run that stopped early lacks most rows of its base, which is no problem of the data.
     only_in_base = () if against.new.stopped is not None else pairs.only_in_base
     for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
             yield f"{plural(len(names), 'row')} only in the {where}, left out of all figures: {_first_names(names)}"
+
     if pairs.other_content:
         ids = plural(len(pairs.other_content), "id")
         yield f"{ids} with different content in the two runs: {_first_names(pairs.other_content)}"
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
+
     source = comparison.base.source
     are_of_one_plugin = source == against.new.source and source not in OWN_SOURCES  # their contents are never known
     if pairs.by_id_alone and not are_of_one_plugin:
         yield "rows are paired by id alone, because their contents cannot be compared"
+
     yield from _failure_notes(against)
     yield from (clean(note) for note in against.notes)
 
@@ -392,9 +460,11 @@ def _failure_notes(against: RunComparison) -> Iterator[str]:
     noted: set[str] = set()  # evaluators
     for metric in against.tested:
         base, new = metric.base_rows.errors, metric.new_rows.errors
+        # An evaluator may have several tested metrics; its errors are told once.
         if metric.evaluator not in noted and (base or new):
             yield f"{metric.evaluator}: errors in {plural(base, 'row')} of the base, {new:,} of the new run"
         noted.add(metric.evaluator)
+
         counts = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
         excluded = [f"{plural(count, 'row')} that only {run} scored" for count, run in counts if count]
         if excluded:
@@ -427,16 +497,21 @@ def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator
     if selection.regressed_since not in (None, selection.base):  # if it is the base, the decisions say so
         last = selection.decisions[-1].candidate
         lines.append(Words(clean(wording.regression_text(selection, last), 2_000), "bad"))
+
     yield Text(lines)
+
+    # With two runs, the difference of the decision says more than the distance from the best.
     if len(selection.ranking) > 2:
         yield views.Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
     else:
         low, estimate, high = selection.decision.difference
         yield views.Chart([views.Interval(selection.metric, estimate, low, high)])
+
     yield _ranking_table(selection)
     others = [decision for decision in selection.decisions if decision is not selection.decision]
     if others:
         yield Text([clean(_decision_in_one_line(decision), 2_000) for decision in others])
+
     if rows is not None and selection.rows_over_runs is not None:
         yield _rows_over_runs_table(selection.rows_over_runs, rows)
 
@@ -453,7 +528,9 @@ def _ranking_table(selection: results.Selection) -> Table:
     several = len(selection.ranking) > 2
     rows: list[list[Cell]] = []
     names = wording.short_names([ranked.run for ranked in selection.ranking])
+    # If a decision is invalid, the ranking mixes figures of different evaluators: no run is called the best.
     invalid = {decision.candidate for decision in selection.decisions if decision.decision == "invalid"}
+
     for ranked in selection.ranking:
         remark = "not comparable" if ranked.run in invalid else ""
         if ranked.may_be_best and not invalid:
@@ -462,11 +539,13 @@ def _ranking_table(selection: results.Selection) -> Table:
         if several:  # the distance of two runs would only repeat the decision's difference
             cells.append(wording.shown_difference(selection.kind, ranked.difference, unit=False))
         rows.append([*cells, remark])
+
     units = plural(selection.rows, "row")
     if selection.clusters is not None:
         units += f" in {plural(selection.clusters, 'cluster')}"
     if not several:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
+
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]
     below = "An interval that begins at ±0.0 shows the best run; one that ends at ±0.0, a run that is not the best."
     return Table(heads, rows, "lrrl", below=Words(below, "dim"))

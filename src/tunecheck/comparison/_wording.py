@@ -1,4 +1,8 @@
-"""A comparison's figures as text: pass rates in percent, differences of pass rates in points."""
+"""A comparison's figures as text: pass rates in percent, differences of pass rates in points.
+
+A kind "binary" is a pass rate, with figures from 0 to 1: 0.887 is `88.7%`, and a difference of −0.047 is `−4.7 points`.
+Other kinds are scores with three decimals, without a unit.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,13 @@ from tunecheck.statistics._results import Estimate
 if TYPE_CHECKING:
     from tunecheck.comparison import _comparison as results
 
+# The text of a figure that is missing.
 NOTHING = "–"
 
 SIGNIFICANT_ALONE = "significant as a single test, but not after the correction for several tests"
 """The remark on a difference that is not significant after the correction for several tests."""
 
+# Bars of a sparkline, from the lowest value to the highest.
 _BARS = "▁▂▃▄▅▆▇█"
 
 _JUDGE_REMARKS = MappingProxyType(
@@ -47,6 +53,8 @@ def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> st
     if value is None:
         return NOTHING
     size = _size(kind, abs(value))
+
+    # ±0.0: a difference that is 0 after rounding has no direction.
     sign = "±" if float(size.replace(",", "")) == 0 else "+" if value > 0 else "−"
     return f"{sign}{size}" + (" points" if unit and kind == "binary" else "")
 
@@ -73,6 +81,7 @@ def _size(kind: Kind, value: float) -> str:
 def _decimal(value: float) -> str:
     """Format a number with three decimals, or fewer if it is large."""
     size = abs(value)
+    # Examples: `1.23e+09`, `1,234.5`, `0.123`.
     if size >= 1e9:
         return f"{value:.3g}"
     return f"{value:.3f}" if size < 100 else f"{value:,.1f}"
@@ -117,6 +126,7 @@ def margin_text(metric: results.MetricComparison) -> str:
     test = metric.non_inferiority
     if test is None or metric.verdict == "better":
         return ""
+
     size = size_text(metric.kind, test.margin)
     if test.shown is None:
         return f"a loss of at most {size} could not be tested"
@@ -128,11 +138,14 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
     if not decision.stopped:
         yield f"not decided early: all {plural(decision.of, 'row')} ran, as in any complete run"
         return
+
     beyond = f"{plural(decision.asked_beyond, 'more row')} in flight finished, " if decision.asked_beyond else ""
     rest = f"{beyond}{decision.not_asked:,} did not run: journal.jsonl lists them. To run them: {resuming}"
     yield f"{stopped_text(decision)}, in random order (seed {decision.seed}); {rest}"
+
     for metric in decision.metrics:
         level, method = decision.confidence, "valid at any stopping"
+        # The recorded figures as an estimate, so that they read like those of a comparison.
         estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
         interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid for any early stop"
@@ -144,13 +157,17 @@ def shared_text(against: results.RunComparison, base: RunInfo) -> str:
     pairs, stopped = against.pairs, base.stopped or against.new.stopped
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
+
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
     sizes = f"{base.id} has {plural(of_base, 'row')}, {against.new.id} has {of_new:,}"
     return f"not the same data: {sizes}; only common rows are compared ({pairs.paired:,})"
 
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:
-    """Return the names of runs in sentences: the given name if it is unique among them, else the id."""
+    """Return the names of runs in sentences: the given name if it is unique among them, else the id.
+
+    Example: `val-20260101T120000Z-0a1b2c` is called `val` unless another of the runs is called so, too.
+    """
     names = [*map(given_name, ids)]
     return {run_id: name if names.count(name) == 1 else run_id for run_id, name in zip(ids, names, strict=True)}
 
@@ -161,16 +178,24 @@ def decision_lines(
     """Yield each line with its choice or effect: the answer, the objections (at most `most`), and the next step.
 
     `chosen` is False for a decision among several that is not the one to act on.
+
+    Example: `Keep a, not b. match: worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`, then `- keep: bleu is worse:
+    0.812 → 0.700`, then `Next: …`.
     """
     yield f"{head_of(decision, chosen=chosen)}. {'; '.join(decision.because)}", decision.decision
+
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
+
     hidden = 0 if most is None else len(decision.objections) - most
     if hidden > 0:
         yield f"- and {plural(hidden, 'more objection')}", "none"
+
+    # Silence could also mean that nothing was checked, so the line names what was.
     if chosen and decision.decision == "ship" and not decision.objections:
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
+
     if decision.next is not None:
         yield f"Next: {decision.next}", "none"
 
@@ -179,7 +204,9 @@ def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     """Say what to do, as `Keep a, not b`; if the decision is not the one to act on (`chosen`), say its result."""
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
+    # Without any pair, more rows like these are not the remedy, so the message is another one.
     has_rows = decision.decision != "undecided" or decision.difference[1] is not None
+
     return heads[decision.decision if has_rows else "no rows"].format(
         new=names[decision.candidate], base=names[decision.base]
     )
@@ -202,9 +229,13 @@ _OTHER_CHOICES = _CHOICES | {
 
 
 def needed_text(pairs: int, rows: int | None) -> str:
-    """Say about how many more rows would decide with the difference that was found, to two digits."""
+    """Say about how many more rows would decide with the difference that was found, to two digits.
+
+    Example: 1,000 pairs, and 4,140 rows that would decide: 3,140 more, given as `about 3,200 more rows like these …`.
+    """
     if rows is None:
         return "more rows like these would not decide it; another margin may"
+
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
     return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it if the difference stays"
@@ -215,9 +246,11 @@ def regression_text(selection: results.Selection, last: str) -> str:
     best = selection.regressed_since
     if best is None:
         return ""
+
     ranked = {ranked_run.run: ranked_run for ranked_run in selection.ranking}
     names, kind = short_names([*ranked]), selection.kind
     values = " → ".join(value_text(kind, ranked[run].value.value) for run in (best, last))
+
     difference = shown_difference(kind, ranked[last].difference)
     return f"{names[last]} regressed since {names[best]}: {selection.metric} {values}, {difference}"
 
@@ -228,10 +261,13 @@ def row_text(change: results.RowChange, kind: Kind) -> str:
     The problems are those of serving, else the faults. The numbers are left out if they are equal, or pass and fail.
     """
     before, after = serving_titles(change.base_causes), serving_titles(change.new_causes)
+
     only_new = [title for title in after if title not in before] or change.come
     only_base = [title for title in before if title not in after] or change.gone
+
     texts = [f"now: {'; '.join(only_new)}"] if only_new else []
     texts += [f"no more: {'; '.join(only_base)}"] if only_base else []
+
     if kind != "binary" and change.base != change.new:
         texts.insert(0, f"{value_text(kind, change.base)} → {value_text(kind, change.new)}")
     return ", ".join(texts)
@@ -247,6 +283,8 @@ def sparkline(values: Sequence[Estimate]) -> str:
     bounds = [bound for run in values for bound in (run.value, run.low, run.high) if bound is not None]
     if not bounds:
         return ""
+
+    # The scale includes the ends of the intervals, so changes within them are small steps.
     low, high = min(bounds), max(bounds)
     return "".join(" " if run.value is None else _BARS[_height(run.value, low, high)] for run in values)
 
