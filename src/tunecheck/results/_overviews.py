@@ -1,6 +1,33 @@
 """Overviews of runs: the first screen of a finished run (three paragraphs and a table), and a line in a list of runs.
 
-The terminal and the report show both.
+The terminal and the report show both. A first screen, shortened:
+
+    function_call_match: 142 of 150 rows passed (94.7%).
+    Main cause of failures: refused, 2 of 21 rows with a known cause, e.g. calendar-3-1. Check the system prompt.
+    Next, look at every row:  tunecheck report val-20260101T120000Z-0a1b2c
+
+                                all 150 rows  call (84)  answer (66)
+    function_call_match      142 of 150  94.7%      91.7%        98.5%
+    rows with a known cause                 21         20            1
+      refused                                2          2            0
+
+**The second paragraph** is about the first of these that explains the most rows:
+
+1. the most frequent cause; of equally frequent ones, those of the model come last
+2. an evaluator's own reason or an error, only if it explains more rows than that cause
+
+**The next step** (`_next_step`) is the first of these that applies:
+
+| condition | command |
+|---|---|
+| an endpoint answered, and the main cause is one of serving, or no row that needs a call has one | `check ENDPOINT` |
+| all errors are about a missing column, or the same number of rows failed again after `--resume` | `report` |
+| rows of a `score` lack the answers of the scored run | `evaluate --resume SCORED` |
+| other rows ended in an error | `evaluate --resume RUN` |
+| the answers are simulated | `evaluate --endpoint NAME` |
+| the run has a gate against a base | `compare BASE RUN` |
+| an earlier run is comparable (`_earlier_run`) | `compare EARLIER RUN` |
+| none of these | `report RUN` |
 """
 
 from __future__ import annotations
@@ -25,11 +52,13 @@ from tunecheck.runs._store import Run, began_here, command_of, endpoint_of, is_u
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
+"""The most evaluators and causes in the table, and the most earlier runs that are read to find a comparable one."""
 
 _OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
-"""Matches the type of an error whose text says all."""
+"""Matches the type of an error whose text says all, such as `EndpointError: ` in `EndpointError: endpoint 'a': …`."""
 
 Metrics = Mapping[str, JSON]
+"""Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.947, …}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +133,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     manifest, summary = run.manifest(), run.metrics()
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
+
     columns = [*_columns(summary)]
     unit = unit_of(columns[0].metrics)
     figures: dict[str, list[MainFigure]] = {}
@@ -111,20 +141,26 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
         entry = manifest.evaluators[name]
         uncalibrated = is_uncalibrated(run.folder.parent, entry)
         figures[name] = [main_figure_of(name, entry, group.metrics, is_uncalibrated=uncalibrated) for group in columns]
+
     counts = failures.causes
     # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
+
     other = _other_reason(failures, causes, primary=next(iter(figures), ""))
     main_cause = causes[0] if causes and other is None else None
     shown = failures.causes[main_cause] if main_cause is not None else other
+
     # The paragraph on the main cause shows an error of its own example.
     error = next((group for group in failures.error_groups if shown is None or group.example != shown.example), None)
+
     is_serving = main_cause is not None and cause_named(main_cause).side == "serving"
     need_calls = object_or_empty(_row_kinds(summary).get("call")).get("row_count")
     # If no row has a call, the tools or the calls may be lost on the way.
     is_without_calls = main_cause == "answered_instead_of_calling" and counts[main_cause].rows == need_calls
+
     serving = endpoint_of(manifest) if is_serving or is_without_calls else None
     purpose, command = _next_step(run, summary, failures, serving, run.place if where is None else where)
+
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
         cause=_reason_sentence(other, unit) if other is not None else _cause_sentences(failures, main_cause, unit),
@@ -135,9 +171,13 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
 
 
 def _columns(summary: Metrics) -> Iterator[_Column]:
-    """Yield the columns of the table: all rows, and each kind of row if there are several kinds."""
+    """Yield the columns of the table: all rows, and each kind of row if there are several kinds.
+
+    Their heads are, for example, `all 150 rows`, `call (84)` and `answer (66)`.
+    """
     row_count, overall = _count(summary.get("rows")), object_or_empty(summary.get("metrics"))
     yield _Column(f"all {plural(row_count, unit_of(overall))}", overall, row_count)
+
     kinds = _row_kinds(summary)
     if len(kinds) > 1:
         for kind in sorted(kinds, reverse=True):  # calls before answers
@@ -159,17 +199,23 @@ def _passed_sentences(
 ) -> Iterator[str]:
     """Yield the first paragraph: whether the run is complete and its answers are real, and how many rows passed.
 
+    For example `STOPPED EARLY: …`, `SIMULATED answers …`, `match: 31 of 46 rows passed (67.4%).`, and `2 rows ended in
+    an error, e.g. row-7 (HTTP 401: wrong key).`
+
     `error` is shown as an example of the rows that ended in an error.
     """
     metrics = object_or_empty(summary.get("metrics"))
     unit = unit_of(metrics)
+
     if manifest.stopped is not None:
         yield f"{stopped_text(manifest.stopped)}."
     if summary.get("simulated") is True:
         is_mixed = 0 < failures.simulated_answers < _count(summary.get("rows"))
         yield f"SIMULATED answers in {plural(failures.simulated_answers, unit)}." if is_mixed else f"{SIMULATED}."
+
     for name in _shown_evaluators(figures, metrics):
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
+
     if failed := _count(summary.get("failed_rows")):
         example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
         of = "" if "target" in failures.errors else f" of {clean(', '.join(failures.errors), 100)}"
@@ -179,14 +225,17 @@ def _passed_sentences(
 def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
     """Return the primary evaluator, and up to two others that say more about the rows.
 
-    These cover rows to which the primary does not apply or, if all rows passed the primary, failed the most rows.
+    Others are shown if they scored rows, and at most as many as those to which the primary does not apply. If there are
+    none and all rows passed the primary, the evaluator with the lowest pass rate below 100% is shown.
     """
     primary, *others = [*figures] or [""]
     not_applicable = _count(metrics.get(f"{primary}.not_applicable_count"))
     rates = {name: figures[name][0].value or 0.0 for name in figures if figures[name][0].is_rate}
+
     covering = [name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= not_applicable]
     if rates.get(primary) == 1 and not covering:
         covering = sorted((name for name in others if rates.get(name, 1) < 1), key=rates.__getitem__)[:1]
+
     return [primary, *covering[:2]] if figures else []
 
 
@@ -196,20 +245,27 @@ def unit_of(metrics: Metrics) -> str:
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
-    """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts."""
+    """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts.
+
+    For example `rouge: 9 of 9 rows passed (100.0%); not applicable to 11 rows.`
+    """
     name = figure.evaluator
     if figure.value is None:
         return f"{clean(name, 60)} scored no row."
+
     unit = unit_of(metrics)
     scored = _count(metrics.get(f"{name}.scored_count"))
     not_applicable = _count(metrics.get(f"{name}.not_applicable_count"))
+
     result = f"mean {figure.text} over {plural(scored, unit)}"
     if figure.is_rate:
         result = f"{round(figure.value * scored):,} of {plural(scored, unit)} passed ({figure.value:.1%})"
+
     if figure.is_uncalibrated:
         result += ", by an uncalibrated judge"
     elif by_judge:
         result += ", as judged"
+
     if not_applicable:
         result += f"; not applicable to {plural(not_applicable, unit)}"
     return f"{clean(name, 60)}: {result}."
@@ -227,10 +283,12 @@ def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> Fa
     reasons = [*failures.reasons.values()]
     for stage, errors in failures.errors.items():
         reasons += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
+
     if primary in failures.below_threshold:
         reasons.append(failures.below_threshold[primary])
     elif not reasons and not causes:
         reasons += failures.below_threshold.values()
+
     most_rows = failures.causes[causes[0]].rows if causes else 0
     return max((reason for reason in reasons if reason.rows > most_rows), key=lambda reason: reason.rows, default=None)
 
@@ -248,14 +306,17 @@ def _cause_sentences(failures: Failures, code: str | None, unit: str) -> str:
     """
     if code is None:
         return "No row failed."
+
     group, cause = failures.causes[code], cause_named(code)
     rows = plural(sum(each_group.rows for each_group in failures.causes.values()), unit)
     text = f"{clean(cause.title, 100)}, {group.rows:,} of {rows} with a known cause, e.g. {clean(group.example, 60)}"
+
     if cause.side == "serving":
         text += ", a problem of serving"
     target_error = failures.target_errors.get(group.example)
     if target_error is not None:
         text += f" ({clean(_OWN_ERROR.sub('', target_error), 200)})"
+
     end = "" if cause.advice.endswith("?") else "."
     return f"Main cause of failures: {text}. {cause.advice[:1].upper()}{cause.advice[1:]}{end}"
 
@@ -266,14 +327,16 @@ def _cause_sentences(failures: Failures, code: str | None, unit: str) -> str:
 def _next_step(
     run: Run, summary: Metrics, failures: Failures, serving: str | None, where: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the purpose and the command of the next step: check, retry errors, evaluate, compare, or open the report.
+    """Return the purpose and the command of the next step, by the table of the module.
 
     `serving` is the endpoint if its serving is, or may be, the main cause of failures.
     """
     manifest = run.manifest()
     options = manifest.command or {}
+
     if serving:
         return "find out how the endpoint is served", command_line(["tunecheck", "check", serving])
+
     if {error.error_type for error in failures.error_groups} == {ColumnMissingError.__name__}:  # a retry finds none
         purpose, words = "see which rows lack the column", ["report", run.id]
     elif run.fails_again:
@@ -307,9 +370,11 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
     for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
         with suppress(ConfigurationError):
             other = earlier.manifest()
+            # The same data, real answers, and common evaluators that are all unchanged.
             has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
             mine, theirs = manifest.evaluators, other.evaluators
             is_alike = [mine[name].fingerprint == theirs[name].fingerprint for name in mine.keys() & theirs.keys()]
+
             if has_same_data and is_alike and all(is_alike):
                 summary = earlier.metrics()
                 if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
@@ -329,15 +394,17 @@ def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Colum
 def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
     """Yield the table row of each evaluator. In the first cell, a rate follows its count: `31 of 46  67.4%`.
 
-    So does a rate over only some of the rows of a kind.
+    In the cell of a kind of row, it does so only if some rows of the kind were not scored.
     """
     for name, own_figures in islice(figures.items(), _MOST_EVALUATORS):
         overall = own_figures[0]
         label = clean(name, 60)
         if overall.is_uncalibrated:
             label += ", uncalibrated"
+
         count = overall.count_text(columns[0].metrics)
         first: Sentence = (count, overall.text) if count else overall.text
+
         pairs = zip(own_figures[1:], columns[1:], strict=True)
         others = (figure.count_text(column.metrics, column.row_count) + figure.text for figure, column in pairs)
         yield [Words(label, "strong", foreign=True), first, *others]
@@ -370,11 +437,19 @@ def _count(value: JSON) -> int:
 
 
 def number_text(value: JSON) -> str:
-    """Return a number as text with few digits, a bool as `true` or `false`; `–` for anything else."""
+    """Return a number as text with few digits, a bool as `true` or `false`; `–` for anything else.
+
+    | number | text | number | text |
+    |---|---|---|---|
+    | `0.8333` | `0.833` | `1234` | `1,234` |
+    | `1234.56` | `1,234.6` | `10**15` | `1e+15` |
+    | `2.5e9` | `2.5e+09` | `10**300` | `huge`, because no float holds much larger numbers |
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, (int, float)):
         return "–"
+
     size = abs(value)
     if isinstance(value, float) and size < 1e9:
         return f"{value:.3f}" if size < 100 else f"{value:,.1f}"
@@ -436,9 +511,11 @@ def describe_run(run: Run) -> RunLine:
         line.status, line.created, line.simulated = run.status(), manifest.created, manifest.simulated
         line.parent, line.stopped, line.rows = manifest.parent, stopped_text(manifest.stopped), manifest.dataset.rows
         line.data, line.answers, line.seconds = data_of(manifest), answered_by(manifest), _seconds(manifest)
+
         if line.status == "running" and run.journal.exists():
             with open_regular(run.journal) as journal:
                 line.answered = sum(record.startswith(b'{"k":"answer"') for record in journal)
+
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
             metrics = object_or_empty(summary.get("metrics"))
@@ -464,6 +541,7 @@ def with_interval(figure: MainFigure, metrics: Mapping[str, JSON]) -> MainFigure
     rate = figure.value if figure.is_rate else None
     if rate is None or is_repeated or not isinstance(scored, int) or not 0 <= rate <= 1:
         return figure
+
     from tunecheck.statistics._results import wilson  # slow to import, and a run's first screen needs no interval
 
     share = wilson(round(rate * scored), scored)
@@ -476,12 +554,17 @@ def data_of(manifest: RunFile) -> str:
 
 
 def answered_by(manifest: RunFile) -> str:
-    """Describe the source of the answers: an endpoint with its model, or the data."""
+    """Return the source of the answers: name, kind and model of the target, or `recorded in the data`.
+
+    For example `my-endpoint · openai · gpt-4o`.
+    """
     target = manifest.target
     if not target:
         return "recorded in the data"
+
     model = target.get("model") or target.get("deployment")
     kind = target.get("kind") or target.get("type")
+
     return " · ".join(str(part) for part in (target.get("name"), kind, model) if part)
 
 
@@ -497,10 +580,12 @@ def _seconds(manifest: RunFile) -> float | None:
 def _cost(usage: JSON) -> Mapping[str, float] | None:
     """Return the cost of a run by currency; None if a price or token count is unknown, or nothing was paid for."""
     sums: defaultdict[str, float] = defaultdict(float)
+
     for spending in object_or_empty(usage).values():
         if isinstance(spending, dict):
             cost, currency = spending.get("cost"), spending.get("currency")
             if not isinstance(cost, (int, float)) or spending.get("uncounted_calls"):
                 return None
             sums[str(currency or "")] += cost
+
     return sums or None
