@@ -4,8 +4,12 @@ Each record is passed to the operating system before `append` returns, so a kill
 synced to the disk every second and at the end. A torn last line, which a crash of the machine can leave, is cut off
 when the file is opened.
 
-A record's last key, `"c": [number, checksum]`, holds its number and the CRC-32 of the line up to that key. A small file
-next to the records holds the number of synced records. Both let a reader find damaged and missing records."""
+A record's last key, `"c": [number, checksum]`, holds its number and the CRC-32 of the line up to that key, started with
+that number. A small file next to the records holds the number of synced records. Both let a reader find damaged and
+missing records. The second record of a journal may look like this:
+
+    {"k":"answer","i":0,"id":"row-1","h":"5d0e3a0c8d7f4b21","out":{"response":"Hello"},"c":[1,2277375747]}
+"""
 
 import contextlib
 import os
@@ -26,8 +30,15 @@ from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import plural
 
 _SYNC_EVERY_S = 1.0
+"""Interval of syncs: a crash of the machine, unlike that of a process, loses the records of up to one second."""
+
 _SEAL = b',"c":['
+"""Begins the last key of a record."""
+
 _BLOCK = 1 << 16
+"""Bytes that are read at once, from the end of the file, to find its last line."""
+
+# Limits of a report on damage: the places that it names, and the damaged lines that it keeps.
 _MOST_PLACES = 5
 _MOST_PIECES = 1_000
 
@@ -47,6 +58,7 @@ class RecordFile:
         """
         files.check_first_record(path)
         self.path = path
+
         with contextlib.ExitStack() as opened:
             held = f"another process is writing {subject}; wait until that process ends"
             try:
@@ -57,8 +69,10 @@ class RecordFile:
             except OSError as error:
                 raise RunError(f"cannot write {path}: {error.strerror}") from error
             self._opened = opened.pop_all()
+
         self.count = max(number, at_least, _synced_count(path) - torn)
         """The number of the next record: the count of all records ever written."""
+
         self._problem: str | None = None
         self._removed = False
         self._dirty = threading.Event()
@@ -66,9 +80,11 @@ class RecordFile:
         self._appending = threading.Lock()
         if torn:
             self.sync()  # the torn record must not be counted
+
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
+
         if header is not None and not self._size:
             try:
                 self.append(header)
@@ -95,6 +111,7 @@ class RecordFile:
             line = memoryview(seal_record(record, self.count))
             if len(line) >= MOST_IN_A_LINE:
                 raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB; return less for a row")
+
             written = 0
             try:
                 if self._problem is not None:
@@ -105,6 +122,7 @@ class RecordFile:
                 self._take_back(written)
                 losses = "its earlier records are lost" if self._removed else "its earlier records are kept"
                 raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
+
             self.count += 1
             self._dirty.set()
             begin, self._size = self._size, self._size + written
@@ -123,8 +141,10 @@ class RecordFile:
     def _sync_each_second(self) -> None:
         """Sync new records to the disk every second until the file is closed, and note if it was removed."""
         while not self._closed.wait(_SYNC_EVERY_S):
+            # No name leads to the file any more, so its records would be lost at the end of the run.
             if not os.fstat(self._file.fileno()).st_nlink:
                 self._removed, self._problem = True, "it was removed"
+
             if self._dirty.is_set():
                 self._dirty.clear()
                 self.sync()
@@ -180,16 +200,20 @@ def _synced_count(path: Path) -> int:
 def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
     """Cut off a torn last line; return the file's new end, the next record's number, and True if a line was torn."""
     with open_regular(path, "r+b") as file:
+        # Cut off a part of a line after the last line feed.
         size = file.seek(0, os.SEEK_END)
         end = _end_of_line(file, size)
         if end < size:
             file.truncate(end)
+
         last_line = _end_of_line(file, end - 1)
         file.seek(last_line)
         number = _number_of(file.read(end - last_line)) if end - last_line < MOST_IN_A_LINE else None
-        if number is None:  # the last whole line is damaged: continue after the highest number in the file
+        # If the last whole line is damaged, continue after the highest number in the file.
+        if number is None:
             file.seek(0)
             number = max((-1 if found is None else found for found in map(_number_of, lines(file))), default=-1)
+
         return end, number + 1, end < size
 
 
@@ -224,6 +248,7 @@ class Damage:
             self.places.append(f"line {first}" if first == last else f"lines {first} to {last}")
         elif missing:
             self.places.append("at the end" if before is None else f"before line {before}")
+
         self.lost += max(missing, len(broken))
         self.pieces += [piece for _, piece in broken[: _MOST_PIECES - len(self.pieces)]]
 
@@ -252,15 +277,20 @@ class WholeRecords:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
         self._file.seek(0)
+
         offset, expected = 0, 0  # of the next line, and the number of the next record
         broken: list[tuple[int, bytes]] = []
         least_records = self._known
+
         for line_number, line in enumerate(lines(self._file), 1):
+            # A line without an end was torn by a crash; it counts as never written.
             if not line.endswith(b"\n"):
-                least_records -= 1  # torn by a crash
+                least_records -= 1
                 break
+
             number = _number_of(line)
-            if number is None or number < expected:  # a number that was read before shows a copied line
+            # A number that was read before shows a copied line.
+            if number is None or number < expected:
                 broken.append((line_number, line))
             else:
                 if broken or number > expected:
@@ -270,6 +300,7 @@ class WholeRecords:
                 self.line = line_number
                 yield offset, line
             offset += len(line)
+
         if broken or least_records > expected:
             self.damage.add(max(0, least_records - expected), broken, None)
 
@@ -309,9 +340,11 @@ class Journal(RecordFile):
         """Record a target's answer to a row."""
         out = dict(columns)
         others = files.FIRST_COLUMNS[1:] if [*out][:3] == files.FIRST_COLUMNS else []
+        # The response equals the text or the calls, so one of the two need not be written.
         same = next((name for name in others if out[name] is not None and out[name] == out["response"]), None)
         if same is not None:
             del out[same]
+
         self._append(files.Answer(index, row_id, input_hash, out, same), index)
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
@@ -321,10 +354,12 @@ class Journal(RecordFile):
     def verdicts(self, rows: Sequence[tuple[int, files.RowVerdicts]]) -> None:
         """Record the verdicts on several rows, in several records if one would be too long; skip rows without any."""
         rows = [row for row in rows if row[1]]
+
         try:
             if rows:
                 self._append(files.Verdicts(rows), *(index for index, _ in rows))
         except RunError:  # the records may be too long together
+            # Half of the rows may fit; a single row that is too long cannot be split.
             if len(rows) == 1:
                 raise
             half = len(rows) // 2

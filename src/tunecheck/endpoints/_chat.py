@@ -1,4 +1,16 @@
-"""The endpoint kinds over HTTP: chat completions and the Responses API of OpenAI and Azure OpenAI, and Azure ML."""
+"""The endpoint kinds over HTTP: chat completions and the Responses API of OpenAI and Azure OpenAI, and Azure ML.
+
+The address that a definition's `url` becomes (`_address` of each kind):
+
+    openai         https://host/v1                     https://host/v1/chat/completions
+    azure_openai   https://name.openai.azure.com       …/openai/v1/chat/completions, the deployment is the model
+                   the same, with `api_version`        …/openai/deployments/<deployment>/chat/completions?api-version=…
+                   an address of a deployment          the same, with `api_version` if it is set
+    azure_ml       any address                         unchanged
+
+With `api: responses`, or a `url` that ends in `/responses`, OpenAI's kinds post to `/responses` instead. Requests and
+replies are converted from and to chat completions at the end of this module.
+"""
 
 import contextlib
 import re
@@ -16,6 +28,7 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 
+# Paths of the two APIs.
 _OPERATION = "/chat/completions"
 _RESPONSES = "/responses"
 
@@ -83,6 +96,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         """
         if self._template is not None:
             raise ConfigurationError(f"endpoint {self.name!r}: leave out request: only chats take a template")
+
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
@@ -91,10 +105,12 @@ class ChatEndpoint(HttpEndpoint[C]):
         """Return the filled template, else the chat completion, converted for the Responses API if that is used."""
         if self._template is not None:
             return self._render(request, parameters)
+
         body: dict[str, JSON] = {"model": self._model} if self._model else {}
         body["messages"] = [dict(message) for message in request.messages]
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
+
         body |= parameters
         return responses_body(body) if self._is_responses else body
 
@@ -115,6 +131,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     def _address(self, url: str, definition: Definition) -> str:
         """Note the model, and return the address to post to; a base address gets `/chat/completions`."""
         self._model = self._text("model", definition)
+
         path = _path(url)
         is_complete = path.endswith((_OPERATION, _RESPONSES))
         return self._operation(url if is_complete else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION)))
@@ -142,20 +159,27 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             ConfigurationError: the deployment or the API version is missing, or two deployments are named.
         """
         deployment, version = self._text("deployment", definition), self._text("api_version", definition)
+
         parts = urlsplit(url)
+        # The address of a deployment, as the portal shows it.
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
                 raise definition.at("deployment").error("differs from the deployment in the url: leave one of them out")
+
             address = self._operation(_with_version(url, version, definition))
             self._model = _deployment(url) if self._is_responses else None
             return address
+
         if deployment is None:
             raise definition.at().error("deployment is missing: write the deployment's name")
+
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
+        # The API without versions takes the deployment as the model. Only it has the Responses API.
         if version is None or self.config.api == "responses" or _path(url).endswith(_RESPONSES):
             self._model = deployment
             path = parts.path if _path(url).endswith(_RESPONSES) else f"{base}/openai/v1{_OPERATION}"
             return self._operation(urlunsplit(parts._replace(path=path)))
+
         path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
         return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
 
@@ -165,7 +189,10 @@ def _path(url: str) -> str:
 
 
 def _deployment(url: str) -> str | None:
-    """Return the deployment in an address of Azure OpenAI, or None."""
+    """Return the deployment in an address of Azure OpenAI, or None.
+
+    It is `gpt-4o` in `https://name.openai.azure.com/openai/deployments/gpt-4o/chat/completions`.
+    """
     match = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
     return unquote(match[1]) if match else None
 
@@ -174,8 +201,10 @@ def _responses_url(url: str) -> str:
     """Return the Responses API's address next to `url`; Azure OpenAI has one for all deployments."""
     if _path(url).endswith(_RESPONSES):
         return url
+
     if _deployment(url) is None:
         return _sibling_url(url, _RESPONSES)
+
     parts = urlsplit(url)
     base = parts.path.partition("/openai/")[0]
     return urlunsplit(parts._replace(path=f"{base}/openai/v1{_RESPONSES}", query=""))
@@ -187,6 +216,7 @@ def _sibling_url(url: str, operation: str) -> str:
     # A url that already ended with the operation was taken for a resource: cut off the path added for chats.
     appended = r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
     written = re.match(r".*/deployments/[^/]+" + re.escape(operation) + appended, parts.path)
+
     path = _path(url).removesuffix(_OPERATION).removesuffix(_RESPONSES).removesuffix(operation) + operation
     return urlunsplit(parts._replace(path=written[0] if written else path))
 
@@ -198,11 +228,14 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
         ConfigurationError: neither the definition nor the url has an api-version.
     """
     parts = urlsplit(url)
+
     query = dict(parse_qsl(parts.query))
     if version is not None:
         query["api-version"] = version
+
     if "api-version" not in query:
         raise definition.at().error("api_version is missing: a deployment in the url needs one, such as 2024-10-21")
+
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
@@ -247,6 +280,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         except ValueError as error:
             problem = f"{error}; write a path such as result or choices[0].message"
             raise definition.at("response").error(problem) from None
+
         if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
             problem = "only chat completions can be streamed: write request: {messages: ${messages}, …}"
             raise definition.at("stream").error(problem)
@@ -266,14 +300,17 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         if self._path and isinstance(reply, str):
             with contextlib.suppress(ValueError):
                 reply = read_json(reply.encode())
+
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
             problem = f"the reply has no value at {self.config.response!r}, the path given as response{keys_of(reply)}"
             # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
+
         if not self._path and says_error(reply):
             raise UnreadableReplyError(f"the reply is an error{keys_of(reply)}")
+
         if [*map(str, self._path)] == ["choices", "0", "message"] and isinstance(value, dict):
             return read_chat(reply)  # the finish reason is in the choice, next to the message
         return read_answer(value)
@@ -282,10 +319,21 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
 # -- conversion between chat completions and the Responses API
 
 _PARTS: Mapping[str, str] = {"text": "text", "image_url": "image", "input_audio": "audio", "file": "file"}
+"""Types of a chat message's parts, with the ends of their names in the Responses API: `input_text`, `output_text`."""
 
 
 def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Convert the body of a chat completion to the Responses API. `store: false` asks the service to keep nothing."""
+    """Convert the body of a chat completion to the Responses API. `store: false` asks the service to keep nothing.
+
+        messages                            input: a message may become several items (`_items`)
+        tools, functions                    tools, with the function's keys at the top level
+        tool_choice                         the same, with the function's name at the top level
+        max_tokens, max_completion_tokens   max_output_tokens
+        response_format                     text.format
+        reasoning_effort                    reasoning.effort
+
+    Other parameters stay.
+    """
     body: dict[str, JSON] = {"store": False}
     for name, value in chat.items():
         if name == "messages" and isinstance(value, list):
@@ -302,6 +350,7 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
             body["reasoning"] = {"effort": value}
         else:
             body[name] = value
+
     return body
 
 
@@ -315,18 +364,26 @@ def _flat_tool(tool: JSON, defaults: Mapping[str, JSON]) -> JSON:
 
 
 def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
-    """Yield a chat message as items of the Responses API: reasoning, content and calls, or the result of a call."""
+    """Yield a chat message as items of the Responses API: reasoning, content and calls, or the result of a call.
+
+    A message with a text and two calls becomes three items: the message and two of type `function_call`.
+    """
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+
     if role == "tool":
         result = _content(content, "input")
         yield {"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": result}
         return
+
     thoughts = message.get("reasoning_details")
     for thought in thoughts if isinstance(thoughts, list) else ():
-        if isinstance(thought, dict) and thought.get("encrypted_content"):  # the service rejects other reasoning items
+        # The service rejects reasoning items without encrypted content.
+        if isinstance(thought, dict) and thought.get("encrypted_content"):
             yield thought
+    # A message that only has calls needs no item without content.
     if content not in (None, "", []) or not calls:
         yield {"role": role, "content": _content(content, "output" if role == "assistant" else "input")}
+
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(call, dict) and isinstance(function, dict):
@@ -342,14 +399,18 @@ def _content(content: JSON, side: str) -> JSON:
 def _part(part: JSON, side: str) -> JSON:
     """Convert a part of a chat message to the Responses API; `side` is "input" or "output". Other parts stay."""
     kind = part.get("type") if isinstance(part, dict) else None
+
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part
+
     value = part.get(kind)
     converted = {key: content for key, content in part.items() if key != "file"}
+    # Chat completions put the address into an object, the Responses API into the part itself.
     if kind == "image_url" and isinstance(value, dict):
         converted["image_url"] = value.get("url")
     if kind == "file" and isinstance(value, dict):
         converted |= value
+
     return {**converted, "type": f"{side}_{_PARTS[kind]}"}
 
 
@@ -361,22 +422,28 @@ def chat_reply(reply: JSON) -> JSON:
     output = reply.get("output") if isinstance(reply, dict) and "choices" not in reply else None
     if not isinstance(reply, dict) or not isinstance(output, list):
         return reply
+
     items = [item for item in output if isinstance(item, dict)]
     calls: list[JSON] = [_call(item) for item in items if item.get("type") == "function_call"]
+
     contents = [item.get("content") for item in items if item.get("type") == "message"]
     content: JSON = [part for parts in contents if isinstance(parts, list) for part in parts]
     thoughts: JSON = [item for item in items if item.get("type") == "reasoning"]
+
     message: dict[str, JSON] = {"role": "assistant", "content": content or None, "reasoning_details": thoughts}
     if calls:
         message["tool_calls"] = calls
+
     choice: JSON = {"message": message, "finish_reason": _finish_reason(reply, calls)}
     failed: JSON = {"error": reply.get("error") or "it failed", "message": None}
+
     return {**reply, "choices": [failed if reply.get("status") == "failed" else choice]}
 
 
 def _finish_reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
     """Return the finish reason of a chat completion for a reply of the Responses API."""
     reason = object_or_empty(reply.get("incomplete_details")).get("reason")
+
     if reply.get("status") == "incomplete":
         return "content_filter" if reason == "content_filter" else "length"
     return "tool_calls" if calls else "stop"

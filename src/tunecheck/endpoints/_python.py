@@ -3,6 +3,12 @@
 The function runs with the user's rights. So only a definition that the user passes can name it, never data or a
 model's answer. Runs call it in a separate process, which is started on the first call and replaced when it dies. Then
 each call in flight is repeated alone in a new process, so that only the call that kills a process fails.
+
+A call that exceeds its time limit:
+
+* In this process, a sync function keeps its thread, and a coroutine is cancelled (`_loops`).
+* In a separate process, the process gets a ping. If it answers within 3 seconds, only this call fails. Else some call
+  blocks the interpreter: the process is killed, and each call in flight is repeated alone.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.plugins import load_file
 
+# The arguments that a function may accept.
 _ARGUMENTS = ("messages", "tools", "parameters")
 
 
@@ -67,10 +74,12 @@ class PythonEndpoint(base.Endpoint):
         self._reference = config.function
         self._place = _function_place(self._reference, definition)
         self._function, self._source = _load_function(self._place, definition)
+
         self._accepted = _accepted_parameters(self._function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
+
         self._clock = Clock()
         self._redactor = Redactor()
         self._states: PerLoop[_PythonState] = PerLoop()
@@ -80,6 +89,7 @@ class PythonEndpoint(base.Endpoint):
     async def complete(self, request: base.ChatRequest) -> base.Completion:
         """Call the function and return its answer; its errors become an EndpointError, a timeout a TimedOutError."""
         state = self._states.here(self._new_state)
+
         async with state.semaphore:
             started = self._clock.now()
             try:
@@ -133,13 +143,17 @@ class PythonEndpoint(base.Endpoint):
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
             "parameters": {**self._parameters, **request.parameters},
         }
+
         arguments = {name: values[name] for name in self._accepted}
+
         if self._isolated:
             return await state.process.call(arguments, self._timeout_s)
+
         call = functools.partial(self._function, **arguments)
         value = await state.threads.call(call, self._timeout_s)
         if not inspect.isawaitable(value):
             return value
+        # The first attempt awaits the value that the function has returned; a value cannot be awaited twice.
         unused = [value]
         # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
         return await state.loop.call(self._reference, lambda: unused.pop() if unused else call(), self._timeout_s)
@@ -154,6 +168,7 @@ class PythonEndpoint(base.Endpoint):
         try:
             if isinstance(value, base.Completion):
                 return base.mask_answer(value, self._redactor)
+            # A Completion of the function has its own latency; any other result gets the measured one.
             return replace(base.mask_answer(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
         except FilteredError as error:
             raise errors.ContentFilterError(f"{self._reference}: {error}") from None
@@ -183,8 +198,10 @@ def _function_place(reference: str, definition: base.Definition) -> FunctionPlac
     module, _, name = reference.rpartition(":")
     if not module or not name.isidentifier():
         raise definition.at("function").error("write module:function or file.py:function")
+
     if not module.endswith(".py"):
         return FunctionPlace(module, None, name, list(sys.path))
+
     file = (definition.folder / module).expanduser().resolve()
     # The hash of the path keeps the modules of two files with the same name apart.
     tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
@@ -206,9 +223,11 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
         hint = f" (to name a file next to the definition, write {label}.py:<function>)" if missing else ""
         problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
         raise errors.PluginError(str(key.error(problem))) from error
+
     function = getattr(module, place.name, None)
     if not callable(function):
         raise key.error(f"{label} has no function {place.name}")
+
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source
@@ -223,6 +242,7 @@ def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return _ARGUMENTS
+
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return _ARGUMENTS
     return tuple(name for name in _ARGUMENTS if name in parameters)
@@ -283,6 +303,7 @@ class FunctionProcess:
         async with self._starting:
             if self._shared is None or self._shared.ended:
                 self._shared = await self._start()
+
         try:
             return _result_of(await _ask(self._shared, body, limit_s))
         except ProcessEndedError:  # this call or another one ended the process
@@ -339,11 +360,13 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
     """
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(process.ask(body), limit_s)
+    # The ping shows whether the process still runs Python code: pickle(None) is answered at once.
     try:
         await asyncio.wait_for(process.ask(pickle.dumps(None)), _PATIENCE_S)
     except TimeoutError:
         process.kill()
         raise ProcessEndedError from None
+
     raise LateError(f"took longer than {limit_s:g} s")
 
 
@@ -386,14 +409,17 @@ class _Caller:
     def call(self, number: int, body: bytes) -> None:
         """Call the function with a request's arguments and reply with its result or error; to a ping, reply None."""
         arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
+
         try:
             value: object = None if arguments is None else self._function(**arguments)
             if inspect.isawaitable(value):
                 value = self._loop.submit(_await_value(value)).result()
             reply: object = value if isinstance(value, base.Completion) else plain(value)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            # Only our own errors can be unpickled with certainty.
             own = isinstance(error, errors.TunecheckError)
             reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
+
         self._pipes.reply(number, reply)
 
 

@@ -1,5 +1,11 @@
 """An endpoint as a target: make a request from a row's columns, and output columns from the answer.
 
+Each part of a request is read from the first of its columns with a value:
+
+    messages     the mapping's column; without a mapping `messages`, `query`, then the column of `read_also()`
+    tools        the mapping's column; without a mapping `tools`, `tool_definitions`, then the column of `read_also()`
+    parameters   the mapping's column; without a mapping only the column of `read_also()`
+
 If a definition names a model family, calls are read from the answer's text in the family's format. `tools: text` also
 describes the tools in the prompt.
 """
@@ -28,12 +34,14 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, JSON]
 
+# The parts of a request, with their default columns.
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
     "messages": (("messages",), ("query",)),
     "tools": (("tools",), ("tool_definitions",)),
     "parameters": (),
 }
 _PARALLEL = "parallel_tool_calls"
+"""Column and parameter: whether the model may make several calls at once."""
 
 
 class EndpointTargetBase(Target):
@@ -50,6 +58,7 @@ class EndpointTargetBase(Target):
     def fingerprint(self) -> str | None:
         """Return a hash of the endpoint's kind, its source code and the settings that answers depend on; never None."""
         kind = type(self.endpoint)
+
         text_format = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
         code = [kind.__module__, kind.__qualname__, _source_hash(kind)]
         return content_hash([*code, self.endpoint.answer_settings(), *text_format])
@@ -102,14 +111,18 @@ class EndpointTarget(EndpointTargetBase):
         """
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
+        # The API encoded calls wrongly: they are readable, but not as a client expects them.
         columns = completion.columns()
         if decode_calls(columns["tool_calls"]):
             columns[base.UNPARSED] = base.COMPLETE
+
+        # The API returned no calls, so look for calls that it left in the text.
         if request.tools and self.endpoint.returns_calls and not completion.tool_calls and completion.text:
             with suppress(ValueError):  # tool definitions in an unknown format
                 reading = read_calls(completion.text, tools=request.tools)
                 if reading.complete_calls or reading.cause == "cut_off":
                     columns[base.UNPARSED] = base.COMPLETE if reading.complete_calls else base.BEGUN
+
         return columns
 
     def read_also(self, name: str, path: ValuePath | None) -> None:
@@ -128,6 +141,7 @@ class EndpointTarget(EndpointTargetBase):
             ConfigurationError: the data has no column with messages, and the endpoint needs them.
         """
         names = [str(path[0]) for path in self._paths["messages"]]
+
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
             known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12])
             raise ConfigurationError(
@@ -142,13 +156,16 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: the row's messages, tools or parameters are missing or of the wrong type.
         """
         messages, tools = self._messages(row), openai_tools(self._request_part(row, "tools"))
+
         parameters = self._request_part(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
             place = _path_text(self._paths["parameters"][0])
             raise ValueError(f'column {place} must hold an object of parameters, such as {{"temperature": 0}}')
+        # The parameter has no meaning without tools.
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
+
         return base.ChatRequest(
             messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
         )
@@ -157,10 +174,12 @@ class EndpointTarget(EndpointTargetBase):
         """Return the row's messages, tools and parameters, or the whole row if the endpoint uses more of it."""
         if self.endpoint.depends_on_row:
             return dict(row.values)
+
         try:
             request = self.request(row)
         except ValueError:
             return dict(row.values)  # `answer` will raise the same error for this row
+
         messages: list[JSON] = [dict(message) for message in request.messages]
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
@@ -175,6 +194,7 @@ class EndpointTarget(EndpointTargetBase):
             value = find_value(row.values, path)
             if not isinstance(value, Missing) and value is not None:
                 return value
+
         if name in self._mapped:
             raise ValueError(
                 f"this row has no value in column {_path_text(self._paths[name][0])}, which the mapping uses for {name}"
@@ -208,8 +228,10 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
             value = loads(value) if value.strip() else None
         except ValueError as error:
             raise ValueError(f"the text in tools is not JSON: {error}") from None
+
     if value is None:
         return None
+
     items = [value] if isinstance(value, dict) else value
     if not isinstance(items, list):
         raise ValueError("tools must be a list of tool definitions")
@@ -234,6 +256,7 @@ def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[st
     schemas: dict[str, dict[str, Any]] = {}
     for tool in tools:
         wrapped = tool.get("function")
+
         function = wrapped if isinstance(wrapped, dict) else tool
         name = function.get("name")
         if isinstance(name, str):
@@ -249,10 +272,13 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
     """
     if value is None:
         raise ValueError(f"no messages to send: this row has no column {columns}")
+
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
+
     if not isinstance(value, list) or not value:
         raise ValueError(f"column {columns} must hold a text or a list of messages")
+
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
         raise ValueError(f"column {columns} holds a message without a role")
@@ -279,16 +305,21 @@ def _column_path(name: str, column: str, prefix: str) -> ValuePath:
         known = " and ".join(f"target.{part}" for part in _DEFAULTS)
         hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
         raise ConfigurationError(f"{prefix}an endpoint's mapping has no 'target.{name}'{hint}")
+
     text = column.strip()
     is_reference = text.startswith("${") and text.endswith("}")
+
     try:
         path = parse_path(text[2:-1]) if is_reference else (text,)
     except ValueError as error:
         raise ConfigurationError(f"{prefix}mapping of target.{name}: {error}") from None
+
+    # Only data can be mapped: outputs do not exist before the request.
     if is_reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
             f"{prefix}mapping of target.{name}: {column} must begin with ${{data. because the request needs the values"
         )
+
     return path[1:] if is_reference else path
 
 
@@ -319,8 +350,10 @@ async def ask(endpoint: base.Endpoint, request: base.ChatRequest) -> base.Comple
         StopRunError: the run must stop, because every further call would fail in the same way.
     """
     profile = endpoint.profile
+
     if profile is None:
         return await endpoint.complete(request)
+
     prompt = profile.prompt if endpoint.tools_as_text else None
     sent = request if prompt is None else put_tools_in_text(request, prompt)
     return with_calls(await endpoint.complete(sent), profile, request.tools)
@@ -334,12 +367,15 @@ def with_calls(completion: base.Completion, profile: Profile | str, tools: objec
     """
     if completion.tool_calls or not completion.text:
         return completion
+
     try:
         reading = read_calls(completion.text, tools=tools, format=profile)
     except ValueError:  # tool definitions in an unknown format
         reading = read_calls(completion.text, format=profile)
+
     if not reading.complete_calls:
         return completion
+
     thoughts = [thought for thought in (completion.reasoning, reading.reasoning) if thought]
     return replace(
         completion,
@@ -353,17 +389,22 @@ def with_calls(completion: base.Completion, profile: Profile | str, tools: objec
 def put_tools_in_text(request: base.ChatRequest, prompt: ToolPrompt) -> base.ChatRequest:
     """Return the request with tools in the system message, and calls and results in the model family's format."""
     messages: list[Message] = []
+
     results: list[str] = []
     for message in request.messages:
+        # Results of the calls of one turn become one user message.
         if message.get("role") == "tool":
             results.append(_text_parts(message))
             continue
+
         if results:
             messages.append({"role": "user", "content": prompt.results(results)})
             results = []
         messages.append(_write_calls(message, prompt))
+
     if results:
         messages.append({"role": "user", "content": prompt.results(results)})
+
     if request.tools:
         messages = with_system(messages, prompt.system([dict(tool) for tool in request.tools]))
     return replace(request, messages=messages, tools=None)
@@ -380,6 +421,7 @@ def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
     """Return a model's message with its `tool_calls` written into the text in the family's format."""
     if not message.get("tool_calls"):
         return message
+
     calls = read_calls({"role": "assistant", "tool_calls": message["tool_calls"]}).calls
     texts = [text for text in (_text_parts(message), prompt.written(calls)) if text]
     return {**{key: value for key, value in message.items() if key != "tool_calls"}, "content": "\n".join(texts)}

@@ -7,6 +7,9 @@ name, the file replaces its prompt.
 
 `discover()` lists the extensions of a kind, and `find()` loads one by its name. Functions such as `panels()` do both
 for one kind.
+
+A name must mean exactly one extension: no source wins over another one. The only exception is a judge and the
+workspace's prompt for it. `load_offer()` says which object of a Python file is the extension.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from tunecheck._trust import Trust
 
 GROUP = "tunecheck.plugins"
+"""The entry point group of plug-ins."""
 CORE = "core"
 """The core's own plug-in, which comes first."""
 
@@ -58,6 +62,7 @@ class InstalledPlugin:
     distribution: str
 
 
+# `select` finds entry points of other groups; reading them again for each kind takes long.
 @dataclass(frozen=True, slots=True)
 class _Environment:
     select: Callable[..., EntryPoints]
@@ -114,6 +119,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
             plugins.append(InstalledPlugin(plugin, distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
+
     plugins.sort(key=lambda installed: (installed.plugin.name != CORE, installed.plugin.name))
     absent.sort(key=lambda plugin: plugin.name)
     return _Environment(select, tuple(plugins), tuple(absent))
@@ -124,6 +130,7 @@ def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
     package = point.module.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and point.module.startswith(str(error.name)):
         return AbsentPlugin(point.name, package, f"the package {package} is not installed")
+
     text = " ".join(str(error).split())
     return AbsentPlugin(point.name, package, f"{point.value} does not load: {type(error).__name__}: {text}")
 
@@ -172,16 +179,20 @@ def find(
         ConfigurationError: the source of the name may not load the file.
     """
     candidates = discover(kind, workspace=workspace) if among is None else among
+
     named = [candidate for candidate in candidates if candidate.name == name]
     if not named:
         hint = did_you_mean(Path(name).name, (candidate.name for candidate in candidates)) + absence_hint()
         if name.endswith(".py") and "did you mean" not in hint:
             hint += f"; a file in {kind}/ is given by its name, without .py"
         raise PluginError(f"there is no {name!r} among the {kind}{hint}")
+
+    # A judge and the workspace's prompt for it may share a name; discover() lists the judge first.
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
             f"two {kind} have the name {name!r}: {named[0].origin} and {named[1].origin}; rename or remove one"
         )
+
     if trust is not None:
         check(named[0], trust)
     return load(named[0])
@@ -212,6 +223,7 @@ def load(candidate: Candidate) -> object:
         MissingExtraError: it needs a package that is not installed.
         PluginError: its code does not load.
     """
+    # Say which extra is missing before an import fails in the middle of the plug-in.
     plugin = candidate.plugin
     if plugin is not None and plugin.extra is not None and not all(map(find_spec, plugin.requires)):
         raise _missing_extra(candidate, plugin.extra)
@@ -243,6 +255,7 @@ def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
     candidates = [*_plugin_candidates(kind)]
     for point in registered_entry_points(kind):
         candidates.append(Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load))
+
     candidates += _file_candidates(kind, workspace or Path())
     # sys.path can contain a distribution twice (an editable install run from its own folder).
     return list({(candidate.name, candidate.origin): candidate for candidate in candidates}.values())
@@ -264,6 +277,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
                 yield Candidate(kind, path.stem, str(path), partial(load_offer, path), path)
+
     if kind == "evaluators":
         for maker in _plugin_candidates("evaluator_files"):
             for path in _files(workspace, maker.name):
@@ -295,6 +309,7 @@ def _all(kind: str) -> list[Any]:
         PluginError: the code of an extension does not load.
     """
     loaded = []
+    # A plug-in whose extra is missing must not stop a command that does not need it.
     for candidate in discover(kind):
         with suppress(MissingExtraError):
             loaded.append(_load(candidate))
@@ -361,9 +376,11 @@ def mirror(scheme: str) -> interface.OpenMirror:
 WORKSPACE_MODULES = "tunecheck_workspace"
 """Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
 
+# A class or a function.
 _Named: TypeAlias = "type[object] | FunctionType"
 
 _LOADED_FROM = "__tunecheck_loaded_from__"
+"""Attribute of a module with the state of the file that it was loaded from."""
 
 
 def load_file(path: Path, module_name: str) -> ModuleType:
@@ -377,9 +394,11 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     loaded, state = sys.modules.get(module_name), _file_state(path)
     if loaded is not None and vars(loaded).get(_LOADED_FROM) == state:
         return loaded
+
     loader = SourceFileLoader(module_name, str(path))
     module = importlib.util.module_from_spec(spec_from_loader(module_name, loader) or ModuleSpec(module_name, loader))
     vars(module)[_LOADED_FROM] = state
+
     _register_packages(module_name)
     sys.modules[module_name] = module
     try:
@@ -415,20 +434,23 @@ def _file_state(path: Path) -> tuple[str, int, int]:
 
 
 def load_offer(path: Path) -> object:
-    """Load a workspace file and return its extension.
+    """Load a workspace file and return its extension, the first of these:
 
-    The extension is the object with the name of the file or of its folder (`evaluator`), else the class whose `kind` is
-    the file's name, else the only class or function that can be an extension.
+    1. the object with the name of the file, else of its folder in the singular (`evaluator` in `evaluators/`)
+    2. the only class or function of the file whose `kind` is the file's name
+    3. the only public class or function of the file that can be an extension (`_possible_extensions`)
 
     Raises:
         PluginError: the file defines none, or several.
     """
     folder, path = path.parent.name, path.resolve()
     module = load_file(path, f"{WORKSPACE_MODULES}.{folder}.{path.stem}")
+
     names = (path.stem, folder.removesuffix("s"))
     for name in names:
         if hasattr(module, name):
             return getattr(module, name)
+    # Imported names do not count: only the file's own classes and functions.
     defined = [
         value
         for name, value in vars(module).items()
@@ -436,8 +458,10 @@ def load_offer(path: Path) -> object:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
+
     named = [value for value in defined if vars(value).get("kind") == path.stem]
     possible = named or _possible_extensions(defined)
+
     if len(possible) != 1:
         remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
         if names[1] == "endpoint":
@@ -463,4 +487,5 @@ def _possible_extensions(defined: Sequence[_Named]) -> list[_Named]:
             if any(is_shipped(base.__module__) for base in value.__mro__):
                 subclasses.append(value)
         possible.append(value)
+
     return subclasses if len(subclasses) == 1 else possible

@@ -1,4 +1,9 @@
-"""Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key."""
+"""Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key.
+
+A prompt may refer to files, at most 20, with `${file:NAME}` as a whole value. They must be in the prompt's folder, or
+be JSON, YAML or image files of the workspace. `${env:NAME}` as a whole value stands for a variable of the environment.
+In the model's settings, a secret must be such a reference, and only the model's configuration may have one.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +26,13 @@ from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECR
 # -- files that a prompt refers to, in its folder or shared data of its workspace
 
 _MOST_FILES = 20
+"""Maximum number of files that a prompt refers to; each use counts."""
+
 _MOST_BYTES = 64 << 20
 """Total size of all files of one prompt. OpenAI accepts requests of 50 MB."""
 
 _SHARED_SUFFIXES = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
+"""Endings of files outside the prompt's folder that a prompt may read: data and images, no code and no secrets."""
 
 
 class PromptFolder:
@@ -49,11 +57,13 @@ class PromptFolder:
             raise ValueError(f"{name!r} cannot be found: a prompt given as text has no folder; use a prompt file")
         if self._files_left == 0:
             raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
+        # One byte more than allowed shows that the file is too large, without reading it whole.
         content = _read_start(self._path, name, min(most, self._bytes_left) + 1)
         if len(content) > most:
             raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
         if len(content) > self._bytes_left:
             raise ValueError(f"{name!r} is too large: a prompt's files may have {_MOST_BYTES >> 20} MB in all")
+
         self._files_left -= 1
         self._bytes_left -= len(content)
         return content
@@ -68,12 +78,15 @@ def _read_start(folder: Path, name: str, most: int) -> bytes:
     try:
         base = folder.resolve(strict=True)
         path = (base / name).resolve(strict=True)
+
         if not path.is_relative_to(base) and not _is_shared(path, base):
             raise ValueError(
                 f"{name!r} is outside the prompt's folder: only JSON, YAML and image files of this workspace may be"
             )
+
         if not path.is_file():
             raise ValueError(f"{name!r} is not a file")
+
         with path.open("rb") as file:
             return file.read(most)
     except (OSError, RuntimeError) as error:
@@ -88,6 +101,7 @@ def _is_shared(path: Path, base: Path) -> bool:
     workspace = Path.cwd().resolve()
     if not base.is_relative_to(workspace) or not path.is_relative_to(workspace):
         return False
+
     hidden = any(part.startswith(".") for part in path.relative_to(workspace).parts)
     return path.suffix.lower() in _SHARED_SUFFIXES and not hidden
 
@@ -95,10 +109,13 @@ def _is_shared(path: Path, base: Path) -> bool:
 MAX_BYTES = 1 << 20
 """Maximum size of a prompt file, and of a file that it refers to."""
 
+# A line of at least three hyphens.
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
+# Matches a first line such as `--`, `+++`, `===` or a fence of backticks with a language.
 _NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
 """A first line that looks like a misspelt `---`."""
 
+# A value that is only a reference to a file: `${file:schema.json}`.
 _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 
 
@@ -123,13 +140,17 @@ class Front:
         return Front(cast("dict[str, JSON]", map_texts(dict(self.data), change)), self.document, self.folder)
 
     def value(self, *path: str | int) -> JSON:
-        """Return the value at this path of keys and indexes, or None if there is none."""
+        """Return the value at this path of keys and indexes, or None if there is none.
+
+        `value("inputs", 0, "name")` is the name of the first input.
+        """
         value: JSON = dict(self.data)
         for key in path:
             if isinstance(value, list) and isinstance(key, int):
                 value = value[key]
             else:
                 value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
+
         return value
 
     def mapping(self, *path: str | int) -> dict[str, JSON]:
@@ -141,6 +162,7 @@ class Front:
         value = self.value(*path)
         if value is None:
             return {}
+
         if not isinstance(value, dict):
             raise self.error(path, f"must be a mapping, not {shown_value(value)}")
         return value
@@ -152,8 +174,10 @@ class Front:
             PromptError: the value is neither a text nor a number.
         """
         value = self.value(*path)
+
         if value is None or isinstance(value, str):
             return value
+
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
         raise self.error(path, f"must be a text, not {shown_value(value)}")
@@ -170,6 +194,7 @@ class Front:
             PromptError: the text is absent or blank, or refers to a variable that is not set.
         """
         text = self.filled_text(*path)
+
         if text is None:
             raise self.error(path, "is missing")
         self._fill_in(text, path)  # refuses an unset variable
@@ -210,21 +235,25 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
     Raises:
         PromptError: the front matter does not end, is no mapping or no YAML, or the file has no template.
     """
+    # The text between the first two rules is the front matter.
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
     if opening is None and text.strip() and not _NEARLY_RULE.match(text):
         return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
         raise PromptError(f"{name}, line 1: write YAML between two `---` lines, and the template below them")
+
     lines_above = text.count("\n", 0, opening.start()) + 1
     try:
         # Line feeds in front keep the line numbers of the file.
         document = parse_document("\n" * lines_above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
+
     data = {} if document.value is None else document.value
     if not isinstance(data, dict):
         raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping (`key: value`)")
+
     front = Front(data, document, folder)
 
     def inserted(text: str, path: ValuePath) -> JSON:
@@ -271,6 +300,7 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
         PromptError: a key for a secret has a value that is not allowed; the message does not show the value.
     """
     value = front.value(*path)
+
     if isinstance(value, (dict, list)):
         for key in value if isinstance(value, dict) else range(len(value)):
             refuse_secrets(front, *path, key, references=references)
@@ -293,6 +323,7 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
     """
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages come from the template: leave this key out")
+
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
         raise front.error((*path, "n"), f"must be a whole number of 1 or more, not {shown_value(number)}")
@@ -350,9 +381,11 @@ def read_judge(front: Front) -> dict[str, JSON]:
     """
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
+    # A metric's name becomes the prefix of columns such as `politeness_score`.
     # Only here: a metric that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():
         raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
+
     return section
 
 

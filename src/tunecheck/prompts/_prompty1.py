@@ -23,22 +23,25 @@ from tunecheck.prompts._front_matter import Front, file_value, read_judge, refus
 from tunecheck.prompts._template import Skeleton, Template
 
 _ROLES = ("system", "user", "assistant", "function")
+"""The roles that Azure's loader knows. prompt flow's `tool` is read, too."""
 
-# a role, a colon and the end of the line, with blank lines below it
+# A role, a colon and the end of the line, with blank lines below it: "user:\n" or "System :  \n\n".
 _ROLE = re.compile(r"(?P<role>system|user|assistant|function|tool)\s*+:(?:[^\S\n]*+\n)++", re.IGNORECASE)
-# the same at the beginning of a line, perhaps after a `#`
+# The same at the beginning of a line, perhaps after a `#`: "# user:\n".
 _HEADER = re.compile(r"^[^\S\n]*+(?:#\s*+)?" + _ROLE.pattern, re.IGNORECASE | re.MULTILINE)
-# the rest of a line after a colon, if it is blank, and the white space before the next text
+# The rest of a line after a colon, if it is blank, and the white space before the next text.
 _LINE_END = r"(?=[^\S\n]*+\n)\s*+"
+# Up to two `#` before a key, and white space around them.
 _MARK = r"\s*+#{0,2}+\s*+"
 _CONTENT = _MARK + r"content\s*+:(?P<content>.*)"
-# the lines `name:`, the name, `content:` and the content
+# Below `function:`, the lines `name:`, the name, `content:` and the content: "name:\nget_weather\ncontent:\nsunny".
 _NAMED = re.compile(r"name\s*+:" + _LINE_END + r"(?P<name>\S++)" + _CONTENT, re.DOTALL)
-# the lines `tool_call_id:`, the id, `content:` and the content
+# Below `tool:`, the lines `tool_call_id:`, the id, `content:` and the content.
 _TOOL = re.compile(_MARK + r"tool_call_id\s*+:" + _LINE_END + r"(?P<id>\S++)" + _CONTENT, re.DOTALL)
-# the line `tool_calls:` and the list of calls
+# Below `assistant:`, the line `tool_calls:` and the list of calls.
 _CALLS = re.compile(_MARK + r"tool_calls\s*+:" + _LINE_END + r"(?P<calls>.*)", re.DOTALL)
 
+# The types of inputs and outputs as prompt flow and Azure write them, with their names in JSON Schema.
 _TYPES: Mapping[str, str] = MappingProxyType({
     "str": "string", "string": "string", "text": "string",
     "int": "integer", "integer": "integer",
@@ -59,19 +62,24 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     _check_api(front)
     refuse_secrets(front, "model", "parameters")
     refuse_secrets(front, "model", "configuration", references=True)
+
     body = file.body
     try:
         images = prompt.ImageFiles.of(body, front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
+
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
     if not any(map(_may_open_message, template.own_text)):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
+
     secrets = Redactor()
     inputs = _inputs(front, template, secrets)
+
     resolved = _resolve(front, "model", "parameters", secrets=secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
     written = front.mapping("model", "parameters")
+
     return prompt.Prompt(
         name=front.text("name") or file.stem,
         dialect="prompty1",
@@ -132,11 +140,15 @@ def _sample_names(front: Front) -> Collection[str]:
     section = front.value("sample")
     if not isinstance(section, str):
         return _resolve(front, "sample").keys()
+    # A file's name, with or without the prefix that prompt flow writes.
     name = section.removeprefix("file:")
+
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
+    # The file is optional, as in Azure and prompt flow, because the values are only examples.
     if front.folder.lacks(name):
-        return ()  # optional, as in Azure and prompt flow, because the values are only examples
+        return ()
+
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
         raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
@@ -153,6 +165,7 @@ def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, pr
     inputs = {name: _input(front, name, value, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in inputs:
         raise front.error(("inputs", "self"), "Jinja reserves the name self; rename the input")
+
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:
             required = name in template.names and not template.may_lack(name)
@@ -164,6 +177,7 @@ def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> prompt.Pr
     """Return a declared input; it is required unless the declaration has a default."""
     if value is None or isinstance(value, str):
         return prompt.PromptInput(name, type=value)
+
     if not isinstance(value, dict):
         raise front.error(("inputs", name), f"must be a mapping with `type:`, not {shown_value(value)}")
     return prompt.PromptInput(
@@ -189,6 +203,7 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
                 problem = f"{shown_value(written_type)} is not a type{did_you_mean(written_type.lower(), _TYPES)}"
                 raise front.error(("outputs", name, "type"), problem)
             schema = {**schema, "type": _TYPES[written_type.lower()]}
+
         outputs[name] = schema
     return outputs
 
@@ -199,6 +214,10 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
 def _definition(front: Front) -> dict[str, JSON] | None:
     """Return the prompt's model configuration as an endpoint definition; None without a configuration.
 
+    The type is `azure_openai` or `openai`, as written or implied by the keys (`_implied_kind`). If the configuration
+    only names a model or deployment, the variables OPENAI_API_KEY, or AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT,
+    give the rest. Azure without a key signs in with Microsoft Entra.
+
     Raises:
         PromptError: the type is unknown, the configuration lacks a key or names a connection, or an environment
             variable in the name of its model or deployment is not set.
@@ -207,25 +226,31 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     configuration = front.mapping(*path)
     if not configuration:
         return None
+
     if configuration.get("connection") is not None:
         problem = "Tunecheck cannot look up prompt flow connections: write the endpoint here"
         raise front.error((*path, "connection"), problem)
+
     kind = front.filled_text(*path, "type") or _implied_kind(configuration)
     if kind not in (prompt.AZURE, prompt.OPENAI):
         known = (prompt.AZURE, prompt.OPENAI)
         raise front.error((*path, "type"), f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}")
+
     # If only the model is given, Azure's loader reads the rest from the environment.
     prefix = "AZURE_OPENAI" if kind == prompt.AZURE else "OPENAI"
     only_model = {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}
     key = f"${{env:{prefix}_API_KEY}}" if only_model else front.filled_text(*path, "api_key")
+
     if kind == prompt.OPENAI:
         url = front.filled_text(*path, "base_url") or prompt.OPENAI_URL
         return prompt.definition_of(
             kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front)
         )
+
     endpoint = f"${{env:{prefix}_ENDPOINT}}" if only_model else front.filled_text(*path, "azure_endpoint")
     if endpoint is None:
         raise front.error((*path, "azure_endpoint"), "is missing")
+
     return prompt.definition_of(
         kind,
         endpoint,
@@ -270,10 +295,12 @@ class _RoleLines:
         """
         text = skeleton.text
         headers = [header for header in _HEADER.finditer(text) if _opens_message(header)]
+
         before = skeleton.filled(text[: headers[0].start()] if headers else text).strip()
         if before:
             shown = " ".join(before.split())[:40]
             raise ValueError(f"the prompt must begin with a role (`system:` on a line of its own), not with {shown!r}")
+
         ends = [*(header.start() for header in headers[1:]), len(text)]
         return [
             self._message(header["role"].lower(), text[header.end() : end], skeleton)
@@ -292,13 +319,16 @@ class _RoleLines:
                 raise ValueError("a `tool:` message needs the lines `tool_call_id:`, the id, `content:`, the content")
             content = self._content(call["content"], skeleton)
             return {"role": role, "tool_call_id": skeleton.filled(call["id"]), "content": content}
+
         calls = _calls(chunk, skeleton) if role == "assistant" else None
         if calls is not None:
             return {"role": role, "tool_calls": calls}
+
         named = _NAMED.search(chunk)
         if named is not None:
             content = self._content(named["content"], skeleton)
             return {"role": role, "name": skeleton.filled(named["name"]), "content": content}
+        # The role `function` needs a name; for other roles it is optional.
         if role == "function":
             raise ValueError("a `function:` message needs the lines `name:`, the name, `content:`, the content")
         return {"role": role, "content": self._content(chunk, skeleton)}
@@ -306,6 +336,7 @@ class _RoleLines:
     def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
         """Return the content of a message: a text, or a list of parts if it contains images."""
         parts: list[JSON] = []
+
         position = 0
         for start, end, link in prompt.find_images(chunk):
             url = self.images.url(skeleton.filled(link), own=skeleton.is_own(link))
@@ -313,6 +344,7 @@ class _RoleLines:
                 parts += _text_part(skeleton.filled(chunk[position:start]))
                 parts.append({"type": "image_url", "image_url": {"url": url, "detail": "auto"}})
                 position = end
+
         if not parts:
             return skeleton.filled(chunk).strip()
         return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
@@ -325,13 +357,16 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
         ValueError: the list contains something else than mappings.
     """
     match = _CALLS.match(chunk)
+    # The list may contain values, so it is read from the filled text.
     written = skeleton.filled(match["calls"]).strip() if match is not None else ""
     if not written.startswith("["):
         return None
+
     try:
         calls, _ = literal_at(written)
     except UnreadableError:
         return None
+
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise ValueError("after `tool_calls:`, write a list of mappings, one per call")
     return calls
