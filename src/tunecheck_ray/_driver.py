@@ -3,6 +3,19 @@
 `ChunkDriver` works without Ray. `RayDriver` keeps chunks in flight on a cluster, and gives the rows of a lost task to a
 new one. Ray's own retries stay off, because they would run a task from its start. A task that was given up but still
 runs does no harm: the driver ignores its portions, and the services grant it no more calls.
+
+When a task is lost, its unfinished rows run again in another task, with the journal records that had arrived
+(`ChunkDriver.hand_on`). The driver then finds the row that kills its process:
+
+1. Each row that may have been in flight counts a death: rows with an answer, which were being judged, and the first
+   rows without one. If rows are grouped or there is no target, all unfinished rows of the task count.
+2. A row with two deaths is a suspect. Suspects run in chunks of their own, row by row and stage by stage, in a child
+   process of the task. The task survives and reports how the process ended.
+3. If that process dies in a stage of the row, the row gets the error `WorkerDied` in this stage. If the whole task is
+   lost instead, the row runs again; after eight deaths, it gets the error, too.
+
+A task is lost if its worker dies, if its stream ends early, or if it sends nothing for 30 seconds. An error of its own
+code stops the run.
 """
 
 from __future__ import annotations
@@ -35,7 +48,7 @@ _SUSPECT = 2
 """A row runs alone after it may have been in flight when a process died this many times."""
 
 _ONE_BY_ONE = 16
-"""The most suspect rows in one chunk. They run one by one."""
+"""The most suspect rows in one chunk, where they run one by one; a group stays whole."""
 
 _MOST_DEATHS = 8
 """A row whose Ray worker is lost runs again, until the row has lost this many workers alone."""
@@ -72,10 +85,12 @@ class Flight:
         for rows, record in portion.records:
             for index in rows:
                 self.known.setdefault(index, []).append(record)
+
         for index in portion.finished:
             self.finished.add(index)
             self.known.pop(index, None)
             self.stage = ""
+
         self.stage = portion.stage or self.stage
 
     def chunk_with(self, rows: list[Row], *, isolated: bool = False) -> Chunk:
@@ -87,7 +102,7 @@ class Flight:
         return Chunk(tuple(rows), known, isolated)
 
     def is_answered(self, row: Row) -> bool:
-        """Return whether the target's answer to a row is known."""
+        """Return whether the target's answer to a row is known, from the kind of its records: `{"k":"answer",…}`."""
         return any(record.startswith(b'{"k":"answer"') for record in self.known.get(row.index, ()))
 
 
@@ -101,12 +116,15 @@ class ChunkDriver:
         """
         self.plan = plan
         self.tally = pipeline.Tally()
+
         self._journal = journal
         self._cached = cached
         self._execution = execution
         self._facts = execution.facts
+
         self._rows = self._units()
         self._handed_out = 0
+        # Chunks of lost tasks, and how often each row was in flight in one
         self._again: deque[Chunk] = deque()
         self._deaths: Counter[int] = Counter()
         self._stop: BaseException | None = None
@@ -133,6 +151,7 @@ class ChunkDriver:
         """Write a portion's records to the journal, and add its counts, notes and facts to those of the run."""
         for _, record in portion.records:
             self._journal.append_encoded(record)
+
         tally = self.tally
         tally.answered += portion.answered
         tally.finished += len(portion.finished)
@@ -158,6 +177,7 @@ class ChunkDriver:
         budget = pipeline.Budget(None)
         calls = pipeline.RunCalls(self.plan.run_id, self._journal, self._cached, budget)
         target = self.plan.target
+
         if target is not None and self._cached:
             for row in self.plan.rows():
                 found = self._cached.answer(row.index, target.input_hash(row))
@@ -179,9 +199,10 @@ class ChunkDriver:
         """
         if self._again:
             return self._again.popleft()
+
         rows: list[Row] = []
         known: dict[int, list[bytes]] = {}
-        for unit in self._rows:
+        for unit in self._rows:  # a group may make the chunk larger than `size`
             for row in unit:
                 records = self._known_records(row) if self._cached else []
                 if records is None:
@@ -192,6 +213,7 @@ class ChunkDriver:
                     known[row.index] = records
             if len(rows) >= size:
                 break
+
         self._handed_out += len(rows)
         return Chunk(tuple(rows), known) if rows else None
 
@@ -209,6 +231,7 @@ class ChunkDriver:
                 return [dumps(pipeline.Step(row.index, row.id, input_hash, part, value)) for part, value in steps]
             columns = found.value
             records.append(pipeline.Answer(row.index, row.id, input_hash, columns))
+
         verdicts: pipeline.RowVerdicts = {}
         for evaluator in self.plan.evaluators:
             try:
@@ -217,6 +240,7 @@ class ChunkDriver:
                 break
             if (verdict := self._cached.verdict(evaluator.name, row.index, input_hash)) is not None:
                 verdicts[evaluator.name] = (input_hash, verdict.value)
+
         if len(verdicts) == len(self.plan.evaluators):
             return None
         records += [pipeline.Verdicts([(row.index, verdicts)])] if verdicts else []
@@ -233,23 +257,29 @@ class ChunkDriver:
         rest = flight.rest
         if not rest:
             return
+
         if flight.chunk.isolated:
+            # Isolated rows run in order, so the first unfinished one was running.
             row = rest[0]
             self._deaths[row.index] += 1
             if (died and flight.stage) or self._deaths[row.index] >= _MOST_DEATHS:
                 reason = f"the process that worked on this row died: {how}"
                 error = pipeline.Error(row.index, row.id, flight.stage or "target", "WorkerDied", reason)
+                # The record goes along with the row, so that the next task finishes it without another try.
                 portion = Portion([((row.index,), dumps(error))])
                 flight.take(portion)
                 yield portion
             self._again.append(flight.chunk_with(rest, isolated=True))
             return
+
         grouped = any(self._group(row) is not None for row in rest)
         in_flight = rest if grouped or self.plan.target is None else self._in_flight(flight, rest)
         self._deaths.update(row.index for row in in_flight)
+
         suspects = [row for row in rest if self._deaths[row.index] >= _SUSPECT]
         if others := [row for row in rest if self._deaths[row.index] < _SUSPECT]:
             self._again.append(flight.chunk_with(others))
+
         size = len(rest) if grouped else _ONE_BY_ONE
         for start in range(0, len(suspects), size):
             self._again.append(flight.chunk_with(suspects[start : start + size], isolated=True))
@@ -284,6 +314,8 @@ CPUS_PER_TASK = 0.25
 """Share of a CPU that a task requests from Ray. It is small because a task mostly waits for answers."""
 
 _MOST_ROWS = 1_000
+"""The most rows of a chunk, apart from groups."""
+
 _ROUNDS = 4
 """A chunk has at least this many rows per concurrent call of a task, because the last rows do not use all calls."""
 
@@ -300,12 +332,15 @@ _LOOK_EVERY_S = 1.0
 """Seconds between two counts of the cluster's nodes and CPUs."""
 
 _WAIT_S = 0.2
+"""The longest wait for a portion in one round, in seconds."""
+
 _PAUSE_S = 0.01
 """Seconds between two reads of the streams, so that several portions are read together."""
 
 _GRACE_S = 12.0
 """Seconds after a stop in which tasks may finish their calls."""
 
+# Patterns of Ray's `excludes`, which have the form of .gitignore: a cluster needs no runs, and must not get secrets.
 _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env.*", "*.env", "__pycache__"]
 
 
@@ -319,6 +354,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
         ConfigurationError: The address is empty.
     """
     _ray()
+
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
         raise ConfigurationError("--on ray: has no address after the colon; give --on ray or --on ray:ADDRESS")
@@ -331,6 +367,7 @@ def _check_reachable(address: str) -> None:
     Raises:
         RunError: There is no connection within five seconds.
     """
+    # "10.0.0.4:6379", "ray://10.0.0.4:10001", "[::1]:6379"
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
         return  # "auto": Ray looks for the cluster of this machine
@@ -360,6 +397,7 @@ class RayDriver(ChunkDriver):
         self._address = address
         self._share = share
         self._ray = _ray()
+
         self._services: Any = None  # Ray's actors have no types
         self._flights: list[Flight] = []
         self._number = 0
@@ -379,6 +417,7 @@ class RayDriver(ChunkDriver):
             while await loop.run_in_executor(pool, self._submit):
                 for portion in await loop.run_in_executor(pool, self._next_portions):
                     yield portion
+
             if self._stop is None and (lost := await self._services.lost.remote()):
                 yield Portion(notes=[f"calls of lost tasks may have cost up to {lost:.4g}"])
         finally:
@@ -413,6 +452,7 @@ class RayDriver(ChunkDriver):
         """
         ray = self._ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray reports usage to its makers
+
         if self._address is None:
             # "local": without an address, Ray would join any cluster that this machine is part of.
             settings: dict[str, Any] = {"address": "local", "include_dashboard": False}
@@ -420,12 +460,14 @@ class RayDriver(ChunkDriver):
             _check_reachable(self._address)
             environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
             settings = {"address": self._address, "runtime_env": environment}
+
         task_input = self._task_input()
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", namespace=task_input.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
             raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
+
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.
@@ -433,6 +475,8 @@ class RayDriver(ChunkDriver):
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
         self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(task_input)
         self._services_end = self._services.stopped.remote()
+
+        # No retries, and a stream that waits for the driver: a task is at most one portion ahead.
         self._pickled = ray.put(pickle.dumps(task_input))
         self._task = ray.remote(
             num_cpus=self._share, max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
@@ -464,6 +508,7 @@ class RayDriver(ChunkDriver):
     def _submit(self) -> bool:
         """Start tasks while there is room; return False if none is in flight, or if stopping takes too long."""
         self._look()
+
         while self._stopping is None and len(self._flights) < self._fits + _AHEAD:
             chunk = self.next_chunk(self._size())
             if chunk is None:
@@ -472,12 +517,17 @@ class RayDriver(ChunkDriver):
             name = f"chunk-{self._number}"
             stream = self._task.options(name=name).remote(self._pickled, name, chunk)
             self._flights.append(Flight(chunk, name=name, stream=stream))
+
         if self._stopping is not None and time.monotonic() - self._stopping > _GRACE_S:
             return False
         return bool(self._flights)
 
     def _size(self) -> int:
-        """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together."""
+        """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together.
+
+        Example: eight tasks fit, with 16 calls at once each. With 10,000 rows left, a chunk has the fair share of
+        10,000 / (8 · 1.5) = 834 rows. With 100 left, the fair share is 9 rows, but a chunk has 18 to use more calls.
+        """
         fair = math.ceil(self.left / (self._fits * _TOGETHER))
         return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * self.plan.concurrency, 2 * fair))))
 
@@ -487,12 +537,15 @@ class RayDriver(ChunkDriver):
         A task that has sent nothing for a long time is cancelled. The run is stopped if the actor with the services is
         lost.
         """
+        # First wait for one stream, then see without waiting which others have items, too.
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
         self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
+
         ready = self._ready([*streams, self._services_end])
         if self._services_end in ready and self._stopping is None:
             self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
+
         silent = time.monotonic() - SILENCE_S
         portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]
         for stream, flight in streams.items():
@@ -515,9 +568,11 @@ class RayDriver(ChunkDriver):
             while self._ready([flight.stream]):
                 item = self._ray.get(next(flight.stream))
                 flight.heard = time.monotonic()
+
                 if isinstance(item, TaskEnd):
                     yield from self._end_task(flight, item.message, stop=item.stop, died=not item.stop)
                     return
+
                 flight.take(item)
                 yield item
         except StopIteration:

@@ -6,6 +6,15 @@ next task. The task can then report how that process ended.
 The services are request and token limits, the budget, and the judges' answers. One named actor on the driver's node
 provides them. Before a task sends a call, it waits in the actor for room in the limits and reserves the call's expected
 cost. The actor grants nothing more to a task that the driver has given up.
+
+A task ends in one of these ways; the last item of its stream tells the driver which:
+
+| end | last item | the driver |
+|---|---|---|
+| all rows are finished | a portion | goes on |
+| an error of its code, a spent budget | `TaskEnd(stop=True)` | stops the run |
+| the child process of an isolated row died or hung | `TaskEnd(stop=False)` | blames the row, hands on the others |
+| the worker died | none; Ray raises an error | hands on all unfinished rows |
 """
 
 from __future__ import annotations
@@ -66,8 +75,10 @@ def _portions(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | 
         services.task = task
         yield from runner.run(chunk)
     except Exception as error:  # noqa: BLE001 - the driver ends the run with it
+        # Task groups wrap the error that matters.
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
+
         message = str(error) if isinstance(error, TunecheckError) else f"{type(error).__name__}: {error}"
         yield TaskEnd(message, stop=True)
 
@@ -88,11 +99,15 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
         raise ConfigurationError(
             f"a Ray worker has Tunecheck {worker}, the driver {driver}; use one version on all nodes"
         )
+
     if given.workspace is not None:
         os.chdir(given.workspace)
+    # The workspace's Python files, such as functions and evaluators, are imported from the working folder.
     sys.path.insert(0, str(Path.cwd()))
+
     services = TaskServices(ray.get_actor("services", namespace=given.namespace), given)
     execution = given.make()
+
     facts = execution.facts
     facts.recall(given.facts)
     for name, endpoint in facts.endpoints.items():
@@ -111,12 +126,14 @@ def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[
     """
     import ray
 
+    # "spawn", because a fork would share the task's connections to Ray.
     context = multiprocessing.get_context("spawn")
     reading_end, writing_end = context.Pipe(duplex=False)
     address = ray.get_runtime_context().gcs_address
     process = context.Process(target=_serve_isolated, args=(address, task_input, task, chunk, writing_end))
     process.start()
-    writing_end.close()
+    writing_end.close()  # so that the end of the child closes the pipe
+
     try:
         while reading_end.poll(SILENCE_S):
             yield reading_end.recv()
@@ -156,6 +173,7 @@ _MOST_ANSWERS = 20_000
 """The most judges' answers that are kept for equal calls of other tasks."""
 
 REQUESTS, TOKENS = 0, 1
+"""The two kinds of limits of an endpoint."""
 
 _TOGETHER_S = 0.005
 """Calls that one task requests together are granted together if there is room within this many seconds."""
@@ -191,6 +209,9 @@ class RequestWindow:
 
     A request arrives between its grant and the end of its call, and at most five seconds after the grant. It uses the
     limit until 60 seconds after the latest possible arrival. The minute before the start counts as used up.
+
+    Example: a request that is granted at 0 s and whose call ends at 2 s uses the limit until 62 s. If its call runs
+    longer than five seconds, the request counts as arrived by then.
     """
 
     def __init__(self, per_minute: float, *, clock: Clock) -> None:
@@ -200,6 +221,8 @@ class RequestWindow:
         self._clock = clock
         self._begun: OrderedDict[object, float] = OrderedDict()
         """The times of grants whose requests may not have arrived yet."""
+
+        # When requests stop using the limit, in order; at first the places of the minute before the start.
         self._free_at = deque(clock.now() + 60 * place / self._most for place in range(1, self._most + 1))
         self._turn = asyncio.Lock()
 
@@ -228,6 +251,7 @@ class RequestWindow:
             self._end(next(iter(self._begun)))
         while self._free_at and self._free_at[0] <= now:
             self._free_at.popleft()
+
         if len(self._begun) + len(self._free_at) < self._most:
             return 0.0
         arrived = [granted + _ARRIVED_S for granted in islice(self._begun.values(), 1)]
@@ -246,6 +270,7 @@ class TaskServer:
                 self._buckets[name, REQUESTS] = RequestWindow(requests, clock=clock)
             if tokens is not None:
                 self._buckets[name, TOKENS] = TokenBucket.within_a_minute(tokens, clock=clock, burst_s=TOKEN_BURST_S)
+
         self._ends: dict[int, EndCall] = {}
         self._budget = Budget(task_input.max_cost)
         self._budget.add_cost(task_input.spent)
@@ -253,6 +278,7 @@ class TaskServer:
         self._tickets = count(1)
         self._lost = 0.0
         self._given_up: set[str] = set()
+
         self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
         self._getting: dict[str, str] = {}
         """The task that makes each call, by the call's key."""
@@ -268,6 +294,7 @@ class TaskServer:
             async with asyncio.timeout(_TOGETHER_S):
                 for units in wanted[1:]:
                     ends.append(await self._buckets[name, kind].take(units))
+
         await self._wait_if_given_up(task)
         granted = {next(self._tickets): end for end in ends}
         self._ends |= granted
@@ -290,6 +317,7 @@ class TaskServer:
             reservation = await held.__aenter__()
         except StopRunError as error:
             return str(error)
+
         ticket = next(self._tickets)
         self._reserved[ticket] = task, held, reservation
         return ticket, reservation.amount, self._budget.spent
@@ -307,12 +335,15 @@ class TaskServer:
 
         After None, other tasks wait until the caller shares its answer.
         """
+        # None as the answer means that its task failed: the next round finds no entry, or another task's.
         while (known := self._answers.get(key)) is not None:
             if (found := await asyncio.shield(known)) is not None:
                 return found
+
         await self._wait_if_given_up(task)
         self._answers[key] = asyncio.get_running_loop().create_future()
         self._getting[key] = task
+        # The oldest go first, but none that a task still waits for.
         while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values())).done():
             self._answers.popitem(last=False)
         return None
@@ -331,6 +362,7 @@ class TaskServer:
             if holder == task:
                 self._lost += reservation.amount
                 await self.settle(ticket, reservation.amount)
+
         for key in [key for key, holder in self._getting.items() if holder == task]:
             await self.share(key, None)
 
@@ -400,10 +432,12 @@ class _SharedBudget(Budget):
         granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
         if isinstance(granted, str):
             raise StopRunError(granted)
+
         ticket, amount, spent = granted
         self.spent = max(self.spent, spent)
         reservation = Reservation(amount)
         self._reservations.append(reservation)
+
         try:
             yield reservation
         finally:

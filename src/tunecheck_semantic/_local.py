@@ -1,4 +1,8 @@
-"""A local embedding model, run by sentence-transformers. Each process loads a model once, for the first text."""
+"""A local embedding model, run by sentence-transformers. Each process loads a model once, for the first text.
+
+Nothing is downloaded, no code of a model runs, and a model without all of its weights is refused. A text is cut twice
+if it is long: to 100,000 characters before tokenizing, then to the model's limit in tokens. `truncated` says so.
+"""
 
 import functools
 import threading
@@ -59,13 +63,16 @@ class LocalModel:
         except Exception as error:  # noqa: BLE001 - the libraries' parsers document no errors
             text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise ConfigurationError(f"the embedding model in {folder} cannot be loaded: {text}") from error
+
         self._model: Any = model.float().eval()
         self._encoder: Any = self._model[0].auto_model
         self.layers: int = self._encoder.config.num_hidden_layers
+
         # sentence-transformers puts the model's default prompt before each text.
         self._prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
         # Special tokens at a text's ends, such as BERT's [CLS] and [SEP].
         self._marks = torch.tensor(self._tokenizer("")["input_ids"], dtype=torch.long)
+
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
@@ -75,6 +82,7 @@ class LocalModel:
             vectors = self._model.encode(cleaned, show_progress_bar=False)
             limit = self._model.max_seq_length
             sizes = [self._size(self._prompt + text) for text in cleaned]
+
         return [
             Embedding(vector.tolist(), truncated=size > limit or len(text) > _MOST_CHARACTERS)
             for vector, size, text in zip(vectors, sizes, texts, strict=True)
@@ -87,8 +95,10 @@ class LocalModel:
             positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none
             limit = min(self._tokenizer.model_max_length, positions, _MOST_TOKENS)
             truncated = self._size(cleaned) > limit or len(text) > _MOST_CHARACTERS
+
             inputs = self._tokenizer(cleaned, truncation=True, max_length=limit, return_tensors="pt")
             states = self._encoder(**inputs, output_hidden_states=True).hidden_states[layer][0]
+
         is_word = ~torch.isin(inputs["input_ids"][0], self._marks)
         return EncodedText(states.numpy(), is_word.numpy(), truncated)
 
@@ -117,11 +127,15 @@ def _check_weights(folder: Path) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return the beginning of a text, with `?` in place of half a surrogate pair, which cannot be encoded."""
+    r"""Return the beginning of a text, with `?` in place of half a surrogate pair ("\ud83d").
+
+    Tokenizers read UTF-8, which cannot encode it.
+    """
     return text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 _LOADING = threading.Lock()
+"""Without it, two threads could load one model twice: `functools.cache` does not wait for a call in another thread."""
 
 
 def load_model(folder: Path) -> LocalModel:
