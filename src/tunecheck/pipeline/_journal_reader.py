@@ -1,4 +1,21 @@
-"""Reads a journal: the finished work of a run, and results of an earlier run that can be reused."""
+"""Reads a journal: the finished work of a run, and results of an earlier run that can be reused.
+
+Each line of a journal is a record, described in `_files.py`. Its key `k` is the kind. These lines leave out the number
+and checksum at the end of each record:
+
+    {"k":"answer","i":0,"id":"row-1","h":"5f0c…","out":{"response":"Hello","tool_calls":null},"same":"text"}
+    {"k":"verdicts","rows":[[0,{"f1":["9ab1…",{"f1":0.5}]}]]}
+    {"k":"call","e":"relevance","h":"77e2…","cost":0.002,"cur":"USD","out":{"text":"5"},"i":0}
+    {"k":"error","i":1,"id":"row-2","stage":"target","type":"TimedOutError","message":"took longer than 60 s"}
+
+`JournalReader` reads the file once and keeps the offsets of the records. A result is reused under these rules:
+
+1.  Its record is the last one for the row's index, or one with equal inputs, depending on `by_row`.
+2.  The hash `h` of its inputs is the same as now.
+3.  The record is not damaged. Otherwise the work is done again.
+
+Errors are never reused: a resumed run tries the work again, except after a failure of the same session.
+"""
 
 import re
 import sys
@@ -20,19 +37,25 @@ from tunecheck._records import Damage, WholeRecords
 from tunecheck.pipeline._scoring import Output
 
 _RECORDS_CACHED = 64
+"""Records with verdicts that are kept decoded, because one record has the verdicts of several rows."""
+
 _MOST_NAMES = 5
+"""Maximum number of rows that a message about lost calls names."""
 
 _ROW_IN_DAMAGE = re.compile(rb'"i":(?P<index>\d{1,15}),"id":"(?P<id>(?:[^"\\]|\\.)*)"')
-"""Matches the index and id of a row in what remains of a damaged record."""
+"""Matches the index and id of a row in what remains of a damaged record: `"i":7,"id":"row-8"`."""
 
 _VERDICTS = b'{"k":"verdicts"'
+"""The beginning of a record with verdicts."""
+
 _KINDS_WITHOUT_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
+"""The beginnings of damaged records that show that no call was lost."""
 
 _ALWAYS_IN_ARRAY = 1 << 20
-"""Row indices up to this number are always stored in the array."""
+"""Row indices up to this number are always stored in the array, which then takes at most 8 MiB."""
 
 _INDICES_PER_RECORD = 4
-"""Each record raises that limit by this number."""
+"""Each record raises that limit by this number, so a record adds at most 32 bytes to the array."""
 
 
 class _Place(NamedTuple):
@@ -58,6 +81,8 @@ class _ByRow:
             # array grows with the index, this dict with the number of records. Both keep offsets plus 1; 0 means none.
             self._far_offsets[place.row] = place.offset + 1
             return
+
+        # The array grows by 1,024 rows more than needed, so that it need not grow for each row.
         if place.row >= len(self._offsets):
             self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
         self._offsets[place.row] = place.offset + 1
@@ -78,16 +103,22 @@ class _ByContent:
 
     If several records have equal inputs, a row gets the record of its own index if there is one. Otherwise the n-th
     row gets the n-th record, and later rows the last one. Every request for a row gives the same record.
+
+    For example, the parent run has the answers a and b to two rows with equal inputs. In a new run with three such
+    rows, the first one gets a, the second and third one b.
     """
 
     def __init__(self) -> None:
         self._places: dict[int, _Place | dict[int, _Place]] = {}
+        """By hash: the place of the only record, or the places of several records by row index."""
         self._assigned: dict[tuple[int, int], _Place] = {}
+        """The record that each row got, by hash and row index."""
 
     def add(self, input_hash: str | None, place: _Place) -> None:
         """Add the place of a record with these inputs; ignore a record without a hash, which cannot be found."""
         if input_hash is None:
             return
+
         key = hash(input_hash)
         known = self._places.get(key)
         if isinstance(known, dict):
@@ -102,10 +133,12 @@ class _ByContent:
         """
         if input_hash is None:
             return None
+
         key = hash(input_hash)
         known = self._places.get(key)
         if not isinstance(known, dict):
             return known
+
         if (key, index) not in self._assigned:
             row = index if index in known else next(iter(known))
             # The last record stays, for all further rows with these inputs.
@@ -126,7 +159,7 @@ class _Record(msgspec.Struct):
 
 
 class _SlowRecord(_Record):
-    """The same record, decoded from plain data."""
+    """The same record, decoded from plain data, if the fast decoder cannot read it."""
 
     rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
 
@@ -169,19 +202,27 @@ class JournalReader:
         check_first_record(path)
         with raise_as(ConfigurationError, path, "the run's records cannot be read"):
             self._file = open_regular(path)
+
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
         self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
         self._cached_verdicts = lru_cache(_RECORDS_CACHED)(self._read_verdicts)
+
         self._steps: dict[int, list[int]] = {}
+        """Offsets of the parts of incomplete answers, by row index."""
         self._calls: dict[str, int] = {}
+        """Offset of the last record of each model call, by key."""
         self._calls_by_row: dict[int, list[int]] = {}
+        """Offsets of the model calls that were made for a row, by row index."""
         self._paid_offsets = array("Q")
         self._since = since
         self._failures: dict[str, _ByRow] = {}
+        """This session's failures by stage."""
         self._target_failed: set[int] = set()
         self._result_rows: Sequence[int] = ()
+        """The indices of the result rows of a run that stopped early."""
         self._reads_answers = answers
+
         with raise_as(ConfigurationError, path, "the run's records cannot be read"):
             self._damage = self._read_all(WholeRecords(path, self._file, at_least))
 
@@ -193,6 +234,7 @@ class JournalReader:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 record = _read_leniently(line)
+
             if record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
                 self._paid_offsets.append(offset)
@@ -202,6 +244,7 @@ class JournalReader:
                 self._add_record(record, record.i, offset)
             elif record.k == "accepted":
                 records.accept(record.lost)
+
             self._result_rows = record.settled or self._result_rows
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
@@ -227,10 +270,12 @@ class JournalReader:
         place = self._answers.find(input_hash, index)
         if place is None:
             return None
+
         record = self._read(place.offset)
         columns = record.get("out")
         if record.get("h") != input_hash or not isinstance(columns, dict):
             return None
+
         # The value of the column `same` is not recorded, because it is equal to `response`.
         if (same := record.get("same")) in FIRST_COLUMNS:
             first = {name: columns.get(name) for name in FIRST_COLUMNS}
@@ -300,6 +345,7 @@ class JournalReader:
         place = places.find(input_hash, index) if places and input_hash is not None else None
         if place is None:
             return None
+
         recorded_hash, output = self._cached_verdicts(place.offset).get(place.row, {}).get(name, (None, {}))
         return output if recorded_hash == input_hash else None
 
@@ -320,14 +366,17 @@ class JournalReader:
         damage = self._damage
         if not damage.lost:
             return None
+
         # One row more than is listed shows that there are others.
         names = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)}
         for piece in damage.pieces:
             row = _ROW_IN_DAMAGE.search(piece)
             if row is not None:
                 names[int(row["index"])] = row["id"].decode("utf-8", "replace")
+
         if not self._reads_answers and not self._calls:
             return f"{damage}, but no call is lost"
+
         # A lost record counts as a call unless what remains of it shows another kind.
         calls = damage.lost - sum(any(kind in piece for kind in _KINDS_WITHOUT_CALLS) for piece in damage.pieces)
         more = " and others" if len(names) > _MOST_NAMES else ""
@@ -341,8 +390,10 @@ class JournalReader:
         """
         if not self._reads_answers or not isinstance(self._answers, _ByRow):
             return
+
         not_lost, result_rows = {*self.answered()} | self._target_failed, self.indices(rows)
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
+
         yield from (row for row in result_rows if row not in not_lost)
         yield from sorted(judged - not_lost - {*result_rows})
 

@@ -3,6 +3,13 @@
 Later layers of a mapping override earlier ones: the data set's mapping, then `default`, then the evaluator's own. A
 parameter without a mapping takes the target's column of its name, else the data's top-level column. There are no other
 guesses.
+
+A mapping for all evaluators and one for `judge`, as `evaluator_config` has them:
+
+    {"default": {"query": "${data.question}"}, "judge": {"context": "${data.docs[0].text}", "threshold": 4}}
+
+A text with `${…}` is a reference, any other value is a constant. `judge` gets all three parameters, the other
+evaluators only `query`. The target gets none of `default`.
 """
 
 from __future__ import annotations
@@ -45,6 +52,9 @@ def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], st
 def _parse_value(value: object, where: str) -> Mapped:
     """Return one value of a mapping: a Reference for a text with `${…}`, else a Constant. `where` is its place.
 
+    A text such as `data.question` is a mistake: the `${}` are missing. So is `${inputs.question}`, which names a column
+    of the results.
+
     Raises:
         ConfigurationError: a text looks like a reference but is not valid, or another value has no JSON form.
     """
@@ -52,29 +62,38 @@ def _parse_value(value: object, where: str) -> Mapped:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
             raise ConfigurationError(f"{where}: {shown!r} lacks the ${{}} of a reference: write '${{{shown}}}'")
+
         try:
             return Constant(plain(value))
         except TypeError as error:
             raise ConfigurationError(f"{where}: expected a reference or a JSON value: {error}") from None
+
     reference = read_reference(value.strip())
     if reference is not None:
         return reference
+
     shown, hint = value[:200], "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
     for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
         if wrong in shown:
             hint = f"; did you mean {shown.replace(wrong, right)!r}?"
             break
+
     raise ConfigurationError(f"{where}: {shown!r} is not a reference{hint}")
 
 
 def read_reference(text: str) -> Reference | None:
-    """Return the reference that `${data.…}` or `${target.…}` writes; None for any other text."""
+    """Return the reference that `${data.…}` or `${target.…}` writes; None for any other text.
+
+    For example, `${data.docs[0].text}` has the steps `docs`, 0 and `text` in the data.
+    """
     if not (text.startswith("${") and text.endswith("}")):
         return None
+
     try:
         path = parse_path(text[2:-1])
     except ValueError:
         return None
+
     if len(path) < 2 or path[0] not in ("data", "target"):
         return None
     return Reference("data" if path[0] == "data" else "target", path[1:], text)
@@ -97,19 +116,23 @@ def read_layers(
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
         raise ConfigurationError(f"evaluator_config must be a dict of evaluators, not of type {type(config).__name__}")
+
     configured = {str(name): configured_mapping(config, name) for name in config or {}}
     for name in configured:
         if name not in names and name != "default":
             raise ConfigurationError(
                 f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
             )
+
     base = parse_mapping(declared, "the data set's column_mapping")
     base |= parse_mapping(configured.get("default", {}), "evaluator_config['default']")
+
     layers = {
         name: parse_mapping(declared_for(name), "the data set's column_mapping")
         | parse_mapping(configured.get(name, {}), f"evaluator_config[{name!r}]")
         for name in names
     }
+
     # The default layer is for evaluators only; the target uses its own mapping or columns of the same name.
     return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
@@ -131,12 +154,14 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     entry = (config or {}).get(name, {})
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] must be a mapping, not of type {type(entry).__name__}")
+
     mapping = entry.get("column_mapping", entry)
     other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if other_keys:
         raise ConfigurationError(
             f"evaluator_config[{name!r}]: move {other_keys[0]!r} into 'column_mapping', or leave it out"
         )
+
     if mapping is None:
         return {}
     if not isinstance(mapping, Mapping):
@@ -186,14 +211,18 @@ def check_binding(
                 f"{where}: {mapped.value!r} is a fixed text, not the column; "
                 f"for the column, write '${{data.{mapped.value}}}'"
             )
+
     if target_columns is None:
         return  # the columns of a function's answer are known only after a call
+
     supplied = mapping.keys() | columns | target_columns
     missing_by_choice = [
         [name for name, required in choice.items() if required and name not in supplied] for choice in signature.choices
     ]
     if not all(missing_by_choice):
         return
+
+    # With overloads, the message names the columns that the first parameter list lacks.
     missing = missing_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
@@ -220,13 +249,17 @@ def _check_reference(
     """
     if mapped.source == "target" and target_columns == frozenset():
         raise ConfigurationError(f"{where}: {mapped.text} needs a target, but this run has none: use ${{data.…}}")
+
     known = columns if mapped.source == "data" else target_columns
     if known is None:
         return
+
+    # A column's name may contain dots. So for `${data.a.b[0]}`, the columns `a` and `a.b` are looked for.
     names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
     for count in range(1, len(names) + 1):
         if ".".join(names[:count]) in known:  # a column's name may contain dots
             return
+
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
 
@@ -241,16 +274,21 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     if overloads:
         # Overloads list every parameter that they take: `**kwargs` in one of them admits no other.
         return Signature([_parameters(overload, what)[0] for overload in overloads])
+
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function") from None
+
     choice, takes_any = _parameters(signature, what)
     return Signature([choice], takes_any)
 
 
 def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signature]:
-    """Return the signatures that a callable object lists in its `signatures` attribute, or an empty list."""
+    """Return the signatures that a callable object lists in its `signatures` attribute, or an empty list.
+
+    For example, the evaluator of a prompt file lists the prompt's inputs there, because its `__call__` takes any.
+    """
     listed = getattr(function, "signatures", None)
     signatures = listed if isinstance(listed, list) else []
     return [signature for signature in signatures if isinstance(signature, inspect.Signature)]
@@ -261,6 +299,7 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
     call = vars(type(function)).get("__call__") or getattr(type(function), "__call__", None)
     if inspect.isfunction(function) or not inspect.isfunction(call):
         return []
+
     signatures = [inspect.signature(overload) for overload in typing.get_overloads(call)]
     return [signature.replace(parameters=list(signature.parameters.values())[1:]) for signature in signatures]
 
@@ -268,11 +307,14 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
 def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
     """Return the parameters by name (True if required), and True if `**kwargs` takes all others.
 
+    For `(response, query=None, **kwargs)`, these are `{"response": True, "query": False}` and True.
+
     Raises:
         ConfigurationError: a required parameter is positional-only, so it cannot be given by name.
     """
     choice: dict[str, bool] = {}
     takes_any = False
+
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
@@ -312,6 +354,7 @@ def bind_evaluator(
     signature = read_signature(function, f"evaluator {name!r}")
     cpu_bound = bool(getattr(function, "cpu_bound", False))
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
+
     return BoundEvaluator(
         name=name,
         function=function,
@@ -330,8 +373,12 @@ def bind_evaluator(
 
 
 def declared_metrics(function: object) -> list[MetricEntry]:
-    """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored."""
+    """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored.
+
+    A metric may be an object of any class with the attributes of `Metric`, such as `name` and `higher_is_better`.
+    """
     declared, entries = getattr(function, "metrics", ()), []
+
     for metric in declared if isinstance(declared, (list, tuple)) else ():
         name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
         if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
@@ -344,9 +391,13 @@ def declared_metrics(function: object) -> list[MetricEntry]:
 
 
 def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
-    """Return True if the evaluator may read a column of the target's answer; it is then not called without one."""
+    """Return True if the evaluator may read a column of the target's answer; it is then not called without one.
+
+    It may do so through the mapping, or because the target has a column of the parameter's name.
+    """
     parameters = set(mapping) if signature.takes_any else set()
     parameters.update(*signature.choices)
+
     for name in parameters:
         mapped = mapping.get(name)
         if mapped is None and (target_columns is None or name in target_columns):
@@ -371,12 +422,14 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
             raise ConfigurationError(
                 f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"
             ) from error
+
     if not callable(evaluator):
         raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")
     return evaluator
 
 
 _AZURE = "azure.ai.evaluation."
+"""Beginning of the names of the modules that define these evaluators."""
 
 
 def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
@@ -388,5 +441,6 @@ def _async_form(function: object) -> Callable[..., Coroutine[object, object, obj
         defined_in = getattr(getattr(type(function), member, None), "__module__", "")
         if not str(defined_in).startswith(_AZURE):
             return None
+
     async_form: Callable[..., Coroutine[object, object, object]] = type(function)._to_async(function)  # type: ignore[attr-defined]
     return async_form
