@@ -3,6 +3,12 @@
 driver: unfinished rows ──Chunk──► task: ChunkRunner ──Portion──► driver: the run's journal
 
 A task's own journal is a temporary file, from which its engine reads recorded calls.
+
+If the driver dies, the calls whose records it has not journaled are made again. `_Outbox` limits their number: a call
+counts as in flight until the driver has surely journaled its record.
+
+Rows that may end their process are sent as `isolated`. They run one at a time and stage by stage, so that the driver
+knows which row and stage end the process.
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ from tunecheck.pipeline._plan import Plan, Remarks
 from tunecheck.pipeline._results import Aggregator, RowState
 
 _POLL_S = 0.005
+"""Interval in seconds at which a call looks for room in the outbox."""
 
 UNREAD = 2
 """Limit of a task's calls in flight, as a multiple of its concurrency; answers that the driver has not read count."""
@@ -47,6 +54,7 @@ _CONFIRMED_S = 0.05
 
 
 _PREFIX = "tunecheck-chunk-"
+"""Beginning of the names of tasks' temporary folders, by which leftover ones are found."""
 
 _MINIMUM_AGE_S = 60.0
 """Minimum age of a folder before it may be removed: a living task has locked its journal by then."""
@@ -80,7 +88,7 @@ class Portion:
     """Output of a task since its previous portion.
 
     `records` are journal records with the indices of their rows; `finished` are row indices. `answered` and `asked`
-    count the completed calls to the target and to judges.
+    count the completed calls to the target and to judges. `failed` counts the finished rows with an error.
     """
 
     records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
@@ -97,6 +105,7 @@ class Portion:
 
 
 _Call = Literal["answered", "asked"]
+"""The calls that are counted: `answered` by the target, `asked` of a judge."""
 
 
 class _Outbox:
@@ -143,9 +152,11 @@ class _Outbox:
         is_last, previous = False, Portion()
         while not is_last:
             timeout_s = _CONFIRMED_S if previous.answered or previous.asked else _SIGN_OF_LIFE_S
+
             with self._changed:
                 self._changed.wait_for(lambda: self._is_ended or self._portion != Portion(), timeout_s)
                 portion, self._portion, is_last = self._portion, Portion(), self._is_ended
+
             yield portion
             with self._changed:
                 self._in_flight.subtract({"answered": previous.answered, "asked": previous.asked})
@@ -163,13 +174,14 @@ class _StreamedJournal(Journal):
         """Write a record to the file and to the next portion; return its offset. `rows` are its rows' indices."""
         body = dumps(record)
         offset = self.append_encoded(body)
+
         with self._outbox.adding() as portion:
             portion.records.append((rows, body))
         return offset
 
 
 class _ChunkEngine(Engine):
-    """Runs one chunk."""
+    """Runs one chunk; the driver builds its result rows and metrics from the streamed records."""
 
     def __init__(
         self, plan: Plan, journal: Journal, cached: CachedResults, calls: RunCalls, aggregator: Aggregator, out: _Outbox
@@ -260,22 +272,28 @@ class ChunkRunner:
         if not chunk.isolated:
             yield from self._portions(chunk, self._plan)
             return
+
         for row in chunk.rows:
             yield from self._stages(row, [*chunk.known.get(row.index, ())])
 
     def _stages(self, row: Row, known: list[bytes]) -> Iterator[Portion]:
         """Run the target, then each evaluator on one row; yield a portion with the stage's name before each stage.
 
-        If a stage ends the process, the driver knows the stage from the last such portion.
+        If a stage ends the process, the driver knows the stage from the last such portion. With the evaluators `match`
+        and `f1`, the first stage runs the target, the second one `match`, the third one `match` and `f1`. Recorded work
+        is not repeated.
         """
         evaluators = self._plan.evaluators
         # A stage runs the first `count` evaluators; the stage with a count of 0 runs the target alone.
         first = 1 if self._plan.target is None else 0
+
         for count in range(first, len(evaluators) + 1):
             yield Portion(stage=evaluators[count - 1].name if count else "target")
+
             plan = replace(self._plan, evaluators=evaluators[:count])
             for portion in self._portions(Chunk((row,), {row.index: known}), plan):
                 known = [*known, *(record for _, record in portion.records)]
+                # The row is finished only after the last stage.
                 if count < len(evaluators):
                     portion.finished, portion.failed = [], 0
                 yield portion
@@ -284,6 +302,7 @@ class ChunkRunner:
         """Run a chunk in the event loop and yield its portions; then raise the error that ended it, if any."""
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
+
         running = self._loop.submit(self._run(plan, chunk.known, outbox))
         yield from outbox.portions()
         running.result()
@@ -299,15 +318,19 @@ class ChunkRunner:
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
             cached = self._journal_known_records(journal, known)
             opened.callback(cached.close)
+
             shared = _LimitedCalls(self._calls, outbox)
             calls = RunCalls(plan.run_id, journal, cached, self._budget, shared)
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
             engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
+
             watching = asyncio.ensure_future(self._stopped())
             watching.add_done_callback(lambda done: self._stop(engine, done))
             opened.callback(watching.cancel)
+
             with contextlib.suppress(RunInterruptedError):  # the driver notices the rows that are not finished
                 await engine.run()
+
             with outbox.adding() as portion:
                 portion.notes += engine.tally.notes
                 portion.remarks = engine.tally.remarks
@@ -322,8 +345,11 @@ class ChunkRunner:
         """Write the known records into the journal; return a reader of the journal as cached results."""
         if not known:
             return CachedResults()
+
         for records in known.values():
             for record in records:
                 journal.append_encoded(record)
+
+        # Everything in this journal is of this session: its failures are not retried.
         names = frozenset(evaluator.name for evaluator in self._plan.evaluators)
         return CachedResults(JournalReader(journal.path, by_row=True, evaluators=names, answers=True, since=0))

@@ -1,4 +1,14 @@
-"""The cost of a run's calls, and its budget."""
+"""The cost of a run's calls, and its budget.
+
+A call's tokens, and so its cost, come from the first source that has them:
+
+1.  the token counts that the service reports
+2.  an estimate: a token for every four characters of the request and of the answer
+3.  if the answer is unknown, 500 output tokens or the call's own limit, if that is lower
+4.  if nothing is known, 1,000 input tokens and 500 output tokens
+
+A price is in one currency, per million tokens. Calls without a price have an unknown cost and are not limited.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +29,7 @@ CHARACTERS_PER_TOKEN = 4
 """Rule of thumb for English text."""
 
 _USUAL_USAGE = Usage(1_000, 500)
-"""Usage assumed for a call if nothing is known about it."""
+"""Input and output tokens assumed for a call if nothing is known about it."""
 
 _WEIGHT_KEPT = 0.9
 """Weight that earlier calls keep after each further call: about the last ten calls count."""
@@ -35,9 +45,13 @@ _MOST_SERIAL_CALLS = 10
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """Return the cost of a call in the price's currency; token counts that are missing cost nothing."""
+    """Return the cost of a call in the price's currency; token counts that are missing cost nothing.
+
+    For example, 2,000 input tokens at 1.50 USD per million and 100 output tokens at 6 USD per million cost 0.0036 USD.
+    """
     input_tokens, cached_price = usage.input_tokens or 0, price.cached_input_per_million
     cached_tokens = 0 if cached_price is None else min(usage.cached_input_tokens or 0, input_tokens)
+
     # Tokens times the price of a million tokens are millionths of the currency.
     millionths = (input_tokens - cached_tokens) * price.input_per_million
     millionths += (usage.output_tokens or 0) * price.output_per_million
@@ -61,10 +75,11 @@ def expected_usage(request_length: int, output_limit: int | None, answer_length:
     """Return the expected tokens of a call from the number of characters of its request and its answer.
 
     An answer of unknown length (None) counts as 500 tokens. `output_limit` is the largest number of output tokens, if
-    there is one.
+    there is one. For example, a request of 4,000 characters has 1,000 tokens.
     """
     usual = _USUAL_USAGE.output_tokens or 0
     output_tokens = usual if answer_length is None else tokens_in(answer_length)
+
     if output_limit is not None:
         output_tokens = min(output_tokens, output_limit)
     return Usage(tokens_in(request_length), output_tokens)
@@ -105,9 +120,11 @@ class Spending:
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
+
         counted = has_token_counts(usage)
         if not counted:
             self.uncounted += calls
+
         if cost is None or currency is None:
             self.unpriced += calls
         else:
@@ -116,11 +133,15 @@ class Spending:
     def summary(self) -> dict[str, JSON]:
         """Return the entry for metrics.json; the cost is null if a count or price is missing, or if currencies differ.
 
-        If only token counts are missing, the counted and the estimated cost are listed separately.
+        If only token counts are missing, the counted and the estimated cost are listed separately. For example:
+
+            {"calls": 12, "input_tokens": 9000, "output_tokens": 800, "uncounted_calls": 2, "cost": null,
+             "currency": "USD", "counted_cost": 0.014, "estimated_cost": 0.003}
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
         sums = {counted: math.fsum(costs) for (_, counted), costs in self.costs.items()}
+
         entry: dict[str, JSON] = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
@@ -129,6 +150,7 @@ class Spending:
             "cost": None if currency is None or self.uncounted else sums.get(True, 0.0),
             "currency": currency,
         }
+
         if currency is not None and self.uncounted:
             entry |= {"counted_cost": sums.get(True, 0.0), "estimated_cost": sums.get(False, 0.0)}
         return entry
@@ -143,9 +165,11 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
     cost = spent.get("cost")
     if isinstance(cost, (int, float)):
         return f"{cost:{form}} {spent.get('currency')}"
+
     known, estimated = spent.get("counted_cost"), spent.get("estimated_cost")
     if isinstance(known, (int, float)) and isinstance(estimated, (int, float)):
         return f"{known:{form}} + about {estimated:{form}} {spent.get('currency')}"
+
     return "unknown" if spent.get("uncounted_calls") else None
 
 
@@ -169,7 +193,8 @@ class Reservation:
 class _CostRatio:
     """Ratio of actual to expected costs, as a moving average over about ten calls.
 
-    A call with an expected cost of 0 counts as an expected cost of 1.
+    A call with an expected cost of 0 counts as an expected cost of 1. For example, if the first calls cost twice as
+    much as expected, each further call reserves about twice its expected cost.
     """
 
     expected: float = 0.0
@@ -231,9 +256,11 @@ class Budget:
         if self.limit is None:
             yield Reservation()
             return
+
         ratio = self._ratios[name]
         reservation = Reservation(await self._wait_until_allowed(ratio, expected))
         self._reservations.append(reservation)
+
         try:
             yield reservation
         finally:
@@ -245,6 +272,7 @@ class Budget:
                 # corrects nothing.
                 self._serial_calls_left = 0
                 ratio.learn(expected, reservation.cost)
+
             self._settled.set()
 
     async def _wait_until_allowed(self, ratio: _CostRatio, expected: float) -> float:
@@ -260,8 +288,10 @@ class Budget:
             # Until the cost of a call is known, many concurrent calls could far exceed the limit.
             if is_within_limit and not (self._reservations and self._serial_calls_left):
                 return amount
+
             if not self._reservations:
                 raise self._limit_error(f"the next call may cost {amount:.4g}")
+
             self._settled.clear()
             await self._settled.wait()
 
@@ -327,7 +357,8 @@ class ReportedUsage:
     """Usage of the same calls, reported twice: call by call, and with the answers.
 
     A resumed run learns of some calls from answers first, of others from the log of the conversation. For each count,
-    the larger of the two sums is used.
+    the larger of the two sums is used. For example, after an interruption the answers report 8 calls and the log 10, so
+    10 calls count.
     """
 
     _by_call: Counter[str] = field(default_factory=Counter)

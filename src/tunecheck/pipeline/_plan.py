@@ -1,4 +1,9 @@
-"""The plan of a run, its random row order, and a function as its target."""
+"""The plan of a run, its random row order, and a function as its target.
+
+`Plan` has the parts and settings that a run needs, `Tally` counts its progress. In a run that may stop early, a
+`RandomOrder` decides which rows count: only the rows of the first units, in the order of the seed. Two runs with equal
+seeds and answers stop at the same row, however fast each answer comes.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +44,8 @@ class RandomOrder:
     early wait for their turn, so the speed of answers does not affect which rows count. `is_useful`
     returns True for a unit that can show a difference, for example because the base run has one of its rows. Other
     units come last.
+
+    For example, the units are shuffled to c, a, b, and b finishes first. Its rows wait until c and a have been judged.
     """
 
     def __init__(
@@ -53,12 +60,15 @@ class RandomOrder:
         units: dict[Hashable, list[Row]] = {}
         for row in rows:
             units.setdefault(label(row), []).append(row)
+
         self.units = [*units.values()]
         random.Random(seed).shuffle(self.units)
         self.units.sort(key=is_useful, reverse=True)
+
         self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
         self._enough = enough
         self._waiting: dict[int, list[RowState]] = {}
+        """The finished rows of units whose turn has not come, by the unit's place."""
         self._units_begun = self._next_unit = 0
         self.decided = False
         self.asked: set[int] = set()
@@ -110,19 +120,25 @@ class Plan:
 
     run_id: str
     rows: Callable[[], Iterator[Row]]
+    """Reads the rows from the data, each time it is called."""
     target: Target | None
+    """None if the data has the answers already."""
     evaluators: Sequence[BoundEvaluator]
     concurrency: int
+    """Maximum number of calls in flight, for the target and for each evaluator that may wait."""
     workers: int
     """Processes for synchronous evaluators; 0: none."""
     row_kind: Callable[[RowValues, RowValues], str | None]
+    """Returns `call` or `answer` for a row's data and target columns, or None without a ground truth."""
     isolates_files: bool = False
     """Only `pure` evaluators share worker processes; each evaluator from a workspace file has its own process."""
     evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    """Time limit of one evaluator call in seconds."""
     fail_on_evaluator_errors: bool = False
     group_column: str | None = None
     """Rows with the same value in this column are answered in order, if the target defines no groups."""
     row_count: int | None = None
+    """Number of rows, for the progress; None if it is unknown before they are read."""
     folder: Path | None = None
     """The run's folder, in which a target may keep files."""
     calls: CallsChoice | None = None
@@ -184,6 +200,7 @@ class Tally:
             *(f"evaluator {name!r} took longer than {limit} on {plural(n, 'row')}" for name, n in remarks.late.items()),
             *(f"{key}: stored as null on {plural(rows, 'row')}" for key, rows in remarks.lost.most_common(_MOST_LOST)),
         ]
+
         if self.masked:
             notes.append(
                 f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***. "
@@ -213,9 +230,11 @@ class CallableTarget(Target):
         """
         self.name = getattr(function, "__name__", type(function).__name__)
         self.signature = read_signature(function, "the target")
+
         self._function = function
         self._bind = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
+
         self._threads = None if is_async(function) else Threads(concurrency, "target")
         self.loop = UserLoop()
         """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
@@ -244,6 +263,7 @@ class CallableTarget(Target):
                 if not inspect.isawaitable(value):
                     return _answer_columns(value)
                 returned.append(value)
+
             # If another call blocks the loop, `begin` is called once more, and an awaitable can be awaited only once.
             return _answer_columns(await self.loop.call("the target", begin, self._limit_s))
         except LateError as late:
