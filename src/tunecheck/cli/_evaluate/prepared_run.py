@@ -1,5 +1,27 @@
 """Prepares and does one run of `evaluate` or `score`: completes the options, checks them, and applies the gates.
 
+A command goes through these steps. All of them come before the first call, and each may end the command:
+
+1. `complete_options`: add the options of `--config`, then those of the run of `--resume` or `--reuse`
+2. `each_endpoint`: one run for each endpoint of `--endpoint a,b`
+3. `prepare`: read the gates, open the data, choose the source of the answers, make the evaluators, check the gates
+4. `PreparedRun.run`: start the run
+
+**The source of the answers** (`choose_source`) is the first of these:
+
+| source | example |
+|---|---|
+| the column that the command names | `--response-column answer_v7` |
+| the data's column that `response` is mapped to, if the data names no target | `--mapping 'response=${data.answer}'` |
+| the endpoint that the command names | `--endpoint my-endpoint` |
+| the endpoint that the data names | `target: my-endpoint` in `val.yaml` |
+| the simulated endpoint: the workspace's, else the built-in one | |
+
+A `score` takes the recorded answers of a run instead.
+
+**The evaluators** of `evaluate` are those of `--evaluators`, else the data's, else the default ones; those of `score`
+are named by `--evaluators`, else those of the scored run, with its `--set`, `--mapping`, `--names`, judge and prices.
+
 With `--on`, tasks compute the rows elsewhere and rebuild the execution there from the command's options.
 """
 
@@ -31,10 +53,13 @@ from tunecheck.runs._store import Run, command_of, find_run, is_remote
 if TYPE_CHECKING:
     from tunecheck.cli._baseline import Base
     from tunecheck.evaluation._ending import EvaluationResult
+
+# -- runs whose rows other machines compute
+
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
 )  # fmt: skip
-"""Options that only the driver uses."""
+"""Options that only the driver uses: the process that starts the run. Tasks get them without a value."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +93,35 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
     if options.on is None:
         return None
     name, colon, address = options.on.partition(":")
+
     open_runner = plugins.runner(name)
+
     values: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Options)}
     task_options = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
+
     path = None if dataset.path is None else dataset.path.resolve()
     if path is not None and trust.in_workspace(path):
+        # Another machine may have the workspace in another folder.
         path = path.relative_to(trust.workspace)
+
     describe_data = partial(described_dataset, tuple(dataset.scan().columns), dataset.defaults, dataset.name, path)
     recipe = TaskOptions(task_options, describe_data, trust.allowed)
+
     return cast("evaluation.RunsElsewhere", open_runner(address if colon else None, options, recipe))
 
+
+# -- a prepared run
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A prepared run. `source` is None if the recorded answers of the run `recorded` are judged."""
+    """A prepared run. `source` is None if the recorded answers of the run `recorded` are judged.
+
+    `evaluators` are objects by name. `config` has their column mappings by evaluator or `default`. `gates` are those of
+    `--fail-under`, and `base` is the run of `--no-worse-than` or `--better-than`, if any.
+    """
 
     options: Options
     source: AnswerSource | None
@@ -113,6 +150,7 @@ class PreparedRun:
         """Return remarks about options without effect and other surprises."""
         source = self.source
         remarks = []
+
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
             remarks.append("the data has a column 'response': to score its answers, add --response-column response")
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
@@ -131,6 +169,7 @@ class PreparedRun:
             arguments = {"reuse": options.reuse, "on": on, **self._until_decided()}
             run = partial(evaluation.result_or_unanswered, evaluate, **arguments)
             return self._start_on_data(run, self.source)
+
         assert self.recorded is not None
         return self._start(partial(score, self.recorded.folder, evaluation_name=options.name), self.label)
 
@@ -140,7 +179,10 @@ class PreparedRun:
         return self._start_on_data(evaluation.prepare_run, self.source)
 
     def _start_on_data(self, run: Callable[..., R], source: AnswerSource) -> R:
-        """Call the function with the data, the target, the run's name, the number of trials and all settings."""
+        """Call the function with the data, the target, the run's name, the number of trials and all settings.
+
+        Without `--name`, a run of the data `val` and the endpoint `my-endpoint` is called `val-my-endpoint`.
+        """
         options, data = self.options, source.dataset
         name = options.name or (f"{data.name}-{endpoint_name(options)}" if options.endpoint else None)
         on_data = partial(run, data=data, target=source.endpoint, repeat=options.repeat or 1, evaluation_name=name)
@@ -169,6 +211,7 @@ class PreparedRun:
         base = self.base
         if base is None or not self.options.until_decided:
             return {}
+
         against = {"better_than": base.name} if base.better else {"no_worse_than": base.name, "margin": base.margin}
         return {
             **against,
@@ -185,25 +228,32 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
     Raises:
         ConfigurationError: there is no data, or options contradict each other.
+        UntrustedError: the file or run sets options that need the user's consent.
     """
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
+    # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
             f"{given.config}: results_dir must be a local folder; name storage in the command: --results-dir az://…"
         )
+
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give one of them")
+
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
+        # A run that Python code started has no options: with --dataset, the command can nevertheless finish it.
         begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
         recorded = Options() if begun_in_python else running.options_of_run(options, run, trust, invocation)
         options = running.merge_resumed_options(options, recorded, run)
     elif options.reuse is not None:
         options = _reuse_options(options, options.reuse, trust, invocation)
+
     if options.all:
         if options.resume is None:
             raise ConfigurationError("--all needs --resume RUN, to run the rows that an early stop left out")
         options = replace(options, until_decided=False)
+
     if options.until_decided and options.run is not None:
         raise ConfigurationError("--until-decided is for `evaluate`: `score` calls no endpoint")
     if options.dataset is None and options.run is None:
@@ -221,9 +271,14 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
     """
     run = find_run(name, options.folder)
     command = run.manifest().command
+
     recorded = running.options_of_run(options, run, trust, invocation) if command else Options()
+
+    # A run of `score` judged recorded answers: reuse them, unless the command names data.
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
+
+    # Without recorded options, the command must say where answers come from, or judges the run's own.
     if command:
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
@@ -245,15 +300,18 @@ def each_endpoint(options: Options) -> list[Options]:
     given = options.endpoint
     if given is None or "," not in given or Path(given).exists():
         return [options]
+
     for name in ("resume", "response_column", "junit", "markdown"):
         if getattr(options, name) is not None:
             raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name only one endpoint")
+
+    # `--name nightly` becomes `nightly-iteration-6` and `nightly-iteration-7`.
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
     return [replace(run, name=run.name and f"{run.name}-{endpoint_name(run)}") for run in runs]
 
 
 def endpoint_name(options: Options) -> str:
-    """Return the name of a run's endpoint."""
+    """Return the name of a run's endpoint: `big` for `endpoints/big.yaml`; empty without `--endpoint`."""
     return Path(options.endpoint or "").stem
 
 
@@ -264,27 +322,34 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         ConfigurationError: something does not exist or does not fit; nothing has been called or written.
     """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
+
+    # A gate such as `match[language=de]>=0.8` needs the metrics of each language.
     grouping = [gate.column for gate in gates if gate.column is not None]
     if grouping:
         options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *grouping])))
+
     against = (options.no_worse_than, options.better_than, options.margin, options.undecided)
     if options.until_decided or any(value is not None for value in against):
         from tunecheck.cli._baseline import check_base  # heavy, and most runs have no such gate
 
         check_base(options)
+
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.on is not None and not options.on.partition(":")[0].isidentifier():
         raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
+
     if options.run is None:
         assert options.dataset is not None
         dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
         prepared = _prepare_evaluate(options, dataset, gates, trust)
     else:
         prepared = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
+
     for gate in gates:
         gate.check_names(list(prepared.evaluators), options.group_by or [])
         gate.check_scale(prepared.evaluators)
+
     if prepared.is_gated and prepared.simulated:
         require_allow_simulated(options)
     return prepared if options.against is None else _with_base(prepared)
@@ -305,7 +370,9 @@ def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
     if prepared.source is None:
         assert prepared.recorded is not None
         return prepared.recorded
+
     dataset = prepared.source.dataset
+
     layers = [layer["column_mapping"] for layer in prepared.config.values()]
     mapping: list[Mapping[str, object]] | None = None
     if prepared.source.endpoint is None:
@@ -329,8 +396,11 @@ def require_allow_simulated(options: Options) -> None:
 def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     """Prepare a run that sends a data set's rows to the chosen source of answers."""
     source = choose_source(options, dataset, trust)
+
+    # Names of evaluators that come from the data are trusted only as far as its file, its sidecar first.
     names = options.evaluators or source.dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
+
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
     return PreparedRun(options, source, None, evaluators, config, gates, source.simulated, trust)
@@ -347,8 +417,11 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
         raise ConfigurationError("`score` judges recorded answers: leave --endpoint and --response-column out")
     run = find_run(options.run, options.folder)
     manifest = run.manifest()
+
+    # The recorded option finds the run again: by its id in the same folder of runs, else by its folder.
     at_home = run.folder.parent.resolve() == options.folder.resolve()
     options = replace(options, run=run.id if at_home else str(run.folder))
+
     names = options.evaluators or []
     evaluators = _evaluators(options, names, trust, trust)
     return PreparedRun(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
@@ -376,9 +449,11 @@ def chosen_evaluators(
     evaluators = evaluator_choice.make_evaluators(
         names, evaluator_choice.settings_by_evaluator(settings, names), judge, naming
     )
+
     prices = _prices(options)
     for evaluator in evaluators.values():
         prices.give(getattr(evaluator, "endpoint", None))
+
     return evaluators
 
 
@@ -390,13 +465,16 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     """
     if options.evaluators is not None:
         return options
+
     run = find_run(name, options.folder)
     manifest = run.manifest()
     command = command_of(manifest.command)
+
     if command != Options.command:
         how = "was not started from the command line" if command is None else f"was started by `tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
         raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
+
     recorded = running.options_of_run(
         options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices")
     )
@@ -404,7 +482,10 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
-    """Return the evaluator configuration of `--mapping`; `default` is a mapping for all evaluators below it."""
+    """Return the evaluator configuration of `--mapping`; `default` is a mapping for all evaluators below it.
+
+    For example `{"default": {"column_mapping": {"response": "${data.answer}"}}}`.
+    """
     layers = evaluator_choice.mapping_layers(options.mapping or {}, names)
     merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
     return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
@@ -438,7 +519,7 @@ class AnswerSource:
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the source of answers: a column or an endpoint that the command or the data names, else simulated answers.
+    """Return the source of answers, by the table of the module.
 
     The source's data set has the command's settings of conversations. If its rows are conversations and the data names
     no target, their target is `conversation`.
@@ -448,8 +529,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     """
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
+
+    # A text `${data.answer.text}` names a column of the data; `${target.response}` does not.
     response = (options.mapping or {}).get("response", dataset.defaults.column_mapping.get("response"))
     reference = read_reference(str(response).strip())
+
     if dataset.defaults.target is None and reference is not None and reference.source == "data":
         if options.endpoint is not None:
             raise ConfigurationError(
@@ -458,17 +542,22 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
             )
         _refuse_trials(options, f"the mapping response={response}")
         return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
+
+    # A driver, such as `conversation`, is no endpoint: it asks one.
     named = options.endpoint or (None if evaluation.is_driver(dataset.defaults.target) else dataset.defaults.target)
     if options.endpoint is None:
         trust = trust.of(*(dataset.files[::-1] if named else [running.WORKSPACE_SIMULATED]))
+
     endpoint = running.load_named(named or running.SIMULATED, trust, options.seed)
     embedded = named is None and running.is_embedded(running.SIMULATED)
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
+
     defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
     dataset = dataset.with_defaults(defaults)
     if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
         evaluators = defaults.evaluators or ["multi_turn_state"]
         dataset = dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+
     return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
 
 
@@ -493,10 +582,13 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     if "response" in (options.mapping or {}):
         raise ConfigurationError("--response-column and --mapping response=… both name the response: give one of them")
     _refuse_trials(options, "--response-column")
+
     columns = dataset.scan().columns
     if column not in columns:
         raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")
+    # The quoted form also names columns with dots or blanks: `${data['answer v7']}`.
     quote = '"' if "'" in column else "'"
     mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
     without_target = dataset.with_defaults(replace(dataset.defaults, target=None))
+
     return AnswerSource(without_target, None, f"column {column}", mapping)

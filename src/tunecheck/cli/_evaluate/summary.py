@@ -1,7 +1,20 @@
 """Builds the pages of finished runs: table, reasons of failures, gates, and files.
 
-`run.py` fills a `RunPage` and prints `short_view()`, or `side_by_side()` for several runs. Files get `run_view()`, the
-whole page.
+`run.py` fills a `RunPage` and builds a view of it:
+
+| view | for | content |
+|---|---|---|
+| `short_view()` | a run on the terminal | gates' verdict, three sentences, a table, groups, gates, one line of facts |
+| `short_view(details=True)` | the same with `--details` | the three sentences and the whole page |
+| `side_by_side()` | several runs (`--endpoint a,b`) | three sentences, one table with a column per run |
+| `run_view()` | `--markdown` and `--junit` | the whole page, and for JUnit a check per gate |
+
+**The main table** (`lines_of`) has these lines for each evaluator:
+
+    match                    31 of 46 (67.4%)   its main figure: the pass rate, else the mean of its primary metric
+      call recall                       0.846   means of graded metrics, then sums (no counts and rates of 0)
+      not applicable                       11   rows without a verdict, if there are any
+      errors                                2   rows on which the evaluator failed, if there are any
 """
 
 from __future__ import annotations
@@ -26,14 +39,17 @@ if TYPE_CHECKING:
     from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
+"""The most values of a grouping column, notes on a short page, and reasons under one heading."""
 _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
     "undecided": ("gate UNDECIDED", "warn"),
 }
 _LINES: Mapping[str, views.Style] = {"evaluator": "strong", "figure": "dim", "error": "bad"}
+"""The style of each sort of `Line`."""
 
 Metrics = Mapping[str, JSON]
+"""Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.674, …}`."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,7 @@ def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views
     """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
     end = end_of(page.gates, page.undecided) if page.gates else None
     title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
+
     parts = [*_parts(page, intervals)]
     return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
 
@@ -79,31 +96,43 @@ def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = Fa
     passed, *others = screen.sentences
     verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
     sentences = views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
+
     if details:
         return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
+
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
+
     facts = [page.folder, page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused, *spent]
+
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
         facts.append(f"{plural(hidden, 'more note')}: --details")
+
     foot = views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
     notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
     return views.View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
 
 
 def _verdict(page: RunPage) -> tuple[str, views.Style]:
-    """Return the common end of a run's gates as text with its style; the text names the first gate that is not met."""
+    """Return the common end of a run's gates as text with its style; the text names the first gate that is not met.
+
+    For example `gate NOT met: required match >= 80%, found 67.4% (and 1 more gate)`.
+    """
     end = end_of(page.gates, page.undecided)
     verdict, style = _VERDICTS[end]
+
     unmet = [gate for gate in page.gates if not gate.met]
     # With `--undecided`, a gate that is only undecided has another end than the run.
     unmet = [gate for gate in unmet if gate.end == end] or unmet
+
     if not unmet:
         return verdict, style
+
     if end == "met":
         verdict, style = f"{_VERDICTS['undecided'][0]}, accepted (--undecided pass)", "warn"
+
     more = f" (and {plural(len(unmet) - 1, 'more gate')})" if len(unmet) > 1 else ""
     return f"{verdict}: required {clean(unmet[0].required_text, 100)}, found {unmet[0].found_text}{more}", style
 
@@ -114,23 +143,30 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
     by_label = _cells_by_label(pages, screens)
     primary = next(iter(by_label), "")
     passed = [_passed_text(*run) for run in zip(names, pages, by_label.get(primary, [""] * len(runs)), strict=True)]
+
     failed = [sum(group.rows for group in page.failures.causes.values()) for page in pages]
     # The next step is about a run with wrong serving; without any, about the run with the most failed rows.
     worst = max(range(len(pages)), key=lambda index: (screens[index].is_serving, failed[index]))
+
     simulated = f"{views.SIMULATED}. " if any(page.simulated for page in pages) else ""
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(page.name for page in pages)]
+
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(passed)}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
         screens[worst].next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
     ]
+
     named_pages = list(zip(names, pages, strict=True))
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
+
+    # The table's first row is the primary evaluator, if the runs have evaluators.
     evaluator = primary.removesuffix(", uncalibrated")
     columns = [column for column in pages[0].by if column != "row_kind" and evaluator in pages[0].evaluators]
     groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
+
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
     return views.View(primary, [views.Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
 
@@ -140,22 +176,26 @@ def _cells_by_label(
 ) -> dict[str, list[views.Sentence]]:
     """Return the rows of the first screens' tables: the cells of all runs by label.
 
-    A first screen shows only frequent causes. A cause that is frequent in one run is counted in the others, too. A run
-    without any known cause of failure gets 0.
+    For example `{"match": ["31 of 46  67.4%", "40 of 46  87.0%"], "  refused": ["2", "0"]}`. A first screen shows only
+    frequent causes. A cause that is frequent in one run is counted in the others, too. A run without any known cause of
+    failure gets 0.
     """
     tables = [{views.text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
     by_label: dict[str, list[views.Sentence]] = {label: [] for table in tables for label in table}
+
     for page, table in zip(pages, tables, strict=True):
         counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         for label, cells in by_label.items():
             cells.append(table.get(label, f"{counts.get(label, 0):,}"))
+
     return by_label
 
 
 def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
     """Return an endpoint's name, its count and rate of passed rows, its rows with an error, and the end of its gates.
 
-    The count and the rate are the words of the table's cell, "58 of 80" and "72.5%".
+    The count and the rate are the words of the table's cell, "58 of 80" and "72.5%". For example
+    `iteration-7 58 of 80 (72.5%), 2 rows with an error, gate NOT met`, with the unmet gate's requirement after it.
     """
     count, *rates = [words.text.strip() for words in views.words_of(cell)]
     failed = f", {plural(page.failed_rows, results.unit_of(page.metrics))} with an error" if page.failed_rows else ""
@@ -173,7 +213,10 @@ def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[views.Sent
 
 
 def intervals_of(run: Path) -> dict[str, str]:
-    """Return the 95% interval of each evaluator's main figure: its pass rate, else its mean."""
+    """Return the 95% interval of each evaluator's main figure, its pass rate or else its mean, as text.
+
+    For example `{"match": "53.0% to 79.1%"}`. An evaluator without an interval is left out.
+    """
     from tunecheck.comparison._judged import rate_of
     from tunecheck.comparison._wording import value_text
 
@@ -193,13 +236,16 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
     yield _main_table(page, intervals)
     yield from _without_skill(page)
     yield from _group_tables(page)
+
     failed = failures_table(page.failures, page.rows)
     if failed is not None:
         yield failed
+
     if page.usage:
         yield usage_table(page.usage)
     if page.gates:
         yield _gates(page.gates)
+
     files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
     yield views.Text([("files in ", views.Words(clean(page.folder, 500), "strong", foreign=True)), f"  {files}"])
 
@@ -207,10 +253,13 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
 def _header(page: RunPage) -> views.Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
     facts = filter(None, [page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused])
+
     name = views.Words(clean(page.name, 100), "strong", foreign=True)
     lines: list[views.Sentence] = [(name, *(views.Words(f" · {clean(fact, 200)}") for fact in facts))]
+
     if page.stopped:
         lines.append(views.Words(clean(page.stopped, 200), "warn"))
+
     if page.simulated:
         count = page.failures.simulated_answers
         is_part = 0 < count < page.rows
@@ -227,8 +276,10 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
     kinds = dict(sorted(page.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
+
     heads = [f"all {plural(page.rows, results.unit_of(page.metrics))}"]
     heads += [f"{clean(kind, 40)} ({results.number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
+
     rows: list[list[views.Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
@@ -236,6 +287,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
             is_main = line.sort == "evaluator"
             remark = f", {judge.raw_label}" if is_main and judge is not None else ""
             rows.append(_cells(line, remark))
+
             if intervals is not None:
                 rows[-1].insert(2, intervals.get(name, "–") if is_main else "")
             if is_main and judge is not None and judge.corrected is not None:
@@ -254,11 +306,17 @@ def _cells(line: Line, remark: str = "") -> list[views.Sentence]:
 
 
 def _without_skill(page: RunPage) -> Iterator[views.Text]:
-    """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges."""
+    """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges.
+
+    A model that never calls a function passes the rows that need an answer, `answer`. A model that always calls passes
+    at most the rows that need a call.
+    """
     counts = {kind: _count(metrics) for kind, metrics in page.by.get("row_kind", {}).items()}
     calls, answers = counts.get("call"), counts.get("answer", 0)
+
     if all(entry.judge is not None for entry in page.evaluators.values()):
         return  # for LLM judges, the baselines mean nothing
+
     if calls is not None and answers is not None and calls + answers == page.rows:
         never, always = f"{answers / page.rows:.1%}", f"{calls / page.rows:.1%}"
         text = f"baselines: never calling a function passes {never}, always calling at most {always}"
@@ -286,12 +344,14 @@ def _group_tables(page: RunPage) -> list[views.Table]:
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> views.Table:
     """Return a table of the main figures by value of one column, the most frequent value first."""
     ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
+
     rows: list[list[views.Cell]] = []
     for value, metrics in ordered[:_MOST_GROUPS]:
         figures = [results.main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
         cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
         row_count = results.number_text(metrics.get("row_count"))
         rows.append([views.Words(clean(value, 30), foreign=True), row_count, *cells])
+
     hidden = len(ordered) - len(rows)
     below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
     return views.Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
@@ -300,10 +360,12 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
 def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> views.Table:
     """Return a table of one evaluator's main figure in each run, by value of one column."""
     entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
+
     rows: list[list[views.Cell]] = []
     for value in values:
         figures = (results.main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
         rows.append([views.Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
+
     return views.Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
 
 
@@ -316,6 +378,7 @@ def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> views.Table:
         verdict, style = _VERDICTS[outcome.end]
         found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
         rows.append((views.Words(run + verdict, style), ("required ", gate, found)))
+
     return views.Table(("", ""), rows, "ll")
 
 
@@ -329,28 +392,39 @@ _HEADS: Mapping[Side, str] = {
 def failures_table(failures: Failures, rows: int) -> views.Table | None:
     """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
 
-    A row counts under its cause, or without a cause under its evaluators' first reason. None if no row failed.
+    A row counts under its cause, or without a cause under its evaluators' first reason. None if no row failed. A line
+    has the rows, their share, the title and an example; the advice stands below, once for several causes with the same:
+
+                  failed because of the model
+        1   5.0%    refused  e.g. calendar-3-1
+                      try: check the system prompt; train with fewer refusals
     """
     cells: list[Sequence[views.Sentence]] = []
     target_errors = failures.target_errors
+
     advised: set[str] = set()
     for side, head in _HEADS.items():
         codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
         cells += [("", "", views.Words(head, "strong"))] if codes else []
+
         for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
             cause, group = cause_named(code), failures.causes[code]
             title = views.Words(f"  {clean(cause.title, 100)}  ")
             cells.append(_failure_line(title, group, rows, target_errors.get(group.example, "")))
+
             if cause.advice not in advised:
                 cells.append(("", "", views.Words(f"    try: {cause.advice}", "dim")))
                 advised.add(cause.advice)
+
     cells += _other_failures("failed for a reason that an evaluator gives", [*failures.reasons.values()], rows)
+    # Causes already explain the target's errors.
     errors = [
         FailureGroup(f"{stage}: {group.words}", group.rows, group.example, "")
         for stage, groups in failures.errors.items()
         if stage != "target" or not failures.causes
         for group in groups.values()
     ]
+
     cells += _other_failures("errors", errors, rows)
     return views.Table(("", "", ""), cells, "rrl") if cells else None
 
@@ -359,8 +433,10 @@ def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Ite
     """Yield a heading and lines for the most common of these groups of failures; nothing without groups."""
     if groups:
         yield "", "", views.Words(head, "strong")
+
     for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
         yield _failure_line(views.Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
+
     if len(groups) > _MOST_REASONS:
         yield "", "", views.Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
 
@@ -381,6 +457,7 @@ def usage_table(usage: Mapping[str, JSON]) -> views.Table:
             counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
             price = cost_text(spent, ",.4f") or "no price"
             rows.append((views.Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
+
     return views.Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
@@ -396,7 +473,9 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
         problem: views.CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.undecided == "pass" else "error"
+
         yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
+
     if not page.gates:
         problem = "failure" if 0 < page.rows == page.failed_rows else None
         text = f"{page.failed_rows:,} of {plural(page.rows, results.unit_of(page.metrics))} with an error"
@@ -411,13 +490,17 @@ def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
     yield "rows", str(page.rows)
     yield "rows_with_an_error", str(page.failed_rows)
     yield "simulated", str(page.simulated).lower()
+
     if page.stopped:
         yield "stopped_early", page.stopped
+
     for stage, groups in page.failures.errors.items():
         yield f"errors.{stage}", str(sum(group.rows for group in groups.values()))
+
     for name in page.failures.faults:
         for code, rows in page.failures.by_code(name).items():
             yield f"failed.{name}.{code}", str(rows)
+
     for code, group in page.failures.causes.items():
         yield f"{CAUSE_METRIC}{code}", str(group.rows)
 
@@ -439,10 +522,12 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
     main, *others = _shown_metrics(name, evaluator, groups[0])
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
+
     for key in others:
         words = key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
         label = "mean" if key in (evaluator.primary, name) else words
         yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
+
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
             cells = tuple(results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
@@ -452,22 +537,29 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
     """Return the keys of an evaluator's metrics that get a line, the main figure first.
 
-    These are the pass rate, means of graded metrics, and the evaluator's own sums.
+    These are the pass rate, means of graded metrics, and the evaluator's own sums. For example, the keys `match`,
+    `binary_aggregate`, `call_recall`, `scored_count` and `refused_count` of an evaluator with a binary metric `match`
+    give `binary_aggregate`, `call_recall`, and `refused_count` if it is not 0.
     """
     keys = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+
     # Means come before `scored_count`, and sums after it.
     first_count = keys.index("scored_count") if "scored_count" in keys else len(keys)
     main = [key for key in (PASS_RATE, evaluator.primary, name) if key in keys][:1]
     repeated = {f"{key}{ending}" for key in keys for ending in REPEATED}
     if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary):
         repeated.add(str(evaluator.primary))  # the mean of a binary metric equals its pass rate
+
+    # The keys `f1_score` and `f1_passed` only repeat `f1`.
     means = [key for key in keys[:first_count] if key != PASS_RATE and key not in repeated]
+
     sums = []
     for key in keys[first_count:]:
         counts_rows = key in ("scored_count", "not_applicable_count", "error_count")
         no_problem = key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]
         if "." not in key and not counts_rows and not no_problem:
             sums.append(key)
+
     return list(dict.fromkeys([*main, *means, *sums])) or [PASS_RATE]
 
 
@@ -482,9 +574,13 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 
 
 def _share(rate: JSON, rows: JSON) -> str:
-    """Return a pass rate, such as `85 of 102 (83.3%)`; only the percentage if some scored rows have no result."""
+    """Return a pass rate, such as `85 of 102 (83.3%)`; only the percentage if some scored rows have no result.
+
+    Some rows have none if no whole number of them gives the rate. Return `–` for a value that is no rate.
+    """
     if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
         return "–"
+
     passed = round(rate * rows) if isinstance(rows, int) else 0
     if not isinstance(rows, int) or not rows or passed / rows != rate:
         return f"{rate:.1%}"
