@@ -3,6 +3,18 @@
 `report._details` calls `side_by_side` for each row, `shown_turns` for a conversation and `shown_messages` for other
 rows. The results are JSON for the page, with limited lengths. This module judges nothing: it pairs calls as evaluators
 do, and marks each argument that a fault names.
+
+The status of a line, with an expected call, an actual call, or both:
+
+  missing    an expected call without a partner
+  extra      an actual call without a partner
+  alone      an actual call of a row without a ground truth
+  moved      a pair in another order than expected, if an evaluator requires the order
+  misnamed   a pair with another function, if an evaluator names such a fault
+  differs    any other pair with a fault in its arguments
+  same       a pair without a fault; the evaluator compares arguments
+  named      a pair without a fault; the evaluator compares only names
+  beside     a pair that no evaluator has judged
 """
 
 from __future__ import annotations
@@ -28,10 +40,12 @@ ANSWER = "(an answer)"
 """The name in confusions for an answer in words instead of a call."""
 UNREADABLE, NO_CALL, SERVING_FAULT = "(unreadable call)", "(no call)", "(serving fault)"
 
+# Limits of one row on the page: calls on each side, arguments of a call, faults of a line.
 _MOST_CALLS = 100
 _MOST_ARGUMENTS = 200
 _MOST_NOTES = 30
 _MARKS = {"missing_argument": "missing", "unexpected_argument": "unexpected"}
+# Faults of a call as a whole: its line has a status for them, so no argument is marked.
 _WHOLE_CALLS = ("missing_call", "extra_call", "misnamed_call", "call_out_of_order")
 
 
@@ -79,6 +93,7 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
     tools, judged = tools_of(sides.tools), sides.judged
     expected, actual = _parse_calls(sides.ground_truth, tools), _parse_calls(sides.response, tools)
     alternatives = judged is not None and judged.alternatives is True
+
     # A ground truth may list several accepted answers, unless the evaluator has `alternatives: false`.
     if judged is None or judged.alternatives is not False:
         possible_answers = _possible_answers(sides.ground_truth)
@@ -86,15 +101,20 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
             alternatives = True
             expected = Reading(calls=possible_answers, format="bfcl")
             actual = _with_expected_names(actual, possible_answers)
+
+    # Without a ground truth nothing was expected, so calls are not extra.
     has_ground_truth = sides.ground_truth is not None
     unexpected = "extra" if has_ground_truth else "alone"
     lines = _pair_calls(expected.calls, actual.calls, judged, unexpected, alternatives=alternatives)
+
     beside_actual = _other_parts(actual, sides.response, sides.text)
     confused: Iterable[tuple[str, str]] = ()
+
     if expected.calls and actual.calls:
         confused = _confused_functions(lines)
     elif has_ground_truth:
         confused = _confused_without_calls(expected, actual, has_words=bool(beside_actual))
+
     return SideBySide(
         expected=_other_parts(expected, sides.ground_truth, None),
         actual=beside_actual,
@@ -111,7 +131,11 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
 
 
 def _parse_calls(value: JSON, tools: ToolDefinitions) -> Reading:
-    """Return the calls in a value. Without tools, an object such as `{"f": {…}}` counts as one call."""
+    """Return the calls in a value. Without tools, an object such as `{"f": {…}}` counts as one call.
+
+    An object of arguments as the only value is BFCL's way to write a call. With tools, `read_calls` knows the
+    functions' names itself.
+    """
     if not tools and isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict):
         value = [value]
     return read_calls(value, tools=tools)
@@ -121,6 +145,7 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
     """Return the calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; an empty tuple for another shape."""
     if not isinstance(value, list) or not value:
         return ()
+
     calls = []
     for call in value:
         if not isinstance(call, dict) or len(call) != 1:
@@ -129,11 +154,16 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
         if not isinstance(arguments, dict) or not all(isinstance(accepted, list) for accepted in arguments.values()):
             return ()
         calls.append(FunctionCall(name, arguments))
+
+    # Without any argument, no list of accepted values shows that this is the shape.
     return tuple(calls) if any(call.arguments for call in calls) else ()
 
 
 def _with_expected_names(actual: Reading, expected: Iterable[FunctionCall]) -> Reading:
-    """Return the actual calls, with `math_hcf` renamed to `math.hcf` if that is an expected function's name."""
+    """Return the actual calls, with `math_hcf` renamed to `math.hcf` if that is an expected function's name.
+
+    Names of tools have no dots, so the model was offered `math_hcf`.
+    """
     own_names = {tool_name(call.name): call.name for call in expected}
     calls = (FunctionCall(own_names.get(call.name, call.name), call.arguments, call.id) for call in actual.calls)
     return replace(actual, calls=tuple(calls))
@@ -146,18 +176,23 @@ def _other_parts(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
     number of calls that are not shown.
     """
     content = reading.text if reading.calls else value
+
+    # The text column may repeat the response or add to it.
     if isinstance(text, str) and text.strip() and text != content:
         content = f"{content}\n{text}" if isinstance(content, str) and content.strip() else text
+
     shown: dict[str, JSON] = {}
     if isinstance(content, str):
         if content.strip():
             shown["text"] = cut(content)
     elif content not in (None, [], {}):
         shown["data"] = as_text(content)
+
     if reading.problem is not None:
         shown["problem"] = cut(reading.problem, 2_000)
     if len(reading.calls) > _MOST_CALLS:
         shown["more"] = len(reading.calls) - _MOST_CALLS
+
     return shown
 
 
@@ -194,30 +229,39 @@ def _pair_calls(
     expected, actual = expected[:_MOST_CALLS], actual[:_MOST_CALLS]
     if not (expected and actual):
         return _unpaired(expected, actual, unexpected)
+
     faults = judged.faults if judged is not None else ()
     status = "beside"  # of paired calls without a fault
     if judged is not None:
         status = "same" if judged.arguments else "named"
+
     names = [call.name for call in expected]
     if names == [call.name for call in actual] and len({*names}) == len(names):  # only one pairing is possible
         lines = [_CallLine(*calls, status) for calls in zip(expected, actual, strict=True)]
         _assign_faults(faults, lines)
         return lines
+
+    # The faults tell how the evaluator paired: whether the order counted, and whether names could differ.
     codes = {fault.code for fault in faults}
     match = match_calls(actual, expected, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
     paired = [*((pair, status) for pair in match.pairs), *((pair, "moved") for pair in match.moved)]
+
     missing, extra = [*match.missing], [*match.extra]
     if "misnamed_call" in codes:
         paired += [(pair, "misnamed") for pair in match.misnamed]
     else:
         missing += [pair.expected for pair in match.misnamed]
         extra += [pair.actual for pair in match.misnamed]
+
     lines = []
     for pair, status in paired:
         paths = [difference.path for difference in pair.differences]
         lines.append(_CallLine(pair.expected, pair.actual, status, paths))
+
+    # The order of the ground truth. An expected call that is not among the listed ones comes first.
     lines.sort(key=lambda line: expected.index(line.expected) if line.expected in expected else 0)
     _assign_faults(faults, lines)
+
     return lines + _unpaired(missing, extra, unexpected)
 
 
@@ -236,11 +280,13 @@ def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
 def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
     """Add each fault of an argument to the line that differs at its path, else to the first line of its function.
 
-    The status of a line without faults becomes "differs".
+    A line with a fault has the status "differs", unless it is "moved" or "misnamed".
     """
     for fault in faults:
         if fault.code in _WHOLE_CALLS:
             continue
+
+        # A function may be called several times. The path says which of its lines differs there.
         candidates = [line for line in lines if fault.call in line.names()]
         if candidates:
             line = next((line for line in candidates if fault.path in line.paths), candidates[0])
@@ -250,7 +296,10 @@ def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
 
 
 def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
-    """Yield each expected function with the function that was called instead, or with itself."""
+    """Yield each expected function with the function that was called instead, or with itself.
+
+    Example: `f` and `g` were expected, `f` and `h` were called. The pairs are (f, f) and (g, h).
+    """
     missing, extra = [], []
     for line in lines:
         if line.expected is not None and line.actual is not None:
@@ -259,6 +308,7 @@ def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]
             missing.append(line.expected.name[:200])
         elif line.actual is not None:
             extra.append(line.actual.name[:200])
+
     # A missing call and an extra call most likely stand for each other.
     yield from zip_longest(missing, extra, fillvalue=NO_CALL)
 
@@ -267,6 +317,8 @@ def _argument_at(path: str, names: Iterable[str]) -> str | None:
     """Return the name of the argument with a path such as `a.b[0]`: the longest name with which it begins, or None.
 
     Names may contain points, so the path cannot be split at its points.
+
+    Example: with the arguments `a` and `a.b`, the path `a.b[0]` belongs to `a.b`.
     """
     matching = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
     return max(matching, key=len, default=None)
@@ -280,19 +332,24 @@ def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
     marks: dict[str, str] = {}
     notes: list[JSON] = []
     names = [name for call in (line.expected, line.actual) if call is not None for name in call.arguments]
+
     for fault in line.faults:
         name = _argument_at(fault.path or "", names)
         if name is not None:
             # A value missing within an argument makes the argument wrong, not missing.
             marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
         notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
+
     expected = None if line.expected is None else shown_call(line.expected, marks, alternatives=alternatives)
     actual = None if line.actual is None else shown_call(line.actual, marks)
     return [expected, actual, line.status, notes[:_MOST_NOTES]]
 
 
 def _short_text(fault: Fault) -> str:
-    """Return a fault in a few words: its kind, else its message, else its title."""
+    """Return a fault in a few words: its kind, else its message, else its title.
+
+    Examples: `wrong_argument.number_as_text` gives `number as text`; `missing_argument` gives `missing`.
+    """
     code, _, kind = fault.code.partition(".")
     if code == "wrong_argument" and kind:
         return kind.replace("_", " ")
@@ -316,6 +373,7 @@ def _accepted_text(value: JSON) -> str:
     """Return a list of accepted values as `1 | 2`; an empty text in it means that the argument is optional."""
     if not isinstance(value, list):
         return as_json(value)
+
     accepted = [as_json(answer) for answer in value if answer != ""]
     if "" in value:
         accepted.append("(may be left out)")
@@ -330,6 +388,7 @@ def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bo
     no_call = ANSWER if has_words else NO_CALL
     if actual.problem is not None:
         no_call = UNREADABLE
+
     if expected.calls:
         yield from ((name, no_call) for name in names_of(expected.calls))
     elif actual.calls:
@@ -340,18 +399,21 @@ def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bo
 
 # -- messages and turns
 
-_MOST_TURNS = 100
-_MOST_STEPS = 50
-_MOST_ITEMS = 100
+_MOST_TURNS = 100  # of a conversation
+_MOST_STEPS = 50  # of a turn
+_MOST_ITEMS = 100  # parts of a message, calls of a step, results of a step
 _MOST_MESSAGES = 200
-_MOST_CHANGES = 100
-_MOST_VALUE = 600
-_MOST_RESULT = 4_000
+_MOST_CHANGES = 100  # of the state in a turn
+_MOST_VALUE = 600  # characters of a value of the state
+_MOST_RESULT = 4_000  # characters of a call's result
 _ABSENT = "(nothing)"
 
 
 def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
-    """Return True if a value is a list of turns, each a list of messages."""
+    """Return True if a value is a list of turns, each a list of messages.
+
+    Example: `[[{"role": "user", "content": "Hi"}], [{"role": "user", "content": "Bye"}]]` has two turns.
+    """
     return isinstance(turns, list) and bool(turns) and all(isinstance(turn, list) for turn in turns)
 
 
@@ -363,6 +425,7 @@ def shown_messages(messages: JSON) -> list[JSON]:
             shown.append([as_text(message.get("role"))[:40], _content(message.get("content")), _calls_of(message)])
         else:
             shown.append(["", as_text(message), []])
+
     if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
         shown.append(["", f"and {len(messages) - _MOST_MESSAGES:,} more messages", []])
     return shown
@@ -396,16 +459,25 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     """Return a conversation's turns for the page: messages, steps, expected calls and state changes.
 
     `log` is the conversation's log and `result` its steps by turn; either may be None. Unknown parts are left out.
+
+    The log alternates lists of states (at the beginning and after each turn) and objects of turns; see
+    `episodes._episode`. So turn i changes the states from entry i to entry i + 1.
     """
     entries = log if isinstance(log, list) else []
     logged_turns = [entry for entry in entries if isinstance(entry, dict)]
     logged_states = [entry for entry in entries if isinstance(entry, list)]
+
+    # The calls that were executed in each step of each turn, by the one reader of such logs.
     executed = Episode.read({"inference_log": log}).columns()["calls_made"]
     asked_count = len(turns) if isinstance(turns, list) else 0
     count = max(asked_count, len(logged_turns), len(result) if is_conversation(result) else 0)
+
+    # A conversation may have ended before its last turn, or have no log: the longest of the three counts.
     shown: list[dict[str, JSON]] = []
     for number in range(min(count, _MOST_TURNS)):
         called: set[str] = set()
+
+        # A later turn may have more messages than the data: those that were sent count.
         if number < len(logged_turns):
             sent = logged_turns[number].get("begin_of_turn_query")
             messages = sent if isinstance(sent, list) else _item(turns, number)
@@ -413,15 +485,19 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         else:
             messages, recorded = _item(turns, number), _item(result, number)
             steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
+
         turn: dict[str, JSON] = {"user": shown_messages(messages), "steps": [*steps[:_MOST_STEPS]]}
         if len(steps) > _MOST_STEPS:
             turn["left_out"] = len(steps) - _MOST_STEPS
+
         expected = _item(ground_truth, number)
         if isinstance(expected, list):
             turn["expected"] = _expected_calls(expected, called)
+
         if number + 1 < len(logged_states):
             turn["changes"] = [*_shown_changes(_states(logged_states[number]), _states(logged_states[number + 1]))]
         shown.append(turn)
+
     return shown
 
 
@@ -446,14 +522,18 @@ def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> d
     step = _answer(answer.get("content"), executed, called)
     if answer.get("reasoning_content"):
         step["reasoning"] = as_text(answer["reasoning_content"])
+
     results: list[JSON] = []
     problems: list[JSON] = []
+
     for message in messages:
         role, content = message.get("role"), message.get("content")
         if role == "tool":
             results.append(cut(as_text(content), _MOST_RESULT))
+        # Entries of the decoder: all but success (`decode_success`) are problems.
         elif role == "handler_log" and message.get("event") not in ("decode_success", None):
             problems.append(as_text(content)[:400])
+
     return {**step, "results": results[:_MOST_ITEMS], "notes": problems[:5]}
 
 
@@ -467,14 +547,19 @@ def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
     if isinstance(executed, list):
         calls = tuple(call for item in executed for call in _written_call(item).calls)
         reading = replace(reading, calls=calls, text=reading.text if calls and reading.calls else as_text(content))
+
     if not reading.calls:
         return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
+
     called.update(canonical_text([call]) for call in reading.calls)
     return {"calls": [shown_call(call) for call in reading.calls[:_MOST_ITEMS]], "text": cut(reading.text)}
 
 
 def _written_call(call: JSON) -> Reading:
-    """Read a call as it is written in ground truths and logs."""
+    """Read a call as it is written in ground truths and logs.
+
+    Examples: the text `cd(folder='docs')`, and the object `{"name": "cd", "arguments": {"folder": "docs"}}`.
+    """
     return read_python_calls(call) if isinstance(call, str) else read_calls(call)
 
 
@@ -489,6 +574,7 @@ def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
         if not reading.calls:
             expected.append([[as_text(text)[:_MOST_VALUE], []], False])
         expected += [[shown_call(call), canonical_text([call]) in made] for call in reading.calls]
+
     return expected
 
 

@@ -2,6 +2,16 @@
 
 `report._writing` calls `DetailReader.read` for each row of the reported run, and `answer` for the same row of each
 other run.
+
+The details have these keys. All but the last four depend on the answer, so they may differ between runs:
+
+  verdicts, errors      one entry for each evaluator or stage
+  panels, reasoning     only if there are any
+  actual, pairs         the answer's calls beside the expected ones; not for conversations
+  turns, failed_turn    only for conversations
+  cause                 why the row failed: title, side, advice, evidence
+  more                  columns that no other part shows
+  messages, expected    the question and the ground truth; not for conversations
 """
 
 from __future__ import annotations
@@ -55,10 +65,11 @@ class PanelReader(Protocol):
 
 
 _LONG = 600  # from this many characters on, a value is stored once for all rows that have it
-_MOST_COLUMNS = 500
-_MOST_QUESTION = 200
+_MOST_COLUMNS = 500  # further columns of a row; also the messages that are checked for a role
+_MOST_QUESTION = 200  # characters of a question or an answer in the table
 _MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600
 _SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log", "reasoning", "reasoning_content"})
+# Usual names of a column with the question as text, in the order in which they are tried.
 _QUESTIONS = ("query", "question", "prompt", "input")
 
 Verdicts = Sequence[RecordedVerdict]
@@ -116,9 +127,14 @@ class DetailReader:
         self._run, self._shared = run, shared
         self._shapes = ShapeReader(run.evaluators)
         folder = None if run.folder is None else run.folder.folder
+
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
+
+        # A column of the data may hold a run's answers; then it is no ground truth.
         columns = [name for name in ("ground_truth", "answer") if name not in run.table.answers]
+        # Readers that follow the run's column mapping, with these columns as a fallback.
         self._ground_truth = value_reader(run.manifest, "ground_truth", columns)
+
         self._response = value_reader(run.manifest, "response", ("response",))
         self._tools = value_reader(run.manifest, "tool_definitions", TOOL_COLUMNS)
 
@@ -131,14 +147,19 @@ class DetailReader:
         """Return the details of a row of the run; numbers count from 0."""
         parts = self._parts(number, row)
         sides = self._sides(parts)
+        # A conversation is shown turn by turn, with its calls in their steps.
         calls = SideBySide() if sides is None else side_by_side(sides)
+
         answered = self._answer_detail(row, parts, calls)
         others: list[JSON] = [*self._other_columns(parts, row.get("row_id"))][:_MOST_COLUMNS]
         shown = {**answered, "cause": _cause(row), "more": others}
+
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.conversation.messages), "expected": calls.expected}
+
         panel_question = next((panel.question for panel in parts.panels.values() if panel.question), "")
         question = line(panel_question or _question(parts.conversation, parts.data), _MOST_QUESTION)
+
         answer = _answer(calls, shown)
         return Details(shown, answered, calls, parts.verdicts, parts.columns, sides, question, answer)
 
@@ -158,18 +179,26 @@ class DetailReader:
         columns = self._shapes.columns(row)
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
+
+        # Column mappings of the run decide which columns these are.
         ground_truth = self._ground_truth(data, target)
         response = self._response(data, target)
+        # A multi-turn target's answer is its `result`.
         response = target.get("result") if response is None else response
+
+        # Every row goes to every panel, because a panel may draw all rows together.
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
+
         conversation, verdicts = _conversation(data, ground_truth), columns.verdicts(row)
+
         return _Parts(data, target, ground_truth, response, conversation, panels, verdicts, columns)
 
     def _sides(self, parts: _Parts) -> AnswerComparison | None:
         """Return the row's ground truth and response for comparison; None for a conversation."""
         if parts.is_conversation:
             return None
+
         judged = _judged_calls(self._run.evaluators, parts.verdicts)
         tools = self._tools(parts.data, parts.target)
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
@@ -177,21 +206,29 @@ class DetailReader:
     def _answer_detail(self, row: Mapping[str, JSON], parts: _Parts, calls: SideBySide) -> dict[str, JSON]:
         """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
         columns = parts.columns
+        # An evaluator without any key in the row has no verdict to show.
         pairs = zip(columns.evaluators, parts.verdicts, strict=True)
         shown_verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
+
         shown: dict[str, JSON] = {"verdicts": shown_verdicts, "errors": [*_errors(row, columns)]}
+
         if parts.panels:
             shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
+
         if not parts.is_conversation:
             reasoning = parts.target.get("reasoning")
             if reasoning:
                 shown["reasoning"] = as_text(reasoning)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
+
         log, result = parts.target.get("inference_log"), parts.target.get("result")
         turns = shown_turns(parts.conversation.turns, parts.ground_truth, log, result)
+
         failed = _failed_turn(row, columns, parts.verdicts)
+        # Differences of the states belong to the turn in which the conversation failed.
         if isinstance(failed, int) and 0 <= failed < len(turns):
             turns[failed]["apart"] = [*_state_differences(row, columns)]
+
         return shown | {"turns": [*turns], "failed_turn": failed}
 
     def _other_columns(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
@@ -202,12 +239,16 @@ class DetailReader:
         shown = [parts.ground_truth, parts.response]
         if parts.is_conversation:
             shown.append(parts.target.get("result"))
+
         # By identity: another column may have an equal value. Numbers and the like have no identity of their own.
         shown_values = [value for value in shown if isinstance(value, (list, dict, str))]
+
         hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in parts.panels.values()))
         used = parts.conversation.used
+        # The id heads the details, so a column that repeats it is left out.
         columns = [(name, value) for name, value in parts.data.items() if name not in used and value != row_id]
         columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
+
         for name, value in columns:
             if not any(value is shown_value for shown_value in shown_values):
                 yield [cut(name, 200), self._text_or_number(value)]
@@ -217,21 +258,28 @@ class DetailReader:
         if not isinstance(value, (str, list, dict)):
             return as_json(value)
         text = as_text(value)
+        # The page unpacks a shared text only when a row that has it is opened.
         return text if len(text) < _LONG else self._shared.number(text)
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
-    """Return the question in a row: its turns, else its messages, else a text under a usual name."""
+    """Return the question in a row: its turns, else its messages, else a text under a usual name.
+
+    The ground truth of a conversation is a list of lists, too, so it is left out.
+    """
     conversation = _Conversation()
+
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list):
             continue
+
         if conversation.turns is None and is_conversation(value) and _is_messages([*chain.from_iterable(value)]):
             conversation.turns = [*value]
             conversation.used.add(name)
         elif conversation.messages is None and _is_messages(value):
             conversation.messages = value
             conversation.used.add(name)
+    # No messages: the question is a text, shown as a user's message.
     if conversation.turns is None and conversation.messages is None:
         question = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
         if question is not None:
@@ -249,22 +297,28 @@ def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
     """Return the question in one line for the table: the last user message (of the first turn), else the first text."""
     messages = conversation.messages
     if isinstance(conversation.turns, list):
+        # The first turn with messages: later ones depend on answers.
         messages = next((turn for turn in conversation.turns if turn), None)
+
     for message in reversed(messages) if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") == "user" and message.get("content"):
             return line(as_text(message["content"]), _MOST_QUESTION)
+
     texts = (value for name, value in data.items() if isinstance(value, str) and name != "id")
     return line(next(texts, ""), _MOST_QUESTION)
 
 
 def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
     """Return an answer in one line for the table: its calls, else its text, else its number of turns."""
+    # The second cell of a pair is the actual call.
     actual = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
     if actual:
         return line("; ".join(_call_text(call) for call in actual[:5]), _MOST_QUESTION)
+
     text = calls.actual.get("text") or calls.actual.get("data")
     if isinstance(text, str):
         return line(text, _MOST_QUESTION)
+
     turns = shown.get("turns")
     return f"{len(turns)} turns" if isinstance(turns, list) else ""
 
@@ -284,8 +338,10 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Verdicts) -> Judged
     findings: list[JudgedCalls] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
         faults = tuple([fault for fault in verdict.faults if fault.call is not None])
+        # Without faults, a pass shows that the evaluator compared the calls and found them right.
         if faults or (evaluator.compares is not None and verdict.word == "pass"):
             findings.append(JudgedCalls(faults, evaluator.compares == "arguments", evaluator.alternatives))
+
     return min(findings, key=lambda finding: (not finding.arguments, not finding.faults), default=None)
 
 
@@ -293,10 +349,14 @@ def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: RecordedVerd
     """Return a verdict as `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
     differences = row.get(keys.differences)
     properties = row.get(keys.properties)
+
     others = [(name, row[key]) for name, key in keys.others]
     if isinstance(properties, dict):
         others += [(name, value) for name, value in properties.items() if name not in ("faults", "state_differences")]
+
+    # Faults and state differences have places of their own in the details.
     more: list[JSON] = [[cut(name, 200), as_text(value)] for name, value in others if value is not None]
+
     return [
         keys.verdicts.name,
         verdict.word if verdict.word in ("pass", "fail", "not_applicable") else None,
@@ -333,6 +393,7 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
     """Yield `[stage, type, message, request id]` for each error of the row."""
     for stage, key in columns.errors:
         error = row[key]
+        # Results of other programs have a text as an error.
         values = error if isinstance(error, dict) else {"message": error}
         yield [stage, *_texts(values, ("type", "message", "request_id"))]
 

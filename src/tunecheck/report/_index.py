@@ -2,6 +2,9 @@
 
 The page filters, sorts and searches the table without opening a row. `report._writing` adds each row to a `RowIndex`
 and writes the index and its `charts` to the page.
+
+Values that repeat are stored once, and each row has only their codes. Example: the kinds call, text, call are
+`{"values": ["call", "text"], "rows": [0, 1, 0]}`. Results have one letter per row, such as `ppfn`.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
 _LETTERS = {State.SCORED: SCORED, State.NOT_APPLICABLE: NOT_APPLICABLE, State.ERROR: ERROR, State.ABSENT: ERROR}
 _MOST_VALUES = 1_000  # different values of a column that can be filtered
 _OTHERS = "(others)"
-_MOST_REASON = 200
+_MOST_REASON = 200  # characters of the text that explains a failed row in the table
 
 
 @dataclass(slots=True)
@@ -50,13 +53,17 @@ class Coded:
     _codes: dict[str, int] = field(default_factory=dict)
 
     def add(self, values: Iterable[str]) -> None:
-        """Add a row with any number of values."""
+        """Add a row with any number of values.
+
+        One value is stored as its code, several as a list of codes, and no value as None.
+        """
         codes: list[JSON] = [*dict.fromkeys(map(self._code, values))]
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
     def _code(self, value: str) -> int:
         """Return the code of a value; after 1,000 different values, all new ones share one code."""
         if value not in self._codes and len(self.values) >= _MOST_VALUES:
+            # The page can filter by each value, so a column of free text must not fill it.
             value = _OTHERS
         if value not in self._codes:
             self._codes[value] = len(self.values)
@@ -92,9 +99,11 @@ class Outcomes:
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
         results = "".join(ABSENT if row is None else self.results[row] for row in places)
+
         scores = {}
         for key, values in self.scores.items():
             scores[key] = [math.nan if row is None else values[row] for row in places]
+
         return Outcomes(results, scores)
 
 
@@ -102,10 +111,13 @@ def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[Metric
     """Return an evaluator's outcomes for a run's rows, with the numbers of these metrics."""
     table, name = run.table, evaluator.name
     letters = [_LETTERS[state] for state in table.evaluators[name].states]
+
+    # A verdict is more than SCORED: rows with one get the letter for pass or fail.
     pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
     if pass_rate is not None:
         passed = {1.0: PASS, 0.0: FAIL}
         letters = [passed.get(value, letter) for value, letter in zip(pass_rate.values, letters, strict=True)]
+
     columns = {metric.name: table.columns.get(f"{name}.{metric.name}") for metric in metrics}
     return Outcomes("".join(letters), {key: column.values for key, column in columns.items() if column is not None})
 
@@ -128,6 +140,7 @@ class RowIndex:
         self.coded = {name: Coded() for name in _CODED}
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
+
         self.outcomes = [outcomes_of(run, evaluator, evaluator.metrics) for evaluator in run.evaluators]
         self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
         self.simulated = 0
@@ -136,33 +149,45 @@ class RowIndex:
     def add(self, row: Mapping[str, JSON], details: Details) -> None:
         """Add a row to every column of the index."""
         columns = details.columns
+        # Only failed verdicts have reasons; errors say for themselves why there is no verdict.
         failures = [verdict for verdict in details.verdicts if verdict.word == "fail"]
         errors = [*errors_of(row)] if columns.errors else []
         messages = [*(message for *_, message in errors), *(failure.reason for failure in failures)]
+
         texts, coded = self.texts, self.coded
         texts["ids"].append(cut(str(row.get("row_id")), 2_000))
         texts["questions"].append(details.question)
         texts["answers"].append(details.answer)
         texts["notes"].append(line("; ".join(dict.fromkeys(filter(None, messages))), _MOST_REASON))
+
         kind, calls = row.get("row_kind"), details.calls
         cause = cause_named(code) if isinstance(code := row.get("cause"), str) else None
         coded["kinds"].add([kind] if isinstance(kind, str) else ())
         coded["functions"].add(calls.expected_names)
+
         is_serving = cause is not None and cause.side == "serving"
         coded["called"].add(() if is_serving else calls.called_names)
+
         groups = [fault_groups(failure.faults, failure.reason) for failure in failures]
+        # Each fault once per evaluator, by its title.
         coded["reasons"].add(title for group in groups for title in group.values())
         coded["causes"].add([] if cause is None else [cause.title])
         coded["errors"].add(f"{stage}: {error}" for stage, _, error, _ in errors)
         coded["differences"].add(_kinds_of_differences(row, columns) if failures or errors else ())
+
         # A production client would not have received the call of such a row, so it is no call of the model.
         confused = [(expected, SERVING_FAULT) for expected, _ in calls.confused] if is_serving else calls.confused
         coded["confused"].add(dumps(list(pair)).decode() for pair in confused)
+
+        # The values as slices count them: a list of texts puts its row into several groups.
         for name, column in self.groups.items():
             column.add(tags_of(row.get(f"inputs.{name}")))
+
+        # A threshold may differ from row to row; the chart shows it only if all rows share one.
         for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
             if verdict.threshold is not None and len(counts) < _MOST_VALUES:
                 counts[verdict.threshold] += 1
+
         self._add_figures(row)
         self.failed_rows += bool(columns.errors)
         self.simulated += row.get("outputs.simulated") is True
@@ -180,9 +205,12 @@ class RowIndex:
         page: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
         page |= {name: column.as_json(most) for name, column in self.coded.items() if column.values}
         page["groups"] = [[name, column.as_json(most)] for name, column in self.groups.items() if column.values]
+
+        # Columns of the table; the other figures are in charts only.
         for name in ("latency_ms", "input_tokens", "output_tokens"):
             if any(map(math.isfinite, self.figures[name])):
                 page[name.removesuffix("_ms")] = round_numbers(self.figures[name][:most])
+
         pairs = zip(evaluators, self.outcomes, strict=True)
         page["outcomes"] = [{"name": judge.name, **outcomes.as_json(judge, most)} for judge, outcomes in pairs]
         return page
@@ -197,6 +225,7 @@ def _round(number: float) -> JSON:
     """Return a number with five digits; null for NaN and infinity, a whole number without a point."""
     if not math.isfinite(number):
         return None
+    # Above 1e15 a float may not be exact as a whole number.
     if number == int(number) and abs(number) < 1e15:
         return int(number)
     return float(f"{number:.5g}")
@@ -214,10 +243,10 @@ def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable
 
 # -- charts
 
-_BINS = 20
-_MOST_FUNCTIONS = 40
-_MOST_CONFUSED = 12
-_MOST_BARS = 15
+_BINS = 20  # of a histogram
+_MOST_FUNCTIONS = 40  # in the chart of pass rates by function
+_MOST_CONFUSED = 12  # functions named in the table of confusions
+_MOST_BARS = 15  # reasons, errors or differences
 _BARS = ("reasons", "errors", "differences")
 _WIDE = 50.0
 """Values that span more than this factor are shown on a logarithmic axis."""
@@ -241,18 +270,24 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     """Return passed and judged rows by evaluator and expected function (at most 40); None without verdicts."""
     called, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
+    # The functions that most rows expect come first, whatever their pass rates are.
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
+
     functions: dict[str, JSON] = {}
     for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
         shown: list[JSON] = []
+
         for code in most:
             results = [outcomes.results[row] for row in rows_of[code]]
+            # Rows with an error or without a verdict are in no rate.
             passed, judged = results.count(PASS), results.count(PASS) + results.count(FAIL)
             if judged:
                 rate = wilson(passed, judged)
                 shown.append([called.values[code], passed, judged, rate.low, rate.high])
+
         if shown:
             functions[evaluator.name] = shown
+
     return {"shown": len(most), "all": len(rows_of), "by": functions} if functions else None
 
 
@@ -260,24 +295,34 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
     """Yield a histogram for each graded metric with more than two values; the threshold, if all rows share one."""
     for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
+            # Most metrics show more than two values among the first 1,000, so the set of all is rarely built.
             values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]
             if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
+                # `thresholds` counts those of the main metric only.
                 thresholds = [value for value, _ in counts.most_common(2)]
                 main = metric.name in (evaluator.primary, evaluator.name)
                 only = thresholds[0] if main and len(thresholds) == 1 else None
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"
+
+                # Scores between 0 and 1 get this whole range as their axis, all others their own.
                 unit = min(values) >= 0 and max(values) <= 1
                 bins = histogram(values, 0.0, 1.0) if unit else histogram(values, min(values), max(values))
                 yield {"name": name, "threshold": only, "mean": sum(values) / len(values), **bins}
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
-    """Count the values in equally wide bins from `low` to `high`, or in equally wide ones of their logarithms."""
+    """Count the values in equally wide bins from `low` to `high`, or in equally wide ones of their logarithms.
+
+    Example: 20 bins from 0 to 1 are 0.05 wide. The value 1 is in the last bin.
+    """
     span = (math.log(high) - math.log(low)) if logarithmic else high - low
+
     counts = [0] * _BINS
     for value in values:
         part = (math.log(value) - math.log(low) if logarithmic else value - low) / span if span else 0.0
+        # The highest value belongs to the last bin. A part that is not finite counts in the first.
         counts[min(_BINS - 1, max(0, int(part * _BINS))) if math.isfinite(part) else 0] += 1
+
     return {"low": low, "high": high, "counts": [*counts], "log": logarithmic}
 
 
@@ -286,12 +331,16 @@ def _figures_histogram(numbers: Iterable[float]) -> JSON:
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
         return None
+
     positive = values[next(position for position, value in enumerate(values) if value > 0) :]
+    # A logarithm needs values above 0.
     wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
+
     # Nearest-rank quantiles are values that occurred.
     quantiles: dict[str, JSON] = {
         f"p{share}": values[max(0, math.ceil(share / 100 * len(values)) - 1)] for share in (50, 90, 99)
     }
+
     bins = histogram(values, values[0] if wide else 0.0, values[-1], logarithmic=wide)
     return {**bins, **quantiles, "n": len(values), "sum": sum(values)}
 
@@ -299,18 +348,23 @@ def _figures_histogram(numbers: Iterable[float]) -> JSON:
 def _confusion(confused: Coded) -> JSON:
     """Return a table of expected by called functions, with the most confused ones by name; None without confusion."""
     counts = _count_values(confused)
+    # Pairs were stored as JSON, `["expected", "called"]`, because a column's values are texts.
     pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
     if not any(expected != called for expected, called in pairs):
         return None
+
     weight: Counter[str] = Counter()
     for pair, count in pairs.items():
         for name in pair:
             # One confusion outweighs any number of right calls.
             weight[name] += count * (1_000_000 if len({*pair}) > 1 else 1)
+
     names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
+
     cells: Counter[tuple[int, ...]] = Counter()  # -1 stands for all functions that are not named
     for pair, count in pairs.items():
         cells[tuple(names.index(name) if name in names else -1 for name in pair)] += count
+    # Pairs of two functions without a name say nothing.
     del cells[-1, -1]
     return {"names": [*names], "cells": [[*place, count] for place, count in cells.items()]}
 
@@ -318,6 +372,7 @@ def _confusion(confused: Coded) -> JSON:
 def _causes(coded: Coded) -> JSON:
     """Return `[title, rows, advice]` of each cause, by side: serving first, the most frequent cause first."""
     counts = _count_values(coded)
+    # Problems of serving come first: they hide what the model can do.
     sides: dict[str, JSON] = {}
     for side in ("serving", "unknown", "model"):
         listed = [cause for cause in causes().values() if cause.side == side and counts[cause.title]]

@@ -1,6 +1,12 @@
 """Serve pages to browsers on this machine only.
 
 A website may point its own host name to this machine (DNS rebinding). The server refuses such requests by their `Host`.
+A request is answered if it passes these checks, in this order:
+
+  1. `Host` and each `Origin` name localhost or a loopback address (`refuse_other_hosts`, else 403)
+  2. the token of the printed address is in the address or in a cookie (`check_token`, else 403)
+
+Each reply has the headers `_HEADERS`: no cache, no frame on another page, no address in `Referer`.
 """
 
 import asyncio
@@ -39,8 +45,10 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
     """
     # aiohttp logs a traceback for each malformed request; the status of the reply tells the sender.
     quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
+
     runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
     await runner.setup()
+
     try:
         site = web.TCPSite(runner, host, port)
         try:
@@ -48,6 +56,8 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
         except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             reason = getattr(error, "strerror", "") or error
             raise ConfigurationError(f"cannot serve on {host}:{port}: {reason}") from None
+
+        # With port 0 the system has chosen one.
         taken = runner.addresses[0][1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
     finally:
@@ -64,6 +74,7 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(name, stop.set)
             taken.append(name)
+
     try:
         yield
     finally:
@@ -90,6 +101,7 @@ def check_token(given: str, token: str, command: str) -> None:
     Raises:
         HTTPForbidden: it has another token, or none.
     """
+    # A comparison in constant time: its duration does not tell how much of a guess is right.
     if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
         raise web.HTTPForbidden(text=f"open the address that `{command}` printed, with its token")
 
@@ -108,6 +120,7 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
             response = web.Response(status=409, text=str(error))
         except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder or a data set holds
             response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
+
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -117,7 +130,10 @@ NOT_THIS_MACHINE = "this server answers only requests to 127.0.0.1 or localhost,
 
 
 def is_of_this_machine(request: web.Request) -> bool:
-    """Return whether a request's `Host` and `Origin` headers name this machine only."""
+    """Return whether a request's `Host` and `Origin` headers name this machine only.
+
+    Example: `Host: 127.0.0.1:8000` passes, and so does no `Origin` at all. `Origin: https://example.com` is refused.
+    """
     origins = request.headers.getall("Origin", [])
     return all(map(_names_this_machine, [f"//{request.headers.get('Host', '')}", *origins]))
 

@@ -1,6 +1,8 @@
 """Build the page: one HTML file that loads nothing and contains its style, its script and its data.
 
-Values become text of limited length. Records are packed into compressed blocks, which the page unpacks one by one.
+Values become text of limited length. Records are packed into compressed blocks, which the page unpacks one by one: JSON
+lists, compressed with raw deflate, in base64. An element such as `<script type="application/json" id="rows-3">` holds
+the fourth block of rows.
 
 A run may contain hostile text in model output, data or a server's errors. The page never interprets it as markup. Data
 is in `<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64. The
@@ -29,17 +31,21 @@ from tunecheck._json import JSON, dumps
 BLOCK_BYTES = 1 << 18
 """Approximate JSON per block: unpacked in a few milliseconds, and compressed nearly as well as one whole."""
 
-_LEVEL = 6
+_LEVEL = 6  # zlib's default: between speed and size
 
 
 def compress_text(text: bytes) -> str:
     """Compress text with raw deflate and encode it in base64, which is safe anywhere in HTML."""
+    # -15: raw deflate, without zlib's header, as browsers unpack it with `deflate-raw`.
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
     return base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
 
 
 class Blocks:
-    """Packs records in their order; each full block is passed to `write` with its name."""
+    """Packs records in their order; each full block is passed to `write` with its name.
+
+    With `starts`, the page finds the block of a record without unpacking the blocks before it.
+    """
 
     def __init__(self, name: str, write: Callable[[str, str], None]) -> None:
         """Start without records; `write` gets the name and the packed text of each full block."""
@@ -56,9 +62,11 @@ class Blocks:
         text = dumps(record)
         if not self._waiting:
             self.starts.append(self.count)
+
         self._waiting.append(text)
         self._size += len(text)
         self.count += 1
+
         if self._size >= BLOCK_BYTES:
             self.flush()
         return self.count - 1
@@ -81,7 +89,9 @@ class Shared:
 
     def number(self, text: str) -> int:
         """Return the number under which a text is stored; store it if it is new."""
+        # Hashes instead of texts: a run may have many long texts, and only their numbers are needed again.
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
         if digest not in self._known:
             self._known[digest] = self._blocks.add(text)
         return self._known[digest]
@@ -95,16 +105,23 @@ _AROUND = 60  # characters shown before and after a change in a long text
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Return a text of limited length; the middle of a longer text is replaced by the number of characters left out."""
+    """Return a text of limited length; the middle of a longer text is replaced by the number of characters left out.
+
+    The beginning has four fifths of the room, the end of the text one fifth.
+    """
     if len(text) <= most:
         return text
+
     end = most // 5
     left_out = len(text) - most
     return f"{text[: most - end]}\n[… {left_out:,} characters left out here …]\n{text[len(text) - end :]}"
 
 
 def line(text: str, most: int) -> str:
-    """Return a text's beginning on one line, cut to `most` characters."""
+    """Return a text's beginning on one line, cut to `most` characters.
+
+    Example: for 13 characters, "Book a table for two" becomes "Book a table…".
+    """
     short = " ".join(text[: 2 * most].split())
     return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
 
@@ -120,24 +137,32 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):
         return _UNREADABLE
+
     if readable and len(text) > 80 and isinstance(value, (list, dict)):
         with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
             text = msgspec.json.format(text, indent=2)
+
     return cut(text.decode("utf-8", "replace"))
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Return the part of each text in which the two differ, with a few equal characters around it."""
+    """Return the part of each text in which the two differ, with a few equal characters around it.
+
+    Example: in two long texts that differ in one word, only this word and 60 characters around it are shown.
+    """
     shorter = min(len(before), len(after))
     start = next((index for index in range(shorter) if before[index] != after[index]), shorter)
+
     rest = shorter - start
     end = next((index for index in range(rest) if before[-1 - index] != after[-1 - index]), rest)
+
     return _part(before, start, end, most), _part(after, start, end, most)
 
 
 def _part(text: str, start: int, end: int, most: int) -> str:
     """Return a text without its first `start` and last `end` characters, but with some of them as context."""
     first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
+
     shown = cut(text[first:last], most)
     return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
 
@@ -164,6 +189,8 @@ class Page:
         """Join scripts and styles, and allow only these two by hash in the content security policy."""
         self._style = "\n".join(styles)
         self._script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
+
+        # `img-src data:` is for the empty icon. All else that is not the two hashed elements is forbidden.
         self.policy = (
             f"default-src 'none'; script-src {_hash(self._script)}; style-src {_hash(self._style)}; img-src data:; "
             "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -193,7 +220,10 @@ _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
 
 
 def embed_json(name: str, text: str) -> str:
-    """Return JSON text as a data element of the page; no text in it can run as code or end the element."""
+    """Return JSON text as a data element of the page; no text in it can run as code or end the element.
+
+    Example: `</script>` in a model's answer becomes `\\u003c/script>`, which JSON reads as the same text.
+    """
     safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 
@@ -224,5 +254,6 @@ def page(kind: str) -> Page:
     """Return the page of a run, or of the list of runs."""
     panels = plugins.panels().values() if kind == REPORT else ()
     *scripts, last = map(_read, _SCRIPTS[kind])  # the last script starts drawing
+
     styles = [_read(_STYLE), *(panel.style for panel in panels)]
     return Page([*scripts, *(panel.script for panel in panels), last], styles)

@@ -1,6 +1,13 @@
 """Read a run for a report: its evaluators, and the role of each column of a row.
 
 `report._writing` calls `read_run` for each run of the page, and a `ShapeReader` for each row's columns.
+
+The prefix of a column's key is its role. An evaluator's name may contain dots, so the longest matching name counts:
+
+  inputs.query               a column of the data
+  outputs.match.match_score  a value of the evaluator `match`
+  outputs.response           a value of the target: no evaluator has this name
+  error.target               an error of a stage
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,9 +76,12 @@ class ReportedRun:
             rows = self.folder.rows()
             yield from rows if positions is None else rows.only(positions)
             return
+
+        # Other programs write null where a run of Tunecheck has no key.
         rows_read: list[ResultRow] = []
         for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             rows_read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
+
         yield from rows_read if positions is None else (rows_read[position] for position in positions)
 
 
@@ -83,13 +93,17 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
     """
     info = table.info
     if folder is None:
+        # Results of another program have no manifest; this one has what the table tells.
         data = DatasetEntry(path=info.place)
         groups = list(table.groups)
         manifest = RunFile(dataset=data, group_by=groups, simulated=info.simulated, created=info.created)
         return ReportedRun(info.id, manifest, {}, list_evaluators(table, manifest), table, notes=info.notes)
+
     manifest, metrics = folder.manifest(), folder.metrics()
+    # Notes of the run are data from a file, so their type is checked.
     run_notes = metrics.get("notes")
     notes = [*info.notes, *map(str, run_notes if isinstance(run_notes, list) else ())]
+
     evaluators = list_evaluators(table, manifest)
     return ReportedRun(folder.id, manifest, metrics, evaluators, table, folder, notes)
 
@@ -100,12 +114,16 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
     yield ["data" if run.folder else "read from", data_of(manifest)]
     if run.folder:
         yield ["answers", answered_by(manifest)]
+
     for name, value in (("begun", manifest.created), ("ended", manifest.ended), ("reused from", manifest.parent)):
         if value:
             yield [name, f"{value[:19].replace('T', ' ')} UTC" if value.endswith("+00:00") else value]
+
+    # A finished run that was resumed has its old rows until it finishes again.
     status = run.folder.status() if run.folder and manifest.status else "finished"
     if status != "finished":
         yield ["state", f"resumed but not finished ({status}): showing older rows"]
+
     if manifest.tags:
         yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
     version = manifest.versions.get("tunecheck")
@@ -118,6 +136,8 @@ def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
     entries = manifest.evaluators
     derived = table.opened.derived if entries else ()
     judged = {name: columns for name, columns in table.evaluators.items() if name not in derived}
+
+    # Derived evaluators are computed from the verdicts of others; their figures are a plug-in's tables.
     names = order_evaluators(judged, manifest.dataset.primary, table.groups.get("row_kind"))
     return [_describe_evaluator(judged[name], table, entries.get(name)) for name in names]
 
@@ -126,21 +146,28 @@ def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: Evaluato
     """Describe an evaluator by its `entry` in the manifest, else by its columns."""
     options, name = columns.arguments, columns.name
     kind = "" if entry is None or entry.type is None else entry.type.rpartition(".")[2]
+
     matches_calls = options.keys() >= _POLICIES  # no other evaluators have all the options of MatchPolicy
     compares: Literal["arguments", "functions"] | None = None
     if matches_calls:
+        # `FunctionCallMatchEvaluator` has the same options, but compares only names.
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
     elif kind == "CallCheckEvaluator":
         compares = "arguments"
+
+    # A declaration in the manifest replaces what the columns tell.
     main = table.columns.get(columns.main or "")
     primary = None if main is None else main.metric
     metrics = [*_undeclared_metrics(columns, table)]
     if entry is not None:
         primary, metrics = entry.primary, entry.metrics or metrics
+
     pass_rate = table.columns.get(f"{name}.{PASS_RATE}")
+    # The verdict reader needs the metric that decides: that of the pass rate, if there is one.
     default_metric = primary or (metrics[0].name if metrics else name)
     verdicts = VerdictReader(name, default_metric if pass_rate is None else pass_rate.metric)
     alternatives = options.get("alternatives") is True if matches_calls else None
+
     return Evaluated(name, primary, metrics, verdicts, compares, alternatives)
 
 
@@ -186,7 +213,10 @@ class Columns:
 
 
 class ShapeReader:
-    """Determines the columns of rows, once for each shape (set of keys)."""
+    """Determines the columns of rows, once for each shape (set of keys).
+
+    Rows of one kind have the same keys, so few shapes serve all rows.
+    """
 
     def __init__(self, evaluators: Sequence[Evaluated]) -> None:
         self._evaluators = evaluators
@@ -199,8 +229,11 @@ class ShapeReader:
     def _columns(self, shape: Sequence[str]) -> Columns:
         """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
         columns = Columns()
+
         keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in self._evaluators}
+
         for key in shape:
+            # For example `outputs.match.match_score`: the kind `outputs`, the name `match.match_score`.
             kind, _, name = key.partition(".")
             if kind == "inputs":
                 columns.inputs.append((name, key))
@@ -213,14 +246,19 @@ class ShapeReader:
                     columns.target.append((name, key))
                 else:
                     keys_of[owner].append((name.removeprefix(f"{owner}."), key))
+
         columns.evaluators = [_evaluator_keys(evaluator, keys_of[evaluator.name]) for evaluator in self._evaluators]
         return columns
 
 
 def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> EvaluatorKeys:
-    """Return the roles of an evaluator's keys in a row, given as pairs of the name in its output and the key."""
+    """Return the roles of an evaluator's keys in a row, given as pairs of the name in its output and the key.
+
+    Example: for the metric `match`, `match_reason` is a part of the verdict, and `match_note` is another value.
+    """
     metric = evaluator.verdicts.metric
     start = f"outputs.{evaluator.name}.{metric}"
+
     verdict_names = {f"{metric}{suffix}" for suffix in _VERDICT}
     others = [(name, key) for name, key in keys if name not in verdict_names]
     return EvaluatorKeys(evaluator.verdicts, f"{start}_differences", f"{start}_properties", others, bool(keys))

@@ -28,7 +28,7 @@ from tunecheck.runs._store import Run, calibration_file, list_runs
 _MOST_COMPARED = 50
 """The most runs in one report."""
 
-_MOST_LISTED = 2_000
+_MOST_LISTED = 2_000  # runs on the page of the folder, the newest ones
 
 _Stamp: TypeAlias = tuple[str | int, ...]
 
@@ -37,6 +37,7 @@ def runs_page(results_dir: Path) -> str:
     """Return the page that lists the runs of a folder, the newest first."""
     runs = [*list_runs(results_dir)][::-1]
     listed = [msgspec.to_builtins(describe_run(run)) for run in runs[:_MOST_LISTED]]
+
     whole, data = page(RUNS), as_data({"folder": str(results_dir), "runs": listed, "all": len(runs)})
     return whole.start("Runs · Tunecheck") + embed_json("head", data) + whole.end()
 
@@ -68,12 +69,17 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
     """
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
+
+    # 24 random bytes, 32 characters: nobody can guess the address.
     token = secrets.token_urlsafe(24)
     asyncio.run(serve_pages(make_app(results_dir, token), port, on_ready, token))
 
 
 class _Pages:
-    """Builds pages on request; caches the last report while the files of its runs stay unchanged."""
+    """Builds pages on request; caches the last report while the files of its runs stay unchanged.
+
+    Building a report takes seconds for a large run (docs/report.md), so a reload should not build it again.
+    """
 
     def __init__(self, results_dir: Path) -> None:
         """Serve this folder; no page is made yet."""
@@ -89,6 +95,8 @@ class _Pages:
     async def report(self, request: web.Request) -> web.StreamResponse:
         """Return a run's report."""
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
+
+        # Threads keep the server responsive while files are read.
         runs = await asyncio.to_thread(self._runs, names)
         async with self._making:  # one page at a time, because building it uses a whole core
             page = await asyncio.to_thread(self._make_page, runs)
@@ -97,14 +105,18 @@ class _Pages:
     def _runs(self, names: list[str]) -> list[Run]:
         """Return the runs with these ids; raise HTTPNotFound if one is not in the folder."""
         known = {run.id: run for run in list_runs(self._results_dir)}
+
         missing = [name for name in names if name not in known]
         if missing:
             raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} here")
+
         return [known[name] for name in names]
 
     def _make_page(self, runs: list[Run]) -> bytes:
         """Return the report of the first run against the others; reuse the last one if no file has changed."""
         asked = [*map(_stamp, runs)]
+
+        # A report is a file, so it is written to a folder of its own and read back.
         if asked != self._shown:
             with tempfile.TemporaryDirectory(prefix="tunecheck-view-") as folder:
                 path = Path(folder, "report.html")

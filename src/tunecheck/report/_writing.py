@@ -1,4 +1,15 @@
-"""Write a run's report, reading and writing the rows one by one, and compare the run with other runs."""
+"""Write a run's report, reading and writing the rows one by one, and compare the run with other runs.
+
+The order of a page (`_Report.write`). Details of rows are in memory for one block at a time:
+
+  1. style and head of the document
+  2. blocks of row details and of shared long texts, while the rows are read
+  3. `head`: everything except the table of rows: facts, summary, charts, panels, comparison
+  4. `index`: the table of all rows
+  5. the script, which draws the page
+
+Other runs are read at the same time, each in the order of the reported run's rows.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +41,22 @@ from tunecheck.views import text_of
 
 # -- other runs
 
-_MOST_NAMED = 100
+_MOST_NAMED = 100  # ids of rows without a partner that the page lists
 
 
 def paired_rows(runs: RunPair) -> list[int | None]:
-    """Return the row of the base for each row of the new run, or None; paired as `tunecheck compare` does."""
+    """Return the row of the base for each row of the new run, or None; paired as `tunecheck compare` does.
+
+    Example: the new run has the rows a, b, c and the base c, a. The result is 1, None, 0.
+    """
     base_rows, new_rows = _rows_by_item(runs.base), _rows_by_item(runs.new)
+
     partners: list[int | None] = [None] * runs.new.info.rows
     for base_item, new_item in zip(runs.pairing.base, runs.pairing.new, strict=True):
         # Trials of one item are paired in their order.
         for new_row, base_row in zip(new_rows[new_item], base_rows[base_item], strict=False):
             partners[new_row] = base_row
+
     return partners
 
 
@@ -48,6 +64,7 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
     """Return the row numbers of each item: one row, or its trials."""
     if table.items.of_row is None:
         return [[row] for row in range(table.info.rows)]
+
     rows: list[list[int]] = [[] for _ in table.items.ids]
     for row, item in enumerate(table.items.of_row):
         rows[item].append(row)
@@ -64,9 +81,13 @@ class OtherRun:
         """Pair the reported run's rows with this run's, and begin to read the partners in their order."""
         self.run, self._partners = run, paired_rows(pairs)
         self._reader = DetailReader(run, shared)
+        # One pass through this run's file, in the order in which the report needs the rows.
         self._waiting = run.rows([row for row in self._partners if row is not None])
+
+        # The page shows the first graded metric of an evaluator, so only its numbers are needed.
         graded = {evaluator.name: evaluator.graded[:1] for evaluator in reported.evaluators}
         common = [evaluator for evaluator in run.evaluators if evaluator.name in graded]
+
         outcomes = {evaluator.name: outcomes_of(run, evaluator, graded[evaluator.name]) for evaluator in common}
         self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
 
@@ -98,8 +119,11 @@ class OtherRuns:
         """
         tables = [compared_run.table for compared_run in (*others, run)]
         self.comparison, compared = compare_tables(tables, settings)
+
         self._by_id = settings.pair_by == "id"
+
         self._others: list[OtherRun] = []
+        # `compare_tables` has paired the base with each run; the others still need their pairs with the reported run.
         for other, table in zip(others, tables, strict=False):
             pairs = RunPair(table, tables[-1], settings) if self._others else compared[-1]
             self._others.append(OtherRun(other, run, pairs, shared))
@@ -109,22 +133,30 @@ class OtherRuns:
 
         `answers` has each different answer once, without the reported run's. `others` has the number of each run's
         answer in that list, counted from 1. 0 is the reported run's answer, None stands for a run without the row.
+
+        Example: the base answered as the reported run, and the two other runs alike, but otherwise. `answers` has one
+        entry, and `others` is [0, 1, 1].
         """
         answers: list[JSON] = []
         numbers: list[JSON] = []
         for other in self._others:
             answer = other.answer(number, new)
+            # Iterations answer most rows alike; equal answers are stored once.
             if answer is not None and answer not in (new.answered, *answers):
                 answers.append(answer)
             numbers.append(None if answer is None else [new.answered, *answers].index(answer))
+
         return {"answers": answers, "others": numbers}
 
     def as_json(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
         comparison, decision = self.comparison, self.comparison.decision
+        # The first line is the decision itself, which the page shows as its head.
         lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(decision), 1, None)]
+
         # The decisive metric comes first.
         history = sorted(comparison.history, key=lambda metric: metric.name != decision.metric)
+
         return {
             "confidence": comparison.confidence,
             "decision": decision.as_json() | {"head": head_of(decision), "lines": lines},
@@ -150,8 +182,10 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
 def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
     """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
     pairs = against.pairs
+    # The primary metric first.
     metrics = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
+
     return {
         "run": against.new.id,
         "alike": "id" if by_id or pairs.by_id_alone else "content",
@@ -174,7 +208,7 @@ def _name_ids(ids: Sequence[str]) -> JSON:
 
 # -- the reported run
 
-_MOST_GROUPS = 50
+_MOST_GROUPS = 50  # of one column in the summary
 _RESAMPLES = 2_000
 """Bootstrap samples; enough for an interval on a page, but comparisons use more."""
 
@@ -191,11 +225,14 @@ class _RowGroup:
 def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     """Return the `groups` and, for each evaluator, its lines, each with one cell per group."""
     groups = [*_groups(run, index)]
+    # Calibrations are in the folder of runs; results of other programs have none.
     judges = {} if run.folder is None else corrections(run.folder)
+
     evaluators: list[JSON] = []
     for evaluator in run.evaluators:
         lines: list[JSON] = [*_summary_lines(run.table, evaluator, groups, judges.get(evaluator.name))]
         evaluators.append({"name": evaluator.name, "lines": lines, "more": _own_totals(evaluator, run)})
+
     shown: list[JSON] = [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups]
     return {"groups": shown, "evaluators": evaluators}
 
@@ -203,6 +240,7 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
 def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
     """Yield all rows as the first group, then the rows by each value of each column, the largest groups first."""
     yield _RowGroup(None, None, range(run.table.info.rows))
+
     for column, coded in {"row_kind": index.coded["kinds"], **index.groups}.items():
         pairs = zip(coded.values, coded.rows_by_value(), strict=True)
         found = [_RowGroup(column, value, rows) for value, rows in pairs]
@@ -221,16 +259,22 @@ def _summary_lines(
     if judged:
         label = "passed" if judge is None else f"passed, {judge.raw_label}"
         yield {"label": label, "kind": "rate", "cells": _cells(table, f"{name}.{PASS_RATE}", groups, is_rate=True)}
+
     if judged and judge is not None and judge.corrected is not None:
+        # The calibration is for all rows: labels say nothing about the judge's errors in one group.
         others: list[JSON] = [None] * (len(groups) - 1)
         yield {"label": judge.corrected_label, "kind": "rate", "cells": [estimate_json(judge.corrected), *others]}
+
+    # With a pass rate, metrics that pass or fail are no further lines: only the graded ones have a mean.
     for metric in evaluator.graded if judged else evaluator.metrics:
         column = table.columns.get(f"{name}.{metric.name}")
         if column is not None and column.figures:
+            # A main metric needs no name of its own.
             label = "mean" if metric.name in (evaluator.primary, name) else f"mean {metric.name}"
             cells = _cells(table, column.name, groups)
             line: dict[str, JSON] = {"label": label, "kind": "mean", "metric": metric.name, "cells": cells}
             yield line if metric.higher_is_better else {**line, "lower_is_better": True}
+
     states = table.evaluators[name].states
     for state, label in ((State.NOT_APPLICABLE, "not applicable"), (State.ERROR, "errors")):
         if state in states:
@@ -242,6 +286,7 @@ def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate
     """Return each group's figure with its interval, or None for no figure; a rate also has its passed rows."""
     cells: list[JSON] = []
     for rate in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
+        # The page shows `31 of 46` beside a rate.
         passed: dict[str, JSON] = {"passed": round((rate.value or 0.0) * rate.n)} if is_rate and rate else {}
         cells.append(None if rate is None or not rate.n else estimate_json(rate) | passed)
     return cells
@@ -257,6 +302,7 @@ def _own_totals(evaluator: Evaluated, run: ReportedRun) -> JSON:
     """Return the evaluator's own totals, and pass^k with several trials, as `[name, value]`."""
     metrics, start = object_or_empty(run.metrics.get("metrics")), f"{evaluator.name}."
     own = [(key.removeprefix(start), value) for key, value in metrics.items() if key.startswith(start)]
+
     # Up to `error_count`, the keys are those that every evaluator has.
     totals = islice(dropwhile(lambda total: total[0] != "error_count", own), 1, None)
     return [[key, value] for key, value in totals if isinstance(value, (int, float, str))]
@@ -292,13 +338,19 @@ def write_report(
             file cannot be written.
         DataError: a run's rows are damaged.
     """
+    # A text is a sequence, too, but names one run: only lists and tuples are several runs.
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
+
     # A page may compare simulated runs, because it marks them.
     settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
+
     names = [*others, run]
     folders = [open_run(name, Path(results_dir)).run for name in names]
+
+    # All runs are read together, because the contents of rows leave out the answers of all of them.
     tables = open_runs(names, Path(results_dir), settings)
     opened = [read_run(table, folder) for table, folder in zip(tables, folders, strict=True)]
+
     try:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
             _Report(file, opened, settings).write(home)
@@ -316,8 +368,10 @@ class _Report:
         self._size = 0
         *others, run = opened
         self._run = run
+
         self._shared, self._rows = Blocks("shared", self._block), Blocks("rows", self._block)
         shared = Shared(self._shared)
+
         self._reader = DetailReader(run, shared)
         self._table = RowIndex(run)
         self._failures = Failures()
@@ -327,9 +381,11 @@ class _Report:
         """Write the whole page."""
         whole = page(REPORT)
         self._file.write(whole.start(f"{self._run.id} · report"))
+
         self._read_rows()
         for blocks in (self._shared, self._rows):
             blocks.flush()
+
         self._file.write(embed_json("head", as_data(self._head() | {"home": home})))
         self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.as_json(self._run.evaluators))))))
         self._file.write(whole.end())
@@ -342,13 +398,18 @@ class _Report:
     def _read_rows(self) -> None:
         """Add each row to the index and to the failures, and its details to the file until the file is too large."""
         verdicts = {evaluator.name: evaluator.verdicts for evaluator in self._run.evaluators}
+        # In the order of the manifest, as when the run printed its first screen.
         readers = [verdicts[name] for name in self._run.manifest.evaluators if name in verdicts]
+
+        # Every row counts in figures and charts, also those beyond the limits of the table and of the file.
         for number, row in enumerate(self._run.rows()):
             details = self._reader.read(number, row)
             self._table.add(row, details)
             if self._run.folder is not None:  # other programs' results have no first screen
                 self._failures.add(row, readers)
+
             others = self._others.answers(number, details) if self._others is not None else {}
+            # A row beyond the limits is still in the figures, but cannot be opened.
             if number < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})
 
