@@ -1,4 +1,20 @@
-"""`--no-worse-than RUN --margin M`, `--better-than RUN`: gates that compare a run with another one."""
+"""`--no-worse-than RUN --margin M`, `--better-than RUN`: gates that compare a run with another one.
+
+**Before the run**: `check_base` checks the options, and `read_base` reads the base run, pairs its rows with those that
+will be judged, and computes the gate's power (`Power`).
+
+**After the run**: `Base.check` compares the run with the base. Each tested metric has an outcome:
+
+| outcome | condition, in the order of the checks |
+|---|---|
+| met | the non-inferiority test shows that the run is at most the margin worse (`--better-than`: better) |
+| not met | the difference is shown to be worse by the margin or more; or no rows pair; or the judges differ |
+| undecided | any other: the rows neither show the requirement nor rule it out |
+
+Objections that change the decision add one more outcome, not met or undecided.
+
+**Tested metrics** are those that `--fail-under` names, else the primary metric.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +85,7 @@ class Base:
             return [self._incomparable(error.why)], []
         except ConfigurationError as error:
             return [self._incomparable(str(error))], []
+
         outcomes = [self._metric_outcome(metric, comparison) for metric in comparison.against[-1].tested]
         notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
         return [*outcomes, *self._objection_outcomes(comparison)], notes
@@ -76,6 +93,7 @@ class Base:
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
         """Yield one outcome that is not met if objections change the decision; otherwise nothing."""
         effective = [objection for objection in comparison.decision.objections if objection.effect != "none"]
+
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
             yield GateOutcome(
                 f"no objection to replacing {self.id}",
@@ -100,18 +118,24 @@ class Base:
     def _metric_outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
         """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows to decide it."""
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
+
         test, stopped = metric.non_inferiority, comparison.new.stopped
         met = test is not None and test.shown is True
+
         is_refuted = (
             margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better) == "refuted"
         )
+
         undecided = not met and not is_refuted and metric.difference.n > 0 and metric.judge != "different"
+
         remark = _figures_text(metric, is_prediction=met and stopped is not None and stopped.outcome == "not_worse")
+
         rows: int | None = None
         if undecided and test is not None and test.shown is not None:
             rows = rows_needed(metric, self.margin)
             effect = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {effect} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
+
         figures: dict[str, JSON] = {
             "metric": metric.key,
             "base": comparison.base.id,
@@ -126,6 +150,7 @@ class Base:
             "only_in_base": len(comparison.pairs.only_in_base),
             "only_in_new": len(comparison.pairs.only_in_new),
         }
+
         return GateOutcome(
             f"{metric.name}: {self._requirement(margin)}",
             found=metric.difference.value,
@@ -149,12 +174,15 @@ def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
         parts = [f"cannot be compared: {reason}" + (f"; {metric.why}" if metric.judge == "different" else "")]
     else:
         parts = list(_interval_texts(metric, is_prediction=is_prediction))
+
     if judge := judge_text(metric):
         parts.append(judge)
+
     if metric.difference.n:
         parts.append(plural(metric.difference.n, "row"))
         if not metric.higher_is_better:
             parts.append("lower is better")
+
     return ", ".join(parts)
 
 
@@ -165,13 +193,16 @@ def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterato
     """
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     yield f"{base} → {new}"
+
     interval = interval_text(metric.kind, metric.difference)
     unit = " points" if metric.kind == "binary" else ""
     text = f"{100 * metric.difference.confidence:.3g}% interval {interval}{unit}"
+
     if metric.difference.method == ANY_STOPPING:
         text += ", valid for any early stop"
         if is_prediction:
             text += "; a complete run would meet the gate"
+
     yield text
 
 
@@ -184,10 +215,12 @@ def check_base(options: Options) -> None:
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     if undecided not in (None, "fail", "pass"):
         raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
+
     for flag, is_given in (("--undecided", undecided is not None), ("--until-decided", options.until_decided)):
         if is_given and options.against is None:
             needed = "--no-worse-than RUN or --better-than RUN"
             raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
+
     if base is not None and options.better_than is not None:
         raise ConfigurationError("--no-worse-than and --better-than exclude each other: give one of them")
     if base is not None and margin is None:
@@ -197,6 +230,7 @@ def check_base(options: Options) -> None:
         )
     if base is None and margin is not None:
         raise ConfigurationError("--margin needs --no-worse-than RUN: the run to compare with")
+
     if margin is not None and not 0 <= margin < math.inf:
         raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
 
@@ -204,7 +238,8 @@ def check_base(options: Options) -> None:
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
     """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator's name.
 
-    If a figure is not among the `columns` of rows, such as a count, the evaluator's name replaces it.
+    For example `{"match[call]": "match", "rouge.f1": "rouge"}` for `match[call]>=0.8` and `rouge.f1_score>=0.4`. If a
+    figure is not among the `columns` of rows, such as a count, the evaluator's name replaces it.
     """
     gated: dict[str, str] = {}
     for gate in gates:
@@ -227,9 +262,11 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     name = str(options.against)
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
+
     base, new = read_runs([name, rows], options.folder)
     named = gated_metrics(gates, evaluators, base.columns)
     _check_base_run(base, named.values(), options, flag)
+
     primary = new.opened.primary or base.opened.primary
     metrics = tuple(named or [gated_primary(base, evaluators, primary)])
     settings = ComparisonSettings(
@@ -240,21 +277,27 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
         allow_changed_evaluator=options.allow_changed_evaluator,
         rows=0,  # a gate shows no rows that differ
     )
+
     try:
         pair = RunPair(base, new, settings)
     except NothingPairsError as error:
         raise _error(flag, error.why) from None
+
     rates = pass_rates(pair)
     if margin > 1 and rates:
         points = f"; for {margin:g} points, give --margin {margin / 100:g}" if margin <= 100 else ""
         scale = f"{next(iter(rates))} lies between 0 and 1"
         raise _error(flag, f"{scale}, so a margin of {margin:g} accepts every run{points}")
+
     if options.until_decided:
         _require_decidable_gates({*evaluators, *metrics}, gates)
+
     repeat = max(options.repeat or 1, new.info.trials)
+
     # Metrics that are no pass rates have no power, because the variance of their values is unknown.
     rates = rates if margin < 1 else {}
     power = tuple(_power_on(name, rate, base.info.trials, margin, repeat) for name, rate in rates.items())
+
     settings = replace(settings, cluster=options.cluster)
     lasting_name = _lasting_name(name, base, options.folder)
     return Base(lasting_name, base.info.id, settings, options.folder, power, better)
@@ -268,8 +311,10 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
     """
     if base.info.simulated and not options.allow_simulated:
         raise _error(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
+
     if options.resume is not None and Path(base.info.place).resolve() == Path(options.resume).resolve():
         raise _error(flag, "a run cannot be compared with itself; name another run")
+
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
@@ -311,7 +356,7 @@ ASSUMED_CHANGE = 0.05
 """Assumed share of rows whose verdict changes in the next run of the same model, if no repeated base measures it."""
 
 ENOUGH = 0.8
-"""If an identical model meets a gate less often than this, the margin is too narrow for the rows."""
+"""If an identical model meets a gate in less than this share of runs, the margin is too narrow for the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +365,7 @@ class Power(Result):
 
     `pairs_needed` and `margin_needed` would raise a low chance to 80%; each is None if it is not needed or no value
     suffices. `change` is the share of rows that change from run to run, measured if the base has trials. `margin` is 0
-    if the gate requires an improvement, which an identical model does not show.
+    if the gate requires an improvement, which an identical model does not show. Shares and margins are between 0 and 1.
     """
 
     metric: str
@@ -336,17 +381,22 @@ class Power(Result):
         """Return the power in words, and if it is low, the rows or the margin that would be enough."""
         if self.margin == 0:
             return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"
+
         source = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures this"
         start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points,"
         change = f"if {self.change:.1%} of rows change between runs ({source})"
+
         if self.chance >= ENOUGH:
             return f"{start} an identical model meets the gate in {self.chance:.0%} of runs {change}"
+
         undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs {change}"
+
         remedies = []
         if self.pairs_needed is not None:
             remedies.append(f"{self.pairs_needed:,} rows in all")
         if self.margin_needed is not None:
             remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
+
         if not remedies:
             return undecided
         return f"{undecided}. With {' or '.join(remedies)}, only 20% of runs would end undecided"
@@ -367,15 +417,21 @@ def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: in
     """
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)
+
     measured = trials > 1 and rows > 0
     change = ASSUMED_CHANGE
     if measured:  # the chance that two trials of a row differ
+        # p(1 − p) is the variance of one trial; with few trials it is too small by the factor (trials − 1) / trials.
         change = float(2 * numpy.mean(passing * (1 - passing)) * trials / (trials - 1))
+    # One trial has the variance change / 2; the mean of several trials, that variance by their number.
     variance = change * (1 / trials + 1 / repeat) / 2  # of the difference of a row's two means
+
     if margin == 0 or not rows:
         return Power(name, rows, margin, change, measured, 0.0)
+
     chance = chance_to_show(rows, variance, margin)
     if chance >= ENOUGH:
         return Power(name, rows, margin, change, measured, chance)
+
     pairs_needed, margin_needed = rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH)
     return Power(name, rows, margin, change, measured, chance, pairs_needed, margin_needed)

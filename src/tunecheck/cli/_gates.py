@@ -1,6 +1,20 @@
 """Gates: conditions on a run's metrics that decide the exit code.
 
 A command reads its gates with `parse_gate()` and checks their names before the run and their metrics after it.
+
+| gate | metric | group |
+|---|---|---|
+| `match>=0.8` | the evaluator `match`: its pass rate, else its main mean | all rows |
+| `match[call]>=80%` | the same | rows whose `row_kind` is `call`, or the one column with a value `call` |
+| `match[language=de]>=0.8` | the same | rows whose column `language` is `de` |
+| `rouge.f1>0.4` | the metric `f1` of the evaluator `rouge` | all rows |
+| `cause.unreadable<=0.01` | the share of rows with this cause; 0 if no row has it | all rows |
+
+An evaluator's main mean (`Gate._key`) is that of its declared primary metric, else of the metric with its name, else of
+its first metric. If a model judges, its pass rate over all rows is corrected for its errors.
+
+**The end of all gates** (`end_of`): not met if one is not met; else undecided if one is undecided, unless
+`--undecided` says how to count it; else met.
 """
 
 from __future__ import annotations
@@ -23,17 +37,21 @@ if TYPE_CHECKING:
     from tunecheck.comparison._judged import Correction
 
 ROW_KINDS = ("call", "answer")
+"""The groups that a gate may name without a column."""
 
 _GATE = re.compile(
     r"\s*(?P<metric>[^\[\]<>=]+?)\s*(?:\[(?P<group>[^\[\]]+)\])?\s*(?P<operator>>=|<=|==|>|<)\s*(?P<required>[^\s<>=]+)\s*"
 )
+"""A gate such as `match [language=de] >= 80%`: metric `match`, group `language=de`, operator `>=`, required `80%`."""
 _OPERATORS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq}
 
 End = Literal["met", "not met", "undecided"]
 """The end of a gate."""
 
 Metrics = Mapping[str, JSON]
+"""Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.947, …}`."""
 Groups = Mapping[str, Mapping[str, Metrics]]
+"""Metrics by grouping column and value: `{"row_kind": {"call": {…}, "answer": {…}}}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +141,10 @@ class Gate:
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
             raise self._error(f"no evaluator of this run computes {self.metric!r}{hint}")
+
         if self.group is None:
             return
+
         if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
             raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
 
@@ -139,6 +159,7 @@ class Gate:
         """
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
+
         percent = str(self).replace(" ", "") + "%"
         share = str(replace(self, required=self.required / 100)).replace(" ", "")
         remedy = f": write '{percent}' or '{share}'" if 1 < self.required <= 100 else ""
@@ -153,6 +174,7 @@ class Gate:
             return True
         if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
+
         shares = (
             f"{name}.{metric.name}"
             for name, evaluator in evaluators.items()
@@ -180,29 +202,37 @@ class Gate:
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
+
         is_cause = self.metric.startswith(CAUSE_METRIC)
         key = self.metric if is_cause else self._key(metrics, primaries)
         value: JSON = None if key is None else chosen.get(key, 0 if is_cause else None)
         if key is None or value is None:
             return GateOutcome(str(self), None, False, "no row has a value")
+
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._error(f"{key} is not a number; name a numeric metric")
+
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
+
         evaluator, _, last_word = key.rpartition(".")
         is_pass_rate = last_word == PASS_RATE
+
         if is_pass_rate and judges and evaluator in judges:
             corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
+
         met = bool(_OPERATORS[self.operator](value, self.required))
         if not is_pass_rate and not is_cause:
             return GateOutcome(str(self), value, met, remark)
+
         found, required = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"
         return GateOutcome(str(self), value, met, remark, found_as=found, required_as=required)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
         """Return the key of the gate's metric: itself, or of an evaluator its pass rate, else its main mean.
 
-        None if the evaluator scored no row.
+        For example `rouge.f1` for `rouge.f1`, and `match.binary_aggregate` for `match`. None if the evaluator scored no
+        row.
 
         Raises:
             ConfigurationError: there is no such metric.
@@ -210,14 +240,19 @@ class Gate:
         if self.metric not in primaries:
             if self.metric in metrics:
                 return self.metric
+
+            # The metric of an evaluator that scored no row is not among the metrics: that is no mistake of the gate.
             owners = [name for name in primaries if self.metric.startswith(f"{name}.")]
             if owners and metrics.get(f"{max(owners, key=len)}.scored_count") == 0:
                 return None
             raise self._error(f"there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}")
+
         name = self.metric
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
         candidates = (f"{name}.{PASS_RATE}", f"{name}.{primaries[name]}", f"{name}.{name}", first)
+
         key = next((candidate for candidate in candidates if candidate in metrics), None)
+        # Without a mean, the first key is a count such as `scored_count`.
         return None if key is None or key.endswith("_count") else key
 
     def _group(self, by: Groups) -> Metrics | None:
@@ -230,6 +265,8 @@ class Gate:
         column, equals, value = self.group.partition("=")
         if equals:
             return by.get(column, {}).get(value)
+
+        # A value without a column, such as `call` or `de`, must be the value of only one column.
         groups = [(column, values[self.group]) for column, values in by.items() if self.group in values]
         if len(groups) > 1:
             raise self._error("write " + " or ".join(f"[{column}={self.group}]" for column, _ in groups))
@@ -237,9 +274,13 @@ class Gate:
 
 
 def _rate_text(rate: float, required: float) -> str:
-    """Return a rate as `74.4%`; with more digits if the rounded rate is on the other side of `required`, or equal."""
+    """Return a rate as `74.4%`; with more digits if the rounded rate is on the other side of `required`, or equal.
+
+    For example, a rate of 0.79996 with 0.8 required is `79.996%`, because `80.0%` would seem to be enough.
+    """
     texts = [f"{rate:.{digits}%}" for digits in range(1, 12)]
     on_same_side = (text for text in texts if (float(text[:-1]) / 100 - required) * (rate - required) > 0)
+
     return next(on_same_side, texts[0])
 
 
@@ -253,8 +294,10 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
         return None, judge.remark or "uncalibrated judge"
     if group:
         return None, "not corrected for the judge's errors: only rates over all rows are corrected"
+
     if corrected.value is None:
         return None, corrected.remark or "cannot be corrected for the judge's errors"
+
     remark = f"corrected for the judge's errors with {judge.labels:,} labels"
     if corrected.low is not None:
         remark += f", {100 * corrected.confidence:.3g}% interval {corrected.low:.1%} to {corrected.high:.1%}"
@@ -268,10 +311,12 @@ def parse_gate(text: str) -> Gate:
         ConfigurationError: the text has another form.
     """
     match = _GATE.fullmatch(text)
+
     required = math.nan
     if match is not None:
         with contextlib.suppress(ValueError):
             required = float(match["required"].removesuffix("%")) / (100 if match["required"].endswith("%") else 1)
+
     if match is None or not math.isfinite(required):
         raise ConfigurationError(
             f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'. "
@@ -288,6 +333,7 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:
         return "not met"
+
     counts: Mapping[str | None, End] = {None: "undecided", "fail": "not met", "pass": "met"}
     return counts[undecided] if "undecided" in ends else "met"
 
@@ -295,6 +341,8 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
+
     found = f"{failed:,} of {plural(rows, 'row')} ({_rate_text(rate, allowed)})"
     required = f"error rate <= {100 * allowed:g}%"
+
     return GateOutcome(f"error rate <= {allowed:g}", rate, rate <= allowed, found_as=found, required_as=required)
