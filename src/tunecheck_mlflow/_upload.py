@@ -1,4 +1,20 @@
-"""The upload to an MLflow server with MLflow's own client: parameters, metrics, files, data set, and rows as traces."""
+"""The upload to an MLflow server with MLflow's own client: parameters, metrics, files, data set, and rows as traces.
+
+The steps in order, for a run with these contents:
+
+| step | content | on a repeated upload |
+|---|---|---|
+| create the run | its name, and the upload's marker as a tag | skipped |
+| parameters | the run's arguments, such as `dataset.path` | sent again |
+| metrics | all finite metrics that do not repeat another one | sent again |
+| data set | its name, and its SHA-256 as digest | sent again |
+| files | the table, `run.json`, metrics, logs and report | only new or changed files |
+| traces | at most 1,000 rows, failed rows first | skipped, unless the table has changed |
+| tags | the run's tags and id | sent again |
+| end | the status FINISHED | sent again |
+
+Metrics have the time at which the run wrote them: MLflow counts a metric that is sent twice with the same time once.
+"""
 
 import contextlib
 import datetime
@@ -21,6 +37,7 @@ MOST = 1_000
 """The most rows that become traces. Failed rows come first."""
 
 _LONGEST_PREVIEW, _LONGEST_REASON = 1_000, 10_000
+"""The most characters of a trace's previews and of an assessment's rationale."""
 
 
 class Traces:
@@ -30,6 +47,7 @@ class Traces:
         """Prepare the traces. `marker` identifies the upload, and `moment_ms` is the time of all traces."""
         self._run, self._marker, self._moment_ms = run, marker, moment_ms
         self._evaluators = run.manifest().evaluators
+
         primaries = {name: entry.primary for name, entry in self._evaluators.items()}
         counted = pipeline.counted_metrics(run.rows(), primaries)
         self._readers = [pipeline.VerdictReader(name, metric) for name, metric in counted.items()]
@@ -38,6 +56,7 @@ class Traces:
         """Return the rows that become traces, at most `MOST`: failed rows first, in their order."""
         failed: list[ResultRow] = []
         others: list[ResultRow] = []
+
         for row in self._run.rows():
             words = {reader.word(row) for reader in self._readers}
             kept = failed if words & {"fail", "error"} or "error.target" in row else others
@@ -48,8 +67,9 @@ class Traces:
     def spans(self, rows: Sequence[ResultRow]) -> JSON:
         """Return the body of an OTLP request with one span per row.
 
-        It follows the OpenTelemetry protocol 1.7, "JSON Protobuf Encoding". The attributes are MLflow's, with JSON
-        texts as values.
+        It follows the OpenTelemetry protocol 1.7, "JSON Protobuf Encoding": times are texts of nanoseconds, kind 1 is
+        an internal span, and the status codes are 1 (OK) and 2 (error). The attributes are MLflow's, with JSON texts as
+        values.
         """
         spans: list[JSON] = [self._span(row) for row in rows]
         return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "tunecheck"}, "spans": spans}]}]}
@@ -59,10 +79,12 @@ class Traces:
         start_ns = self._moment_ms * 1_000_000
         inputs, outputs = _inputs(row), self._outputs(row)
         attributes = {"mlflow.spanType": "CHAIN", "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
+
         error = row.get("error.target")
         status: dict[str, JSON] = {"code": 1}
         if isinstance(error, dict):
             status = {"code": 2, "message": f"{error.get('type')}: {error.get('message')}"}
+
         return {
             "traceId": self._id(row),
             "spanId": self._id(row)[:16],
@@ -100,6 +122,7 @@ class Traces:
             feedback = _feedback(verdict, row.get(f"error.{reader.name}"))
             if verdict.word == "not_applicable" or feedback is None:
                 continue
+
             moment, entry = _timestamp(self._moment_ms), self._evaluators[reader.name]
             source_type = "CODE" if entry.judge is None else "LLM_JUDGE"
             assessment: dict[str, JSON] = {
@@ -110,6 +133,7 @@ class Traces:
                 "last_update_time": moment,
                 "feedback": feedback,
             }
+
             if isinstance(verdict.score, (int, float)):
                 assessment["metadata"] = {"score": str(verdict.score)}
             if verdict.reason:
@@ -126,19 +150,24 @@ class Traces:
         }
 
     def _id(self, row: ResultRow, evaluator: str = "") -> str:
-        """Return the id of a row's trace, or of the trace's assessment by an evaluator: 32 hexadecimal digits."""
+        """Return the id of a row's trace, or of the trace's assessment by an evaluator: 32 hexadecimal digits.
+
+        OpenTelemetry's ids of traces have this length, those of spans half of it.
+        """
         return hashlib.blake2b(dumps([self._marker, row["row_id"], evaluator]), digest_size=16).hexdigest()
 
 
 def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON] | None:
-    """Return a verdict as MLflow's feedback: pass or fail as a boolean, otherwise the score or the error.
+    """Return a verdict as MLflow's feedback; None for a verdict without a result, a score and an error.
 
-    Return None for a verdict without any of them.
+    For example `{"value": true}` for a pass, `{"value": 0.7}` for a score without a threshold, and `{"value": null,
+    "error": {"error_code": "TimedOutError", "error_message": …}}` for an evaluator that failed.
     """
     if verdict.word == "error":
         known = error if isinstance(error, dict) else {}
         code, message = str(known.get("type") or "Error"), str(known.get("message") or "")
         return {"value": None, "error": {"error_code": code, "error_message": message}}
+
     value = {"pass": True, "fail": False}.get(verdict.word, verdict.score)
     return None if value is None else {"value": value}
 
@@ -159,7 +188,7 @@ def _within_64_bits(value: JSON) -> JSON:
 
 
 def _latency_ms(row: ResultRow) -> float:
-    """Return the row's latency in milliseconds, or 0 if it has none that is plausible."""
+    """Return the row's latency in milliseconds, or 0 if it has none, or one of 1e9 ms (eleven days) or more."""
     latency = row.get("outputs.latency_ms")
     return float(latency) if isinstance(latency, (int, float)) and 0 <= latency < 1e9 else 0.0
 
@@ -173,8 +202,10 @@ def _timestamp(moment_ms: int) -> str:
 # -- contents
 
 TABLE = "eval_results.json"
+"""The file with all rows as a table that MLflow shows: `{"columns": ["row_id", …], "data": [["1", …], …]}`."""
 
 _PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")
+"""The parts of `run.json` that become parameters."""
 
 _NOT_LOGGED = frozenset({"metrics", "primary"})
 """Keys of an evaluator's entry that are not logged as parameters."""
@@ -186,11 +217,12 @@ _MOST_CHARACTERS = 500
 def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
     """Return the run's arguments as flat keys, such as `dataset.path` and `evaluators.bleu.threshold`.
 
-    Long values are cut. The manifest already masks secrets.
+    Values of more than `_MOST_CHARACTERS` characters are cut. The manifest already masks secrets.
     """
     flat = {"name": str(manifest.get("name"))}
     for part in _PARTS:
         flat.update(_flat(part, manifest.get(part)))
+
     keys = uploads.metric_keys(flat)
     longest = _MOST_CHARACTERS
     return {keys[name]: value if len(value) <= longest else f"{value[: longest - 1]}…" for name, value in flat.items()}
@@ -199,7 +231,8 @@ def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
 def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
     """Yield the values of nested objects as text with dotted names.
 
-    Null values and keys in `_NOT_LOGGED` are left out.
+    For example `bleu` with `{"arguments": {"threshold": 0.4}}` yields `("bleu.threshold", "0.4")`: the key `arguments`
+    is no part of the name. Null values and keys in `_NOT_LOGGED` are left out.
     """
     if isinstance(value, dict):
         for key, entry in value.items():
@@ -215,6 +248,7 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
     """Return the names of metrics that repeat another metric, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
     repeated = {f"{name}{ending}" for name in metrics for ending in pipeline.REPEATED} & metrics.keys()
+
     binary = {
         f"{name}.{metric.name}"
         for name in pipeline.primaries_with_pass_rate(evaluators, metrics)
@@ -235,13 +269,18 @@ _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
 """Path under which a server started with --serve-artifacts, the default, takes files."""
 
 _CLOUD_STORES = frozenset({"s3", "gs", "wasbs", "abfss", "dbfs", "azureml"})
+"""URL schemes of stores in a cloud, to which MLflow's client may send files."""
+
 _MOST_ENTRIES = 100
 """The most parameters, metrics or tags in one request."""
 
 _PERHAPS_DONE = (408, 500, 502, 503, 504)
+"""Statuses after which the server may still have carried out the request."""
+
 _WITHOUT_TRACES = frozenset({404, 405, 501})
 """Statuses of a server that takes no traces, because it is older than 3.6 or has no database."""
 _SPANS, _DIGEST = 50, 36
+"""The most spans in one request, and the longest digest of a data set in characters, which is MLflow's limit."""
 
 T = TypeVar("T")
 
@@ -266,9 +305,12 @@ class MlflowUploader(uploads.Uploader):
             ConfigurationError: the address is wrong, or a secret would be sent without encryption.
         """
         self.uri = _read_uri(uri)
+
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "tunecheck"
+
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
+
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
             raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use https, or unset them")
 
@@ -280,11 +322,13 @@ class MlflowUploader(uploads.Uploader):
     def _artifacts(self, run: Run, folder: Path) -> Iterator[uploads.Artifact]:
         """Yield the files: the table in MLflow's format, manifest, metrics, logs of conversations, and the report."""
         columns = ["row_id", *uploads.table_columns(run.rows())]
+        # The table is written row by row, so that a long run does not fill the memory.
         with (folder / TABLE).open("wb") as file:
             file.write(b'{"columns": ' + dumps(columns) + b', "data": [')
             for number, row in enumerate(run.rows()):
                 file.write((b",\n" if number else b"\n") + dumps([uploads.cell(row, name) for name in columns]))
             file.write(b"\n]}\n")
+
         yield uploads.artifact(TABLE, folder / TABLE, "application/json")
         for path in (run.folder / "run.json", run.metrics_file):
             yield uploads.artifact(path.name, path, "application/json")
@@ -308,11 +352,13 @@ class _MlflowUpload(uploads.RunUpload):
         # By default, MLflow's package reports its use to its makers.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_ALLOW_HTTP_REDIRECTS", "false")  # a redirect could lead to any host
+
         from mlflow import MlflowClient
 
         self._uri = uri
         self._experiment = experiment
         self._client = MlflowClient(tracking_uri=uri)
+
         self._redactor = Redactor()
         for secret in _secrets():
             self._redactor.add(Secret(secret))
@@ -325,13 +371,16 @@ class _MlflowUpload(uploads.RunUpload):
         if self._known.run_id is None:
             self._known.experiment_id = uploads.checked_id(EXPERIMENT, self._call(EXPERIMENT, self._experiment_id))
             self._record.save()
+
         self._ensure_run()
         self._log_values()
         self._call(uploads.UploadStep("log the data set"), self._log_dataset)
+
         store = self._file_store()
         for unsent in self._unsent():
             self._call(uploads.UploadStep(f"upload {unsent.name}"), store.log_artifact, str(unsent.path))
             self._note_sent(unsent)
+
         self._send_traces()
         self._write_tags()
         end: JSON = {"run_id": self._run_id, "status": "FINISHED", "end_time": time.time_ns() // 1_000_000}
@@ -363,9 +412,11 @@ class _MlflowUpload(uploads.RunUpload):
         store, server = urlsplit(uri), urlsplit(self._uri)
         if store.scheme == "mlflow-artifacts" and store.netloc in ("", server.netloc):
             return HttpArtifactRepository(f"{self._uri}{_PROXY}{store.path}")
+
         is_local = store.scheme in ("", "file") and is_loopback(str(server.hostname))
         if is_local or store.scheme in _CLOUD_STORES:
             return self._call(STORE, get_artifact_repository, uri)
+
         reason = f"the server keeps files at {uri[:200]}; start the server with --serve-artifacts"
         raise uploads.UploadError(STORE, reason)
 
@@ -411,6 +462,7 @@ class _MlflowUpload(uploads.RunUpload):
 
         params = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]
         self._log_entries(uploads.UploadStep("log the parameters"), "params", params)
+
         metrics, moment = self._contents.metrics, self._contents.moment_ms
         keys, repeated = uploads.metric_keys(metrics), repeated_figures(metrics, self._contents.run)
         logged = [Metric(keys[name], value, moment, 0) for name, value in metrics.items() if name not in repeated]
@@ -430,6 +482,7 @@ class _MlflowUpload(uploads.RunUpload):
         digest = (data.sha256 or hashlib.sha256(name.encode()).hexdigest())[:_DIGEST]
         source = dumps({"uri": data.path or name}).decode()
         profile = dumps({"num_rows": data.rows}).decode()
+
         dataset = Dataset(name[:500], digest, "local", source, profile=profile)
         tag = InputTag("mlflow.data.context", "evaluation")
         self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])
@@ -442,6 +495,7 @@ class _MlflowUpload(uploads.RunUpload):
         table = next(artifact for artifact in self._contents.artifacts if artifact.name == TABLE)
         if self._known.traces_of == table.sha256:
             return
+
         traces = Traces(self._contents.run, f"{self._known.marker} {table.sha256}", self._contents.moment_ms)
         rows, experiment = traces.rows(), str(self._known.experiment_id)
         headers = {"x-mlflow-experiment-id": experiment, "x-mlflow-run-id": self._run_id}
@@ -453,6 +507,7 @@ class _MlflowUpload(uploads.RunUpload):
         except uploads.UploadError as error:
             if error.status not in _WITHOUT_TRACES:
                 raise
+
         self._known.traces_of = table.sha256
         self._record.save()
 
@@ -466,6 +521,7 @@ class _MlflowUpload(uploads.RunUpload):
             "tunecheck.run": self._contents.run.id,
             "mlflow.loggedArtifacts": dumps(logged).decode(),
         }
+
         run_tags = [RunTag(key[:250], value[:5000]) for key, value in tags.items()]
         self._log_entries(uploads.UploadStep("write the tags"), "tags", run_tags)
 
@@ -500,6 +556,7 @@ class _MlflowUpload(uploads.RunUpload):
 
         host = get_default_host_creds(self._uri)
         reply = self._call(step, http_request, host, path, "POST", json=body, raise_on_status=False, **options)
+
         if reply.ok:
             return value_of(reply.content)
         reason = f"{reply.status_code} {reply.reason}: {self._redactor.text(reply.text)}"

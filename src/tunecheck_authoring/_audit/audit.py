@@ -1,4 +1,33 @@
-"""Go through a data set once, row by row, and collect its probable mistakes."""
+"""Go through a data set once, row by row, and collect its probable mistakes.
+
+For each row in this order:
+
+1. the problems that `check` found
+2. arguments and requests (`values.py`)
+3. rows that pass without a call, renamed originals and repeated calls
+4. the same or similar wording in an earlier row, and in the training data (`KnownRows`)
+
+After the last row, rows that all given runs fail alike (`failing_alike`).
+
+**Wording.** A row's words are cut into shingles of three neighbouring words: "book a room", "a room in". Its sketch has
+the 64 smallest hashes of its shingles. Two rows are compared if one of their eight smallest hashes is equal. They are
+similar if at least 80% of their wording is common, by the estimate of MinHash. So the time for a row does not depend on
+the number of rows.
+
+| the row and an earlier row of the data set | finding |
+|---|---|
+| same words, same functions, other calls | `conflicting_answers` |
+| same words, same functions, same calls | `near_duplicate` |
+| similar words | `near_duplicate` |
+
+Rows of one declared cluster, and chats that continue one another, may be similar.
+
+| the row and a training row | finding |
+|---|---|
+| same words | `in_training_data`, sure |
+| similar words | `in_training_data`, likely |
+| other words, the same two or more calls | `in_training_data`, look |
+"""
 
 from __future__ import annotations
 
@@ -23,14 +52,19 @@ from tunecheck_authoring._audit.dialogue import AuditFinding, Dialogue, Dialogue
 from tunecheck_authoring._audit.values import request_findings, value_findings, words
 
 _SHINGLE = 3
+"""Words in a shingle."""
 _SKETCH = 64
+"""The most hashes in a sketch."""
 _KEYS = 8
 """Two rows are compared if they share one of this many smallest hashes of their sketches."""
 _NEAR = 0.8
+"""The least share of common wording of similar rows."""
 _MOST_TOGETHER = 20
 """The most rows of one key that are compared: a key that all rows share distinguishes none."""
 _SHORTEST_PATH = 2
+"""The fewest calls that make two rows alike in spite of other words."""
 _FEWEST_WORDS = 6
+"""Requests with fewer words are similar by chance, so they get no sketch."""
 
 Sketch: TypeAlias = "array[int]"
 
@@ -79,6 +113,7 @@ class KnownRows:
         self._by_words.setdefault(row.words_digest, row)
         if len(row.path) >= _SHORTEST_PATH:
             self._by_path.setdefault(row.path, row)
+
         for key in row.sketch[:_KEYS]:
             together = self._by_key[key]
             together.append(row)
@@ -92,6 +127,7 @@ class KnownRows:
         same = self._by_words.get(row.words_digest)
         if same is not None and same.shares_cluster(row) and same.path == row.path:
             return
+
         if same is not None and same.path != row.path and same.tools_digest == row.tools_digest:
             evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
@@ -120,9 +156,11 @@ class KnownRows:
         With `exclude_related`, rows that continue one another or belong to one declared cluster are not compared.
         """
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
+
         if exclude_related:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
             others = [other for other in others if not other.shares_cluster(row)]
+
         measured = [(_shared_wording(row.sketch, other.sketch), other) for other in others]
         share, other = max(measured, key=lambda each: each[0], default=(0.0, None))
         return (other, share) if other is not None and share >= _NEAR else None
@@ -135,11 +173,14 @@ def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     """Return a row's digest for comparisons. `cluster` is the value of its declared cluster column, if there is one."""
     request_words = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
+
     shingles = {" ".join(request_words[at : at + _SHINGLE]) for at in range(max(1, len(request_words) - _SHINGLE + 1))}
     hashes = (int.from_bytes(_digest(each, 8), "big") for each in shingles)
     sketch = heapq.nsmallest(_SKETCH, hashes) if len(request_words) >= _FEWEST_WORDS else ()
+
     defined = {name: dialogue.tools.spelled(name) for name in sorted(dialogue.tools)}
     tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
+
     return KnownRow(
         dialogue.name,
         words_digest=_digest("\n".join([*request_words, *dialogue.told])),
@@ -215,6 +256,7 @@ def audit(
     trained, tested = KnownRows(), KnownRows()
     for each in training:
         trained.add(known_row(each))
+
     names: set[str] = set()
     findings: list[AuditFinding] = []
     count = idle = 0
@@ -223,15 +265,19 @@ def audit(
         names.add(row.name)
         problems = (finding for finding in row.findings if not finding.is_remark)
         findings += (found(each.entry, each.problem, each.full_text, each.turn) for each in problems)
+
         dialogue = reader.read(row)
         if isinstance(dialogue, str):
             findings.append(found(row.name, "not_looked_at", dialogue))
             continue
+
         idle += passes_idle(row, dialogue)
         findings += _row_findings(row, dialogue)
+
         known = known_row(dialogue, reader.cluster_of(row))
         findings += [*tested.repeated(known), *trained.leaked(known)]
         tested.add(known)
+
     findings += failing_alike(runs, names)
     return Audit(count, sorted(findings, key=lambda finding: finding.rank), idle)
 
@@ -243,14 +289,18 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
     """
     if dialogue.unknown is not None:
         yield found(row.name, "not_looked_at", dialogue.unknown)
+
     yield from value_findings(dialogue)
     yield from request_findings(dialogue)
+
     if dialogue.calls and passes_idle(row, dialogue):
         evidence = "only the final state is judged, and the expected calls leave the state unchanged"
         yield found(row.name, "passes_idle", evidence, fix="judge the calls too: leave out final_state_only")
+
     if row.replayed is None:
         return
     yield from renamed_originals(row.name, row.replayed)
+
     try:
         yield from repeated_calls(row.name, row.replayed)
     except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
@@ -280,13 +330,18 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 
 
 def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
-    """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant."""
+    """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant.
+
+    For example `cp(a.txt, archive)`, then `mv(a.txt, b.txt)` in the first folder.
+    """
     for at, renaming in enumerate(check.played):
         earlier = [call for call in check.played[:at] if call.turn == renaming.turn]
         added = [(call, change) for call in earlier for change in call.step.changes if change.is_new]
+
         for gone in renaming.step.changes:
             if not gone.is_gone or not _is_renamed(gone, renaming.step.changes):
                 continue
+            # A copy is a new item with the same name in another place.
             copies = [each for each in added if each[1].path[-1] == gone.path[-1] and each[1].path != gone.path]
             if copies and copies[-1][1].after == gone.before:
                 evidence = f"{copies[-1][0].text} copies {gone.path[-1]!r}, then {renaming.text} renames the original"
@@ -305,6 +360,7 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
     Replays the conversation twice, on new simulators.
     """
     others = [each for number, each in enumerate(check.played) if number != at]
+
     complete, shorter = (check.replay(check.entry.config) for _ in range(2))
     for each in check.played:
         complete.call(each.call)
@@ -327,9 +383,11 @@ def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditF
     A row that a run passed or did not test gets no finding.
     """
     failed: dict[str, list[_Failure]] = defaultdict(list)
+
     for run in runs:
         for name, failure in _failures(run):
             failed[name].append(failure)
+
     for name, failures in failed.items():
         if name in names and len(failures) == len(runs) >= FEWEST_RUNS:
             yield from _shared_failure(name, failures)
@@ -341,23 +399,30 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
     response = value_reader(manifest, "response", ("response",))
     primaries = {name: entry.primary for name, entry in manifest.evaluators.items()}
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
+
     for row in run.rows():
         if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
             data, target = (
                 {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
                 for prefix in ("inputs.", "outputs.")
             )
+
             name = str(data.get(SOURCE_ID, row.get("row_id")))
+            # The order of calls and of arguments makes no other answer.
             calls = sorted(read_calls(response(data, target)).calls, key=lambda call: call.name)
             answer = [FunctionCall(call.name, dict(sorted(call.arguments.items()))) for call in calls]
             yield name, _Failure(canonical_text(answer), str(row.get("cause") or ""), evidence_of(row))
 
 
 def _shared_failure(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
-    """Yield a finding if most runs gave the same wrong answer, or all runs failed for the same cause."""
+    """Yield a finding if most runs gave the same wrong answer, or all runs failed for the same cause.
+
+    If several models give one answer, the ground truth may be wrong.
+    """
     [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
     first = next(each for each in failures if each.answer == answer)
     why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
+
     if answer and 2 * count > len(failures) and count > 1:
         who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail; {count} of them"
         yield found(name, "fails_alike", f"{who} answer {answer} ({why})", fix=f"is {answer} right?")

@@ -1,9 +1,26 @@
 """The checks of rows for `tunecheck check`.
 
-`RowCheck` checks rows of any kind: ids, message roles, tools, ground-truth calls. `EntryCheck` checks a conversation
-by a replay of its ground truth on new simulators. Its findings are, among others: a call that fails, a function that is
-not on offer when it is needed, a configuration that cannot be loaded or already holds a record that a call creates, a
-turn of calls without effect. `PROBLEMS` is the complete list.
+`RowCheck` checks rows of any kind, in this order:
+
+1. the id: no earlier row has it
+2. the messages of each column: their roles are known
+3. the tools can be read; otherwise the calls are not checked
+4. the ground truth can be read
+5. each ground-truth call: its function is among the tools, and the call fits the function's schema
+
+Rows with `turns` get steps 1 and 2 only.
+
+`EntryCheck` checks a conversation (a row with `turns`, also called an entry) by a replay of its ground truth on new
+simulators, in this order:
+
+1. the configuration: each simulator with a state has a part, and each part has a simulator
+2. `held_out`, the functions that later turns add, and turns without a message
+3. the judging settings `free_calls` and `ignored_state`: the operations and paths exist
+4. each call: it can be read, its function is on offer in this turn, it fits the schema, it does not overwrite a record
+   of the configuration, it succeeds unless `failing_calls` names it, and its result reports no failure
+5. each turn: at least one call has an effect
+
+Steps 4 and 5 are repeated for each alternative ground truth. `PROBLEMS` describes all findings.
 """
 
 from __future__ import annotations
@@ -60,6 +77,7 @@ Value = Callable[[RowValues], object]
 """A function that returns one value of a row."""
 
 _LONGEST = 200
+"""The most characters of a row's name or a call in a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,7 @@ class RowCheck:
         """
         entry = entry_name(row, number)
         yield from self._check_id(entry, row, number)
+
         for column, value in row.items():
             yield from _check_roles(entry, column, value)
         if "turns" not in row:
@@ -116,6 +135,7 @@ class RowCheck:
         name = usable_id(row.get("id"))
         if name is None:
             return
+
         first = self._rows.setdefault(name, number)
         if first != number:
             text = f"row {number:,} has the id of row {first:,}: make ids unique, or evaluate with --number-ids"
@@ -128,14 +148,17 @@ class RowCheck:
         except ValueError as error:
             yield Finding(entry, "tools", clean(error, 1_000))
             return
+
         right = right_calls(row, truth, tools)
         if right.problem:
             yield Finding(entry, "unreadable_call", clean(right.problem, 1_000))
+
         for each in right.calls:
             definition = tools.spelled(each.name)
             if tools and definition is None:
                 text = f"{each.name[:100]!r} is not among the row's tools{did_you_mean(each.name[:100], tools)}"
                 yield Finding(entry, "not_offered", text, call=call_text(each.call))
+            # Arguments in Java or JavaScript are source text, which no JSON Schema describes.
             elif definition is not None and is_in_python(row):
                 yield from schema_findings(entry, each, definition)
 
@@ -156,13 +179,16 @@ def entry_name(row: RowValues, number: int) -> str:
 
 
 def call_text(call: FunctionCall) -> str:
-    """Return a call on one line, cut if it is long."""
+    """Return a call on one line, such as `cd(folder='x')`, cut if it is long."""
     text = " ".join(canonical_text([call]).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _check_roles(entry: str, column: str, value: object) -> Iterator[Finding]:
-    """Yield a finding for each unknown role in a column's messages, which may be grouped by turn."""
+    """Yield a finding for each unknown role in a column's messages, which may be grouped by turn.
+
+    An object counts as a message if it has `content` or `tool_calls`.
+    """
     for at, item in enumerate(value if isinstance(value, list) else ()):
         place = f"{column[:100]}[{at}]"
         if isinstance(item, list):
@@ -173,8 +199,9 @@ def _check_roles(entry: str, column: str, value: object) -> Iterator[Finding]:
                 yield Finding(entry, "role", f"{place}.role is {role[:60]!r}{did_you_mean(role[:60], ROLES)}")
 
 
-# Ground truth of a single question: the right calls, with all accepted values of each argument.
+# -- ground truth of a single question: the right calls, with all accepted values of each argument
 
+# Values of the column `check`, which BFCL's single-turn rows have.
 _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 
 
@@ -182,7 +209,8 @@ _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 class RightCall:
     """A call with the accepted values of each parameter; "" among several values marks an optional parameter.
 
-    If `possible` is True, each entry of an object has a list of accepted values, too.
+    For example `area` with `{"base": [10], "unit": ["m", "metres", ""]}`. If `possible` is True, each entry of an
+    object has a list of accepted values, too: `{"place": [{"city": ["Rome", "Roma"]}]}`.
     """
 
     name: str
@@ -194,6 +222,7 @@ class RightCall:
         """Return the call with the first value of each required argument."""
         if not self.possible:
             return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
+
         required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
         return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
 
@@ -209,14 +238,16 @@ class RightCalls:
 def right_calls(row: RowValues, truth: object, tools: ToolDefinitions) -> RightCalls:
     """Return the right calls in a row's ground truth.
 
-    If the row's `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers: `[{"f":
-    {"unit": ["m", ""]}}]`. Otherwise it holds calls in any format.
+    If the row's `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers:
+    `[{"area": {"unit": ["m", ""]}}]`. Otherwise it holds calls in any format.
     """
     if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
         return RightCalls([*_possible_answers(truth)])
+
     reading = read_calls(truth, tools=tools or None)
     if not (reading.calls or reading.problem):  # given tools, calls of other functions are read as prose
         reading = read_calls(truth)
+
     return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
 
 
@@ -254,21 +285,29 @@ def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:
     """Yield a violation for each parameter without a valid accepted value, and each missing required parameter."""
+    # Each parameter is checked alone, so no other parameter may be required.
     alone = replace(definition, parameters={**definition.parameters, "required": []})
     for name, values in right.accepted.items():
         found = [alone.check({name: first_values(value)}).violations for value in values]
         if not may_be_left_out(values) and all(found):
             yield from found[0]
+
     required = definition.parameters.get("required")
     for needed in required if isinstance(required, list) else []:
         if needed not in right.accepted:
             yield f"{needed!r} is a required property"
 
 
+# -- conversations
+
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
+"""Keys of an answer that tell whether a call succeeded, such as `login_status` and `ok`."""
+
 ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
-"""Names of operations that only read a state."""
+"""Names of operations that only read a state, such as `get_status` and `is_authenticated`."""
+
 _FAILED = ("error", "failed", "failure")
+"""Values of such a key that report a failure; False does, too."""
 
 PROBLEMS: Final = {
     **_ROW_PROBLEMS,
@@ -355,17 +394,21 @@ def checked_rows(
     for number, row in enumerate(rows, 1):
         name = entry_name(row, number)
         found = [] if row_check is None else [*row_check.findings(row, number)]
+
         if row_check is not None and "turns" not in row:
             yield CheckedRow(name, row, found)
             continue
+
         try:
             entry = read_conversation(row, number)
         except UnusableRowError as error:
             yield CheckedRow(name, row, [*found, Finding(name, "row", clean(error, 1_000))])
             continue
+
         found += _misspelt_columns(name, row)
         if entry.long_context:
             _ = services.constants  # raises here: missing constants are no fault of the row
+
         check = EntryCheck(entry, services)
         try:
             found.extend(check.findings())  # keeps the findings before an exception
@@ -378,7 +421,10 @@ def checked_rows(
 
 
 def _misspelt_columns(name: str, row: RowValues) -> Iterator[Finding]:
-    """Yield a finding for each column with nearly the name of a column that changes the judging."""
+    """Yield a finding for each column with nearly the name of a column that changes the judging.
+
+    Such a column, for example `free_call` for `free_calls`, would silently have no effect.
+    """
     for key in row.keys() - JUDGING_COLUMNS:
         if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
             yield Finding(name, "judging", f"the column {key[:100]!r} is unknown; did you mean {close[0]!r}?")
@@ -416,13 +462,16 @@ class EntryCheck:
         `played`, `start` and `is_unchanged`, which describe the first replay, may be read only after the last finding.
         """
         self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
+
         replay = self.replay(self.entry.config)
         yield from self._check_configuration()
         yield from self._check_held_out()
         yield from self._check_judging(replay.start)
+
         self.start = replay.start
         yield from self._check_truth(self.entry.ground_truth, replay)
         self.played, self.is_unchanged = self._made, replay.state == replay.start
+
         for truth in self.entry.judging.alternatives:
             self._made = []
             yield from self._check_truth(_read_truth(truth), self.replay(self.entry.config))
@@ -435,6 +484,7 @@ class EntryCheck:
     def offered(self, turn: int) -> frozenset[str]:
         """Return the names of the functions on offer in a turn, including those that it or an earlier turn adds."""
         held_out = self.entry.held_out
+
         offered = self.entry.offered
         if offered is None:
             offered = self._operations().difference(*held_out.values())
@@ -446,9 +496,11 @@ class EntryCheck:
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
             yield self._finding("judging", f"free_calls: no simulator of the row has an operation {name[:100]!r}{hint}")
+
         state = start if isinstance(start, dict) else {}
         known = [f"{simulator}.{name}" for simulator, held in state.items() for name in held]
         for path in judging.ignored:
+            # `known` has only the first names in the state, so any path below one of them counts.
             if not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in known):
                 hint = did_you_mean(path[:100], known)
                 yield self._finding("judging", f"ignored_state: the state has no path {path[:100]!r}{hint}")
@@ -466,6 +518,7 @@ class EntryCheck:
         for name, simulator in self._classes.items():
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
+
         for name in config.keys() - self._classes.keys():
             yield self._finding("unused_configuration", f"the row has no simulator {name[:100]!r}")
 
@@ -477,35 +530,44 @@ class EntryCheck:
                 yield self._finding("held_out", "held_out names a turn that this row does not have", turn)
             elif not names:
                 yield self._finding("held_out", "held_out lists no function for this turn", turn)
+
             for name in sorted(names & (self.entry.offered or frozenset())):
                 yield self._finding("held_out", f"{name!r} is both in held_out and in the row's functions", turn)
             for name in sorted(self.entry.by_name.get(turn, frozenset()) - operations):
                 hint = did_you_mean(name, operations)
                 yield self._finding("held_out", f"no simulator of the row has an operation {name[:100]!r}{hint}", turn)
+
         for turn, messages in enumerate(self.entry.turns):
             if not messages and turn not in self.entry.held_out:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
     def _check_turn(self, turn: int, calls: list[GroundTruthCall], replay: episodes.Player) -> Iterator[Finding]:
-        """Execute the calls of one turn in the replay, note them as made, and yield their findings."""
+        """Execute the calls of one turn in the replay, note them as made, and yield their findings.
+
+        A turn has no effect if no call changes the state, returns a value or fails.
+        """
         tools, offered = self.entry.tools, self.offered(turn)
         without_effect = bool(calls)
         for expected in calls:
             call = expected.call
+
             if call is None:
                 without_effect = False
                 yield self._finding("unreadable_call", clean(expected.problem, 1_000), turn, expected.text)
                 continue
+
             if offered.isdisjoint((call.name, tool_name(call.name))):
                 held_out = sorted(self.entry.held_out.items())
                 later = next((added for added, names in held_out if call.name in names), None)
                 why = "is not in the row's functions" if later is None else f"is available only from turn {later} on"
                 yield self._finding("not_offered", f"{call.name!r} {why}", turn, expected.text)
+
             yield from schema_findings(self.entry.name, as_right(call, tools), tools.get(call.name), turn)
             played = PlayedCall(turn, expected.text, call, replay.call(call))
             yield from self._check_call(played, replay.start)
             self._made.append(played)
             without_effect = without_effect and not (played.step.has_effect or played.step.result.error)
+
         if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
@@ -516,6 +578,7 @@ class EntryCheck:
         if taken is not None:
             text = f"initial_config already holds {taken}, which this call creates"
             yield self._finding("already_there", text, *place_in_row)
+
         if bool(result.error) != (played.text in self.entry.failing):
             reason = clean(result.text, 1_000) if result.error else "the call succeeds despite failing_calls"
             yield self._finding("call_fails", reason, *place_in_row)
@@ -533,6 +596,7 @@ def reports_failure(operation: str, value: object) -> bool:
     """
     if not isinstance(value, dict) or ASKS.search(operation):
         return False
+
     return any(
         item is False or (isinstance(item, str) and item.lower() in _FAILED)
         for key, item in value.items()
@@ -554,8 +618,10 @@ def read_conversation(row: RowValues, number: int) -> CheckedConversation:
     truth = [as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth_turns)]
     if len(truth) != len(turns):
         refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
+
     held_out = episodes.held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
+
     return CheckedConversation(
         name=entry_name(row, number),
         turns=turns,
@@ -580,6 +646,7 @@ def _ground_truth_calls(item: JSON) -> list[GroundTruthCall]:
     """Return the calls in an item of the ground truth. An unreadable item becomes one entry with a problem."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
+
     if reading.calls and not reading.problem:
         as_given = isinstance(item, str) and len(reading.calls) == 1
         return [GroundTruthCall(text if as_given else call_text(call), call) for call in reading.calls]
@@ -617,17 +684,21 @@ def collision(call: FunctionCall, step: episodes.Called, start: object) -> str |
     """Return the place in the initial state where a call put a new item over an existing one, or None.
 
     An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
-    entry hides a mistake in its configuration.
+    entry hides a mistake in its configuration. For example, `place_order(…)` answers `{"order_id": 7}` and replaces
+    `orders[7]`, because the configuration holds order 7 but starts its counter below it.
     """
     argument_values = {str(value) for value in episodes.leaves(call.arguments)}
     answered = [value for value in episodes.leaves(step.result.value) if isinstance(value, (str, int))]
     chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *argument_values}
+
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
+            # In an object, the key of the item is a part of the path.
             named = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
             if named and not change.is_new and _value_at(start, place) is not None:
                 return episodes.path_text(place)
+        # In a list, the key of the item is its field `id`.
         if change.is_new and isinstance(change.path[-1], int):
             place_of_id = _place_of_id(change.after, start, change.path[:-1])
             if place_of_id is not None:

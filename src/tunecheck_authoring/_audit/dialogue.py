@@ -1,4 +1,12 @@
-"""Read a row for the audit: messages, expected calls and their results; and the kinds of findings."""
+"""Read a row for the audit: messages, expected calls and their results; and the kinds of findings.
+
+A row becomes a `Dialogue`:
+
+| row | turns | calls |
+|---|---|---|
+| conversation | those of the row | the expected calls, with the results of a replay |
+| single question | one for each user message | the ground truth, in the last turn; without one, the assistant's calls |
+"""
 
 from __future__ import annotations
 
@@ -16,6 +24,7 @@ from tunecheck_authoring._audit import checks
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 
 CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "likely", "look")
+"""The certainties, surest first; look means worth a look."""
 
 _LIKELY: Final = {
     "nearly_quoted": "an argument differs slightly from a text that the user quoted",
@@ -42,6 +51,7 @@ KINDS: Final[Mapping[str, str]] = {**checks.PROBLEMS, **_LIKELY, **_LOOK}
 
 _ORDER = {kind: at for at, kind in enumerate(KINDS)}
 _MOST_EVIDENCE = 400
+"""The most characters of a finding's evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,7 @@ def found(
 
 
 _WITHOUT_TRUTH = ("irrelevance", "relevance")
+"""Values of the column `check` in BFCL's rows without a ground truth: no call, or any call, is right."""
 QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 
@@ -172,19 +183,23 @@ class DialogueReader:
         requests = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
         if not any(requests):
             return f"no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
+
         context = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
         except ValueError:  # `check` reports this
             tools = ToolDefinitions({})
+
         truth = self.ground_truth(row)
         right = checks.right_calls(row, truth, tools) if truth is not None else None
         calls = [checks.as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
+
         unknown = None
         if truth is None and row.get("check") not in _WITHOUT_TRUTH:
             unknown = "whether the answer is right, because the row has no ground truth"
         elif calls and not tools:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
+
         truth_calls = [TruthCall(len(requests) - 1, checks.call_text(each.call), each) for each in calls]
         is_source = not checks.is_in_python(row)
         return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=is_source)
@@ -197,8 +212,10 @@ def _read_conversation(name: str, check: checks.EntryCheck) -> Dialogue:
         TruthCall(each.turn, each.text, checks.as_right(each.call, tools), each.step.result.value, each.step.changes)
         for each in check.played
     ]
+
     requests = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
     context = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
+
     start, look_up = [entry.config, check.start], partial(_looked_up, check)
     return Dialogue(name, requests, context, calls, tools, start, is_conversation=True, look_up=look_up)
 
@@ -210,6 +227,7 @@ def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[objec
     """
     backend = check.replay(check.entry.config).backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
+
     for operation in operations:
         if len(operation.required) == 1 and checks.ASKS.search(operation.name):
             for name in names:
@@ -223,7 +241,10 @@ def _texts(messages: object, roles: Sequence[str]) -> Iterator[str]:
 
 
 def _contents(messages: object, roles: Sequence[str]) -> Iterator[object]:
-    """Yield text and calls of each message of these roles; a plain text counts as a user message."""
+    """Yield text and calls of each message of these roles; a plain text counts as a user message.
+
+    A message without calls yields `["Where is it?", None]`.
+    """
     if isinstance(messages, str):
         yield from [messages] if "user" in roles else []
     for message in messages if isinstance(messages, list) else []:

@@ -31,6 +31,7 @@ from tunecheck_authoring._audit.checks import entry_name
 from tunecheck_authoring._audit.dialogue import KINDS, AuditFinding, Replacement
 
 _MOST_BYTES = 64 << 20
+"""The largest request in bytes: the decisions contain each edited row."""
 _ROOM = "tunecheck_authoring._audit"
 _COMMAND = "datasets audit --review"
 
@@ -46,7 +47,10 @@ class Decisions(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass
 class Review:
-    """The findings of a data set's audit, and the new file for its rows."""
+    """The findings of a data set's audit, and the new file for its rows.
+
+    `token` is in the page's address, so that other programs of this machine cannot read or save rows.
+    """
 
     dataset: Dataset
     findings: Sequence[AuditFinding]
@@ -65,6 +69,7 @@ class Review:
     def described(self) -> dict[str, JSON]:
         """Return the findings and their rows for the page."""
         named = {finding.id for finding in self.findings}
+
         rows = {name: values for name, values in self._rows() if name in named}
         described: list[JSON] = [
             finding.as_json() | {"what": KINDS[finding.kind], "remedy": remedy(rows.get(finding.id, {}), finding)}
@@ -86,12 +91,15 @@ class Review:
             if not 0 <= number < len(self.findings):
                 raise ConfigurationError(f"the review has no finding {number}; reload the page")
             accepted.setdefault(self.findings[number].id, []).append(self.findings[number])
+
         names = Counter(name for name, _ in self._rows())
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
             several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
             raise ConfigurationError(f"{several}; give each row in {self.dataset.name} its own id, and audit again")
+
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
+
         kept = left_out = 0
         with raise_as(ConfigurationError, self.out, "cannot be written"):
             self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -101,8 +109,10 @@ class Review:
                     kept, left_out = kept + (row is not None), left_out + (row is None)
                     if row is not None:
                         file.write(dumps_line(row))
+
             words = f"{self.dataset.name} with the corrections of `{_COMMAND}`."
             write_file(sidecar_path(self.out), sidecar_text(self.dataset.defaults, description=words).encode())
+
         self._written = True
         return f"written {self.out}: {plural(kept, 'row')}, {left_out:,} left out"
 
@@ -129,6 +139,7 @@ def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[s
         calls = None if replacement is None else _calls_of_turn(row, replacement)
         if replacement is None or calls is None:
             return None
+
         at = calls.index(replacement.old)
         calls[at : at + 1] = [] if replacement.new is None else [replacement.new]
     return row
@@ -161,6 +172,7 @@ def make_app(review: Review) -> web.Application:
     async def page(request: web.Request) -> web.Response:
         """Return the page. Its address contains the token."""
         check_token(request.query.get("token", ""), review.token, _COMMAND)
+
         nonce = secrets.token_urlsafe(18)
         text = files(_ROOM).joinpath("review.html").read_text("utf-8")
         policy = f"default-src 'none'; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
@@ -176,6 +188,7 @@ def make_app(review: Review) -> web.Application:
     async def save(request: web.Request) -> web.Response:
         """Write the decided rows and return a sentence with their numbers."""
         check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
+
         try:
             decisions = msgspec.json.decode(await request.read(), type=Decisions)
         except msgspec.DecodeError as error:

@@ -1,4 +1,21 @@
-"""Find by trial which values feed which parameters, and which functions make others possible."""
+"""Find by trial which values feed which parameters, and which functions make others possible.
+
+1. **Search** (`_Search`). Each function is called in up to 420 attempts, with drawn arguments, in drawn initial states,
+   and often after other calls that succeeded. A successful call with the calls that it needs is a witness; three are
+   enough. In three rounds, functions that need results of others get their turn
+2. **Functions** (`_function`). Each witness is repeated with changed arguments. A parameter is *keyed* if it refuses a
+   value that no service holds, and *ignored* if no value changes the result or the state. A function with an ignored
+   required parameter is not used, because a wrong value would go unnoticed
+3. **Edges**: a value that feeds a parameter, such as `create_order.id` and `cancel_order.order_id`
+
+   | parameter | edge from |
+   |---|---|
+   | keyed | results and state of the same service, if the parameter accepts one of their values (found: tried) |
+   | neither keyed nor ignored | results of any service with the parameter's name and type (found: name) |
+   | a place in a list or object | results and state of the same service with a fitting name (found: name) |
+
+4. **Enabling pairs** (`_enabling`): in some initial state, the second function succeeds only after the first
+"""
 
 from __future__ import annotations
 
@@ -39,9 +56,12 @@ _MOST_PARAMETERS = 100
 """Functions with more are not tried: each parameter is tried with all others, and such requests are unrealistic."""
 
 _TRIED_VALUES = 3
+"""The most values of one pattern that are tried for a parameter."""
 # Values that no service holds: a parameter that refuses them accepts only some values.
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
 _KEYS = frozenset(("id", "name", "number"))
+"""Last words of names that identify an object only together with the object's name."""
+# Last words of parameters that many functions use with different meanings.
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
@@ -65,7 +85,11 @@ class Witness:
 
 @dataclass
 class _Search:
-    """The results of the trial calls so far."""
+    """The results of the trial calls so far.
+
+    `found` has the witnesses of each function, `results` the values in the result of its first success. `seen` has one
+    example of each pattern of values in results and states.
+    """
 
     world: World
     random: Random
@@ -81,6 +105,7 @@ class _Search:
                     if len(self.found.get(function.name, ())) >= _WITNESSES:
                         break
                     self._attempt(function)
+
         for function in self.world.functions.values():
             self._retry_until_change(function)
 
@@ -109,19 +134,24 @@ class _Search:
         """
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)
+
         known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
         for witness in self.random.sample(known, min(len(known), self.random.choice((0, 0, 1, 2)))):
             for call in (*witness.before, witness.call):
                 session.call(call)
+
         names = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
         if not names and function.parameters and self.random.random() < 0.5:
             names = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
+
         known_atoms = [atom for atom, _ in available(session)]
         self.seen.update((atom.pattern, atom) for atom in known_atoms)
+
         arguments = {name: self._value(function, name, known_atoms) for name in names}
         before = tuple(session.calls)
         call = FunctionCall(function.name, arguments)
         step = session.call(call)
+
         if call_succeeded(function.name, step):
             witness = self._without_needless(Witness(configuration, before, call, step))
             self.found.setdefault(function.name, []).append(witness)
@@ -144,11 +174,13 @@ class _Search:
         schema = function.parameters[parameter]
         found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
+
         choice = self.random.random()
         if named and choice < 0.5:
             return self.random.choice(named).value
         if found and choice < 0.7:
             return self.random.choice(found).value
+
         inner = {
             place: [*dict.fromkeys(atom.value for atom in held if fits_place(atom, function.name, place, each))]
             for place, each in places_in(parameter, schema)
@@ -193,17 +225,24 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     """Return True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
 
     `source` is the value's pattern; `@` in it means the keys of a table. An `id` must belong to the function's object:
-    `cancel_order` takes the id of an order, not of a pet.
+    `cancel_order` takes the id of an order, not of a pet. In the order of the tests:
+
+    1. Keys of a table fit a parameter that has a word of the table's name, other than id, name and number
+    2. The last words must be equal, and the value's names must contain all words of the parameter
+    3. For id, name and number: the object of the value and that of the parameter or function must share a word
     """
     *outer, last = [part for part in source.split(".") if part not in ("@", "*")]
     parameter_words = _words_of(parameter)
     value_words = _words_of(last)
     outer_words = [word for part in outer for word in _words_of(part)]
+
     if source.endswith(".@"):
         return not {*value_words}.isdisjoint({*parameter_words} - _KEYS)
+
     is_named_so = parameter_words and parameter_words[-1:] == value_words[-1:]
     if not is_named_so or not {*parameter_words} <= {*value_words, *outer_words}:
         return False
+
     owner, target = value_words[:-1] or outer_words, parameter_words[:-1] or _words_of(function)[1:]
     return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
 
@@ -212,10 +251,12 @@ def fits_place(atom: Atom, function: str, place: str, schema: Schema) -> bool:
     """True if a value fits a place in a list or object by its name or description (`the name of the entity`)."""
     if not fits(schema, atom.value):
         return False
+
     name = place.removesuffix(".*").rpartition(".")[2]
     if names_agree(atom.pattern, function, name):
         return True
     *outer, last = (_words_of(part) for part in atom.pattern.split(".") if part not in ("@", "*"))
+
     described = {*_words_of(str(schema.get("description") or ""))}
     if atom.pattern.endswith(".@"):
         return bool(last) and last[-1] in described
@@ -232,6 +273,7 @@ def find_graph(world: World, seed: int) -> GraphFile:
     """Return the graph of a world's functions, found by trial calls. The seed determines the calls."""
     search = _Search(world, Random(f"graph {seed}"))
     search.run()
+
     functions = {name: _function(search, each) for name, each in world.functions.items()}
     edges = [*_tried_edges(search, functions), *_name_edges(search, functions), *_inner_edges(search)]
     return GraphFile(functions=functions, edges=edges, enables=[*_enabling(search, functions)])
@@ -272,9 +314,11 @@ def _function(search: _Search, function: Function) -> GraphFunction:
         return GraphFunction(simulator=function.simulator, problem=many)
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")
+
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
     ignored = [name for name in function.parameters if all(_is_ignored(search, each, name) for each in witnesses)]
     in_vain = sorted(function.required.intersection(ignored))
+
     return GraphFunction(
         simulator=function.simulator,
         writes=any(witness.step.changes for witness in witnesses) or _writes_elsewhere(search, witnesses[0]),
@@ -287,6 +331,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
     """True if a call that changed nothing changes the state in another drawn configuration."""
     simulator = search.owner(witness.call.name)
+
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
     steps = (search.repeat(replace(witness, configuration=each, before=())) for each in drawn)
     return any(step.changes and not step.result.error for step in steps)
@@ -314,6 +359,7 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
     """
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
+
     if parameter in witness.call.arguments:
         value = witness.call.arguments[parameter]
         values = [*wrong_values(value, schema), *free_values(search.world, function, parameter, search.random)]
@@ -322,6 +368,7 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
         values = [*free_values(search.world, function, parameter, search.random)]
         base = search.repeat(witness, **{parameter: values[0]})
         values = [*wrong_values(values[0], schema), *values[1:]]
+
     steps = (search.repeat(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
     return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
 
@@ -349,20 +396,25 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
     found: set[str] = set()
+
     calls_before: dict[str, Sequence[FunctionCall]] = {function.simulator: ()}  # the state needs no call
     for name, other in witnesses.items():
         is_of_service = search.owner(name) == function.simulator  # results of other services become edges by name
         if is_of_service and name != function.name and any(fits(schema, atom.value) for atom in search.results[name]):
             calls_before[name] = (*other.before, other.call)
+
     for source, calls in calls_before.items():
         session = search.prepare(witness, *calls)
+
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
         for atom, _ in available(session):
             is_from_source = atom.pattern.partition(".")[0] == source
             if is_from_source and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
                 by_pattern[atom.pattern].append(atom.value)
+
         call_count = len(session.calls)
         for pattern, values in by_pattern.items():
+            # The value of the successful call comes first, because it surely works if it is among them.
             right_value = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == right_value), *values[:_TRIED_VALUES]]):
                 works = call_succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
@@ -377,6 +429,7 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     """True unless the value fits only by chance: a parameter may accept any number, also one with another meaning."""
     if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
+
     several = atom.pattern.endswith((".*", ".@"))
     return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
@@ -392,6 +445,7 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
             words = _words_of(parameter)
             if parameter in graph.keyed or parameter in graph.ignored or _SAYS_LITTLE.intersection(words[-1:]):
                 continue
+
             patterns = {
                 producer + atom.pattern: None
                 for producer, results in search.results.items()
@@ -400,6 +454,7 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
                 and fits(schema, atom.value)
                 and names_agree(producer + atom.pattern, name, parameter)
             }
+
             for pattern in patterns:
                 yield Edge(source=pattern, target=f"{name}.{parameter}", found="name")
 
@@ -425,7 +480,9 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
     for simulator in search.world.classes:
         names = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
         makers = [name for name in names if functions[name].writes]
+
         drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
+
         for name in names:
             enabling = {call.name for call in witnesses[name].before}
             for configuration in drawn:
@@ -435,21 +492,27 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
                     enabling |= {
                         each for each in untried if search.works(replace(alone, before=(witnesses[each].call,)))
                     }
+
             yield from ([maker, name] for maker in sorted(enabling))
 
 
 def drawing(graph: GraphFile) -> str:
-    """Return the graph as a Mermaid diagram; arrows between functions are labelled with results."""
+    """Return the graph as a Mermaid diagram; arrows between functions are labelled with results.
+
+    For example `f0 -- "id" --> f1`. Functions are numbered, and labelled with their names.
+    """
     ids = {name: f"f{number}" for number, name in enumerate(graph.functions)}
     lines = ["flowchart LR"]
     for simulator in dict.fromkeys(function.simulator for function in graph.functions.values()):
         names = [name for name, function in graph.functions.items() if function.simulator == simulator]
         lines += [f'  subgraph "{simulator}"', *(f'    {ids[name]}["{name}"]' for name in names), "  end"]
+
     carried: dict[tuple[str, str], list[str]] = {}
     for edge in graph.edges:
         (source, _, result), target = edge.source.partition("."), edge.target.partition(".")[0]
         if source in ids and target in ids:
             carried.setdefault((source, target), []).append(result)
+
     lines += [
         f'  {ids[source]} -- "{", ".join(dict.fromkeys(results))}" --> {ids[target]}'
         for (source, target), results in carried.items()

@@ -1,7 +1,16 @@
 """Execute tasks, put them into words, make rows of them, and try whether a row is a valid test.
 
-A row is the unchanged task, or a variant with something missing, added or changed. In a valid test, the ground truth
-passes and wrong calls fail.
+A row is the unchanged task, or a variant with something missing, added or changed (`VariantBuilder`).
+
+In a valid test, the ground truth passes and wrong calls fail. `Trial` tries this, and the first weakness counts:
+
+| trial | weakness if |
+|---|---|
+| `check` of a conversation | it has a finding that is no remark |
+| the expected calls | they do not pass |
+| no calls | they pass; a question that expects no call is exempt |
+| the words | they, and earlier results, lack a value of a call |
+| one mistake at a time: a call left out, an argument changed | one of them passes |
 """
 
 from __future__ import annotations
@@ -27,7 +36,7 @@ _ALIKE = 0.3
 
 
 def ground_truth_text(call: FunctionCall) -> str:
-    """Return a call as ground truths write it."""
+    """Return a call as ground truths write it: `cd(folder='docs')`."""
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
 
@@ -44,6 +53,7 @@ def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.Auth
     """
     random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*wording.VOICES])
+
     if task.turns == [[]]:
         words = [unanswerable_request(world, task.simulators, voice, random)]
     else:
@@ -54,6 +64,7 @@ def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.Auth
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
     """Draw a simulator that is not among these and shares no function name with them, or return None."""
     used_names = {name for each in simulators for name in world.class_of(each).operations()}
+
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
     others = [name for name in candidates if used_names.isdisjoint(world.class_of(name).operations())]
     return random.choice(others) if others else None
@@ -63,14 +74,18 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
     """Return a request that none of these simulators can carry out, taken from another service if there is one."""
     name = other_service(world, simulators, random)
     offered = {} if name is None else functions_of({name: world.class_of(name)}, {})
+
     own_functions = functions_of({each: world.class_of(each) for each in simulators}, {})
     own_requests = [each.request for each in own_functions.values()]
+    # The request must name values, and must not resemble one that the task's own functions can carry out.
     functions = [each for each in offered.values() if each.required and not _resembles(each.request, own_requests)]
     if not functions:
         return "Please water the plants on the balcony."
+
     function = random.choice(functions)
     names = [each for each in function.parameters if each in function.required]
     values = {each: random.choice(free_values(world, function, each, random)) for each in names}
+
     word = wording.VOICES.get(voice, wording.VOICES["plain"])
     return word([wording.Ask(function.request, wording.details_of(values))], True)
 
@@ -104,6 +119,7 @@ class RequestWriter:
                 if each.source is not None and name not in instead
             }
             asks.append(wording.Ask(self._request(planned), wording.details_of(values, texts)))
+
         return self._voice(asks, self._in_order)
 
     def _request(self, planned: files.PlannedCall) -> str:
@@ -116,8 +132,11 @@ class RequestWriter:
         """
         turn, at = source
         producer = self._task.turns[turn][at]
+
         field = wording.place_text(path)
+        # The first clause is enough: "create an order" of "create an order, and reserve its items".
         request = self._request(producer).partition(",")[0]
+
         if turn == place[0]:
             return f"the {field} that you get when you {request}"
         return f"the {field} that you got {self._which(producer)} I asked you to {request}"
@@ -133,9 +152,16 @@ class RequestWriter:
         return "the first time" if producer is calls[0] else "the last time"
 
 
+# -- rows
+
 _NOTES = 120
+"""Lines of notes in a long context."""
+
 _FREE_CALLS = "read_only"
+"""The setting of rows in which the model may also make calls that change nothing."""
+
 _CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
+"""The column `check` of single-turn rows, as BFCL names the kinds, by variant."""
 
 _OPTIONAL = ""
 """An accepted value that means that the parameter may be omitted."""
@@ -156,7 +182,7 @@ class DraftTurn:
 
 @dataclass(frozen=True)
 class Draft:
-    """A conversation that is being built."""
+    """A conversation that is being built. `free_calls` is the row's setting of that name."""
 
     turns: list[DraftTurn]
     simulators: list[str]
@@ -176,6 +202,7 @@ def task_rows(
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
     base = Draft(turns, task.simulators, task.configuration)
     yield _row(name, task, "base", base)
+
     episode = execute(world, task)
     for kind in kinds:
         builder = VariantBuilder(world, graph, task, episode, Random(f"{seed} {kind} {task.id}"))
@@ -189,7 +216,7 @@ def task_rows(
 def _row(name: str, task: files.AuthoredTask, variant: str, draft: Draft) -> files.RowLine:
     """Return a draft as a row of the data set `name`.
 
-    The row's id is that of the task, followed by the variant unless it is "base".
+    The row's id is that of the task, followed by the variant unless it is "base": `shop-3` and `shop-3-irrelevant`.
     """
     task_id = f"{name}-{task.id}"
     return files.RowLine(
@@ -241,8 +268,10 @@ class VariantBuilder:
         ]
         if not places:
             return None
+
         place, name = self.random.choice(places)
         request = self._writer().turn(place.number, without=[name])
+
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = wording.format_values(wording.details_of({name: place.planned.arguments[name].value}))
         answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
@@ -256,6 +285,7 @@ class VariantBuilder:
         places = [place for place in self._single_calls(draft) if self._can_be_held_out(place)]
         if not places:
             return None
+
         place = self.random.choice(places)
         turn = draft.turns[place.at]
         added = DraftTurn(None, turn.calls, added=[place.planned.function])
@@ -264,6 +294,7 @@ class VariantBuilder:
     def long_context(self, draft: Draft) -> Draft | None:
         """Return the draft with many unrelated lines before a request."""
         at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
+
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
         before = "These are my notes of the last weeks, for the record. There is nothing to do about them."
         turn = draft.turns[at]
@@ -274,6 +305,7 @@ class VariantBuilder:
 
         None if one is impossible.
         """
+        # The withheld function's turn is no single call any more, so the parameter is left out of another turn.
         without_function = self.missing_function(draft)
         without_parameter = without_function and self.missing_parameter(without_function)
         return without_parameter and self.long_context(without_parameter)
@@ -283,12 +315,14 @@ class VariantBuilder:
         name = other_service(self.world, draft.simulators, self.random)
         if name is None:
             return None
+
         configuration = {**draft.configuration, **self.world.configuration([name], self.random)}
         return replace(draft, simulators=[*draft.simulators, name], configuration=configuration)
 
     def irrelevant(self, draft: Draft) -> Draft | None:
         """Return the draft with an added request that no function carries out; the right answer makes no call."""
         request = unanswerable_request(self.world, draft.simulators, self.task.voice, self.random)
+
         at = self.random.randrange(len(draft.turns))
         return draft.put(at, draft.turns[at], DraftTurn(request))
 
@@ -301,9 +335,11 @@ class VariantBuilder:
         self.random.shuffle(places)
         for place, name in places:
             value, function = place.planned.arguments[name].value, self.world.functions[place.planned.function]
+
             likely = [each for each in free_values(self.world, function, name, self.random) if each != value]
             if likely:
                 first = self.random.choice(likely)
+
                 text = self._writer().turn(place.number, instead={name: first})
                 changed = wording.format_targets(wording.details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
@@ -333,13 +369,16 @@ class VariantBuilder:
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """True if the agent can know a value without being told: it occurred before, or is the only one of its kind."""
         argument = place.planned.arguments[name]
+
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
         request = self._writer().turn(place.number, without=[name])
         if wording.mentions_value(argument.value, " ".join([*texts, request])):
             return True
+
         if argument.edge is None:
             return wording.mentions_value(argument.value, str(self.task.configuration))
+
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
@@ -349,6 +388,7 @@ class VariantBuilder:
         function = self.world.functions[place.planned.function]
         if function.name in earlier or not self.graph.functions[function.name].writes:
             return False
+
         values = [each.value for each in place.planned.arguments.values()]
         others = (each for each in self.world.functions.values() if each.name != function.name)
         return not any(self._does_the_same(place.number, values, each) for each in others)
@@ -357,16 +397,18 @@ class VariantBuilder:
         """True if another function with the same values leads to the same state."""
         if other.simulator not in self.task.simulators or len(other.required) > len(values):
             return False
+
         session = self.world.session(self.task.simulators, self.task.configuration)
         for calls in self.task.turns[:turn]:
             for call in calls:
                 session.call(call.call)
+
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
         return bool(step.changes) and str(session.state) == str(self.episode.turns[turn].states)
 
 
 def note(random: Random, number: int) -> str:
-    """Return a line of notes without a request."""
+    """Return a line of notes without a request, from parts in `shipped.yaml`: day, thing, place and event."""
     parts = {name: random.choice(choices) for name, choices in load_shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
@@ -375,6 +417,7 @@ def question_row(world: World, name: str, task: files.AuthoredTask) -> files.Que
     """Return a task with one turn as a row for `call_check`, with all functions of its simulators as tools."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
+
     tools = [tool for each in task.simulators for tool in world.class_of(each).tool_definitions()]
     return files.QuestionLine(
         id=f"{name}-{task.id}",
@@ -389,7 +432,7 @@ def question_row(world: World, name: str, task: files.AuthoredTask) -> files.Que
 
 
 def _possible(world: World, call: files.PlannedCall) -> dict[str, list[JSON]]:
-    """Return the accepted values by parameter.
+    """Return the accepted values by parameter, such as `{"city": ["Rome"], "unit": ["metric", ""]}`.
 
     The value `""` means that the parameter, which has a default, may be omitted.
     """
@@ -410,6 +453,8 @@ def _alternatives(value: JSON) -> JSON:
         return {name: [_alternatives(each)] for name, each in value.items()}
     return [_alternatives(each) for each in value] if isinstance(value, list) else value
 
+
+# -- trials
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]
@@ -450,6 +495,7 @@ class Trial:
         """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
+
         calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
 
         def passes(turns: Turns) -> bool:
@@ -461,6 +507,7 @@ class Trial:
             return _NOT_PASSED
         if calls and passes([[]]):
             return _IDLE_PASSES
+
         words = "\n".join(str(message.get("content")) for message in row.messages)
         unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
         return unsaid or self._passing_mistake(row.id, [calls], passes)
@@ -474,6 +521,7 @@ class Trial:
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
             return files.Weakness(reason=PROBLEMS[found.problem], detail=f"{found.call or ''} {found.text}".strip())
+
         truth, check = GroundTruth.read(content), StateCheck(self._services)
         turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
 
@@ -486,6 +534,7 @@ class Trial:
             return _NOT_PASSED
         if passes([[] for _ in turns]):
             return _IDLE_PASSES
+
         return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
 
     def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:
@@ -514,6 +563,7 @@ class Trial:
             for at, call in enumerate(turn):
                 shorter_turn = [*turn[:at], *turn[at + 1 :]]
                 yield call, f"without {canonical_text([call])}", [*turns[:number], shorter_turn, *turns[number + 1 :]]
+
                 for changed in self._change_calls(call, random):
                     changed_turn = [*turn[:at], changed, *turn[at + 1 :]]
                     text = f"{canonical_text([changed])} for {canonical_text([call])}"
@@ -528,6 +578,7 @@ class Trial:
         for name, value in call.arguments.items():
             schema = function.parameters.get(name, {}) if function is not None else {}
             known = free_values(self._world, function, name, random) if function is not None and schema else []
+
             likely = [each for each in known if each != value]
             values: list[JSON] = [*wrong_values(value, schema)[: _CHANGES - 1], *likely[:1]]
             for other in values:

@@ -1,4 +1,26 @@
-"""The services of conversations: functions, initial states, sessions of calls, and plausible values of parameters."""
+"""The services of conversations: functions, initial states, sessions of calls, and plausible values of parameters.
+
+**A value for a parameter** (`free_values`). The first source with a value that fits the schema wins:
+
+1. the world file's `values` for `function.parameter`, then for the parameter; without them, the shipped ones
+2. values that the services hold for a place inside a list or object, in 70% of the cases
+3. the schema's `enum`
+4. the schema's `example`, then its `examples`
+5. shipped values for the schema's `format`, such as `date`
+6. examples in the description: `"Buy" or 'Sell'`, `as 2024-09-30`
+7. shipped values for a word of the parameter's name, after a word of the function's or alone: `directory path` and
+   `path` for `path` of `list_directory`
+8. values of the schema's type, within its limits
+
+**Random parts of a configuration** (`draw_value`):
+
+| in the file | drawn |
+|---|---|
+| `{"$one_of": ["open", "closed"]}` | one of the values |
+| `{"$some": [1, 2, 3, 4]}`, or an object | at least half of the items, in their order |
+| `{"$between": [1, 6]}` | an integer from 1 to 6 |
+| `{"$between": [0.5, 2]}` | a number with two decimals |
+"""
 
 from __future__ import annotations
 
@@ -123,6 +145,7 @@ class World:
             require_known("world.yaml", "simulator", name, classes)
         included = {name: function for name, function in functions.items() if name not in file.left_out}
         used_names = {name for simulator in classes.values() for name in simulator.operations()}
+
         others = {name: each for name, each in (built_in or {}).items() if name not in classes}
         spare = {name: each for name, each in others.items() if used_names.isdisjoint(each.operations())}
         return cls(classes, file, included, spare)
@@ -177,6 +200,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
         PluginError: A simulator is missing, or two offer an operation of the same name.
     """
     classes = {name: backends.find(name) for name in dict.fromkeys(names)}
+
     owners: dict[str, str] = {}
     for name, simulator in classes.items():
         for operation in simulator.operations():
@@ -192,6 +216,7 @@ def describe_world(classes: Classes) -> WorldFile:
     It has initial states, users' values, and a request for each function.
     """
     functions = functions_of(classes, {})
+
     known = {*functions, *(name for each in functions.values() for name in each.parameters)}
     return WorldFile(
         simulators=[*classes],
@@ -202,27 +227,34 @@ def describe_world(classes: Classes) -> WorldFile:
 
 
 def functions_of(classes: Classes, requests: Mapping[str, str]) -> dict[str, Function]:
-    """Return the functions of simulators by name. `requests` replaces the request made from a description."""
+    """Return the functions of simulators by name. `requests` replaces the request made from a description.
+
+    A request is the function in a user's words, such as "cancel an order".
+    """
     functions: dict[str, Function] = {}
     for owner, simulator in classes.items():
         for definition in simulator.tool_definitions():
             document = cast("Mapping[str, JSON]", definition["function"])
             name, schema = str(document["name"]), cast("Mapping[str, JSON]", document["parameters"])
+
             description = str(document.get("description") or "")
             parameters = cast("Mapping[str, Schema]", schema.get("properties") or {})
+            # If a parameter decides between actions, the request keeps all of them.
             chooses = any(each.get("type") == "boolean" or "enum" in each for each in parameters.values())
             request = requests.get(name) or request_of(name, description, chooses=chooses)
+
             required = frozenset(cast("list[str]", schema.get("required") or []))
             functions[name] = Function(name, owner, request, parameters, required)
     return functions
 
 
 def draw_value(value: JSON, random: Random) -> JSON:
-    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between`."""
+    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between` (see the module's table)."""
     if isinstance(value, list):
         return [draw_value(each, random) for each in value]
     if not isinstance(value, dict):
         return value
+
     match value:
         case {"$one_of": [*choices]} if choices:
             return draw_value(random.choice(choices), random)
@@ -247,6 +279,7 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
     sample = simulator.sample() or load_shipped().configurations.get(name)
     if sample:
         return dict(sample)
+
     try:
         state = {key: log_value(value) for key, value in _load(simulator, {}).state().items()}
         reloaded = {key: log_value(value) for key, value in _load(simulator, state).state().items()}
@@ -261,7 +294,11 @@ def _load(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simu
     return fresh
 
 
+# -- values
+
 Place = tuple["str | int", ...]
+"""The keys and positions that lead to a value, such as `("orders", 7, "id")`."""
+
 Values = Sequence[JSON]
 Held = Mapping[str, Values]
 """Values that services hold, by the places in lists and objects that they fit."""
@@ -279,7 +316,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _MOST_PLACES = 2_000
+"""The most values of one result or state."""
 _SHARE_OF_HELD_VALUES = 0.7
+"""How often a value that the services hold is used, so that calls often concern existing records."""
 _PLAIN: dict[str, list[JSON]] = {
     "string": ["north wing", "second shelf", "blue folder"],
     "integer": [2, 3, 7, 12],
@@ -292,7 +331,8 @@ _PLAIN: dict[str, list[JSON]] = {
 class Atom:
     """A value without parts: `path` is its place, `pattern` the place of all values of its kind.
 
-    In a pattern, `*` means each item and `@` the keys.
+    In a pattern, `*` means each item and `@` the keys. The state `{"pets": {"7": {"name": "Rex"}, "8": {"name":
+    "Ada"}}}` has the patterns `.pets.@` (values 7 and 8) and `.pets.*.name` (Rex and Ada).
     """
 
     pattern: str
@@ -333,7 +373,10 @@ def _below(pattern: str, step: str) -> str:
 
 
 def _is_table(value: Mapping[object, object]) -> bool:
-    """True if the keys name items, such as ids, not fields: all items are objects, or a key is not a field's name."""
+    """True if the keys name items, such as ids, not fields: all items are objects, or a key is not a field's name.
+
+    Keys that are no names of fields: `7`, `Rome`, `north wing`, `a.txt`.
+    """
     if len(value) > 1 and all(isinstance(item, Mapping) for item in value.values()):
         return True
     return any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
@@ -342,10 +385,12 @@ def _is_table(value: Mapping[object, object]) -> bool:
 def fits(schema: Schema, value: JSON) -> bool:
     """True if a value is in a parameter's enum or, without an enum, has its type."""
     kind = schema.get("type")
+
     if "enum" in schema:
         return value in cast("list[JSON]", schema["enum"])
     if not isinstance(kind, str) or kind not in _KINDS:
         return True
+
     return isinstance(value, _KINDS[kind]) and (isinstance(value, bool) == (kind == "boolean"))
 
 
@@ -357,6 +402,7 @@ def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
     elif schema.get("type") == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         inner = {f"{name}.{key}": each for key, each in properties.items()}
+
     for place, each in inner.items():
         yield from places_in(place, each) if each.get("type") in ("array", "object") else [(place, each)]
 
@@ -371,6 +417,7 @@ def free_values(world: World, function: Function, parameter: str, random: Random
         known = [value for value in world.values(name) if fits(schema, value)]
         if known:
             return known
+
     return plain_values(parameter, schema, random, function.name, held)
 
 
@@ -381,20 +428,25 @@ def plain_values(place: str, schema: Schema, random: Random, function: str = "",
     """
     if held.get(place) and random.random() < _SHARE_OF_HELD_VALUES:
         return held[place]
+
     # The last name counts: `from` in `relations.*.from`, and its singular in `names.*`.
     *_, last = (part for part in place.split(".") if part != "*")
     name = singular(last) if place.endswith(".*") else last
+
     if isinstance(schema.get("enum"), list):
         return cast("list[JSON]", schema["enum"])
+
     description = str(schema.get("description") or "") if schema.get("type") == "string" else ""
     described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
     described = described or [*_AS.findall(description)]
     by_format = load_shipped().by_format.get(str(schema.get("format")), [])
+
     # The first source with a fitting value wins; the most specific sources come first.
     known: list[Sequence[JSON]] = [[schema.get("example")], as_list(schema.get("examples")), by_format, described]
     subjects = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
     known += (load_shipped().by_word.get(about + word, []) for about in (*subjects, "") for word in words)
+
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
@@ -408,16 +460,22 @@ def as_list(value: JSON) -> list[JSON]:
 
 
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
-    """Return values of the schema's type. Numbers respect its limits; lists and objects get plausible parts."""
+    """Return values of the schema's type. Numbers respect its limits; lists and objects get plausible parts.
+
+    A list has up to two items. An object has its required fields, or else its first two. Without one of the limits, a
+    number is at most 50 away from the other.
+    """
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
         choices = plain_values(f"{place}.*", items, random, function, held)
         return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
+
     if kind == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         required = {str(each) for each in as_list(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
+
         example: dict[str, JSON] = {}
         for key in chosen:
             values = plain_values(f"{place}.{key}", properties[key], random, function, held)
@@ -425,33 +483,38 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
             # If every value is used already, leave out `held`, which would offer the same values again.
             example[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
         return [example]
+
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
         lower, upper = real_number(schema.get("minimum")), real_number(schema.get("maximum"))
         if lower is None:
             lower = 0 if upper is None or upper >= 0 else upper - 50
         if upper is None:
             upper = lower + 50
+
         low, high = math.ceil(lower), math.floor(upper)
         if kind == "number" and low > high:  # no whole number lies between the limits
             return [random.uniform(lower, upper) for _ in range(3)]
         return [random.randint(low, max(low, high)) for _ in range(3)]
+
     return _PLAIN.get(str(kind), _PLAIN["string"])
 
 
 def wrong_values(value: JSON, schema: Schema) -> list[JSON]:
     """Return wrong values for an argument that are close to the right one and have its type.
 
-    They test whether a row notices a mistake.
+    They test whether a row notices a mistake: 8 for 7, `Rome 2` for `Rome`, `["a", "b 2"]` for `["a", "b"]`.
     """
     if isinstance(schema.get("enum"), list):
         allowed = [each for each in as_list(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
+
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, (int, float)):
         return [value + 1]
     if isinstance(value, str):
         return [f"{value} 2"]
+
     if isinstance(value, list):
         last = [[*value[:-1], other] for other in (wrong_values(value[-1], {}) if value else [])]
         return [*([value[:-1]] if len(value) > 1 else []), *last]
