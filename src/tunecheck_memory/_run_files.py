@@ -166,6 +166,7 @@ def by_title(tests: Iterable[Scored]) -> dict[str, list[Scored]]:
 
 def data_set_figures(tests: Sequence[Scored]) -> MemoryFigures:
     """Return a data set's number of tests, and mean and population standard deviation of the scored ones."""
+    # `fsum` rounds once, so the figures do not depend on the order of the tests.
     scores = [test.score for test in tests if test.score is not None]
     mean = _mean(scores)
     deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
@@ -352,7 +353,7 @@ def write_results(
         "total_tokens": state.tokens,
         "agent_tokens": state.agent_tokens,
         "duration": state.generated_ms / 1000,
-        "rnd_state": None,
+        "rnd_state": None,  # the state of the filler's random numbers there, to resume a run; ours resumes from events
     }
     (folder / "runstats.json").write_bytes(dumps_line({**statistics, **costs}))
 

@@ -57,6 +57,7 @@ _MOST_NOTE = 2_000
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _WORD = re.compile(r"[^\W_]+")
+
 # "3 hours", "90 minutes"
 _SPAN = re.compile(r"(\d{1,6}) +(second|minute|hour|day|week)s?\b")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}

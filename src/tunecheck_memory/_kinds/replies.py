@@ -92,8 +92,10 @@ _DENIAL = re.compile(
     r"(?! (?:only|just|merely|until|before|least|sure)\b)\W+(?:\w+\W+){0,3}$",
     re.IGNORECASE,
 )
+
 # "Bob is no longer", "Bob wasn't"
 _DENIED_AFTER = re.compile(r"\W{0,3}(?:is|was|are|were)(?:n't| not| no longer| never)\b", re.IGNORECASE)
+
 # A denial ends here: in "not Ann but Bob", Bob is not denied.
 _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 
@@ -149,13 +151,17 @@ MAX_JSON = 200_000
 
 # A Markdown block with JSON: the first one counts.
 _FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
+
 # A quoted text, a bare word, a `//` comment, or dots for omitted values. Numbers and brackets are not matched.
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')|([^\W\d][\w-]*+)|//[^\n]*|\.\.\.|…""", re.DOTALL)
+
 # `{"Ann", "Ben"}` is meant as a list.
 _NAMES_ALONE = re.compile(r"\{([^{}:]+)\}")
 _LITERALS = frozenset(("true", "false", "null", "True", "False", "None"))
+
 # The place between `}` and `{` in `[{"item": "soap"} {"item": "milk"}]`
 _FORGOTTEN_COMMA = re.compile(r"(?<=[}\]])(?=\s*[{\[])")
+
 # Accepts raw line breaks in texts, and text after the value.
 _decode = json.JSONDecoder(strict=False).raw_decode
 

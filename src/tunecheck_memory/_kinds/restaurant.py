@@ -228,6 +228,7 @@ class _Visit:
         Raises:
             EndOfVisitError: No section has another dish.
         """
+        # The order is shuffled, because its first dish with a replacement is taken.
         shuffled = list(order)
         self._random.shuffle(shuffled)
 
@@ -327,12 +328,16 @@ _ORDERS = re.compile(
     r"|^(?:maybe|perhaps)\b(?!.* or )"
     r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b"
 )
+
 # "And the rice pudding" after "I'll have the goulash."
 _CONTINUES = re.compile(r"(?:and|also|plus|as well as|along with)\b")
+
 # "I'd still like the onion tart, as planned" orders nothing new.
 _KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|before)|remain)\b")
+
 # "instead of the goulash" names a dish that is not ordered.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|in place of|rather than)\b[^,.;!?]*")
+
 # "The paella sounds tempting" is no order.
 _PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|lovely|wonderful|available)\b")
 
@@ -346,6 +351,7 @@ _COMPLAINS = re.compile(
     r"|\b(?:i|we|i'd|i've) (?:had |have |originally |specifically )*(?:ordered|asked for|requested|chose|expected)\b"
     r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
 )
+
 _FORGOT = re.compile(
     # "I don't remember", "I'm not quite sure"
     r"\b(?:don't|didn't|do not|did not|can't|cannot|couldn't|not)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b"
@@ -356,8 +362,10 @@ _FORGOT = re.compile(
 # The name of an entry ends before its side dishes and its sorts: "Onion Tart" in "Onion Tart with Gruyere", "Tea" in
 # "Tea (black or green)".
 _NAME_END = re.compile(r"\s*(?:,|\(|\bwith\b|\bserved\b|\bin\b|\bon\b|\bover\b)", re.IGNORECASE)
+
 # "number 14", "no. 14", "#14"
 _NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
+
 # "I'll take that" orders the entries of the sentence before.
 _THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
 
@@ -366,6 +374,7 @@ _STOP_WORDS = frozenset(
     "a an and the of with in or de la al i i'll i'd we like have to please would for my me some then can could get you "
     "thank instead go take pot glass cup can bottle drink be that it this with also just".split()
 )
+
 # Sorts of drinks that exclude each other
 _OPPOSITES = (
     ("sweetened", "unsweetened"), ("sparkling", "still"), ("red", "white"), ("black", "green"), ("clear", "cloudy"),
@@ -513,6 +522,7 @@ class _Names:
 
         Each word of the text names at most one entry.
         """
+        # The best name takes its words away, then the next best is searched among the others.
         words = _stems(text)[:_MOST_WORDS]
         unused, positions = words, dict[int, int]()
 
@@ -535,6 +545,7 @@ class _Names:
         if best is None:
             return None
         name, _, number = best
+        # Similar letters alone do not suffice: "soap" is like "soup", but shares no word with it.
         shared = set(name.split()) & set(words)
         return (number, shared) if shared else None
 
@@ -552,6 +563,7 @@ class _Names:
 def _recalls_all(drinks: JSON, reply: str) -> bool:
     """Return True if the reply names every drink, and nothing in it says that the guest forgot or is unsure."""
     names = [drink for drink in drinks if isinstance(drink, str)] if isinstance(drinks, list) else []
+    # Judged as a whole: "I don't remember, was it coffee?" is a guess.
     return bool(names) and not _FORGOT.search(reply) and all(_recalls(name, reply) for name in names)
 
 

@@ -16,6 +16,9 @@ A route is read in four stages:
 * `_placed_moves`: the place to which a move leads; a statement of a position ("is 4 km east of") is not a move
 * `read_routes`: the moves of all steps. A step is an item of a numbered list, or a sentence of other text. A new route
   begins after a move to the destination, and with an item 1 after other moves.
+
+Terms: a *move* is complete if it has a distance and a direction. A *fact* is a statement of a position. A place is its
+number in the list of places, from 0 for the start; the destination is the last.
 """
 
 from __future__ import annotations
@@ -103,7 +106,6 @@ class TownKind(Kind):
             raise NoExpectationError
 
         places = Places([*names, destination])
-
         routes = read_routes(reply, places)
         if _complete_routes(routes):
             return _score_routes(routes, expected)
@@ -243,6 +245,7 @@ def _position_text(point: complex) -> str:
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
 _UNITS = {"mi": 1.609344, "m": 0.001}
 """The kilometers of a unit, by the beginning of its name; the longer beginning first."""
+
 # "a" and "another" are numbers here: "walk a kilometer east, then another kilometer"
 _WORDS = {
     "a": 1, "an": 1, "one": 1, "another": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
@@ -256,18 +259,23 @@ _NUMBER = (
     r"(?P<figure>\d{1,6}(?:[.,]\d{1,6})?\s?[½¼¾]?|[½¼¾]"
     rf"|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b(?:\s(?:more|further|additional|extra|other|single))?)"
 )
+
 # A number of blocks or units counts as a number of kilometers.
 _UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|miles?|mi\b|block(?:s)?\b|units?\b)"
+
 # "4 km", "5-km", "3 more miles", "two blocks"
 _DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|full))?[\s-]?{_UNIT}"
+
 # "north-east", "southwards", "easterly", "westbound"
 _WAY = (
     r"(?P<way>\b(?:north|south)[\s-]?(?:east|west)(?:ward(?:s)?|erly|bound)?\b"
     r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
 )
+
 # "NE" and "N", but not the initials of "N.Y." or "S's"
 _SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
 _MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
+
 # A pattern of its own, because capitals count: "e" and "s" are no directions.
 _SHORT_MARK = re.compile(_SHORT)
 
@@ -277,6 +285,7 @@ _FILLER = re.compile(
     r"|traveling|travelling|walking|it's|is|then)[\s(]*)*",
     re.IGNORECASE,
 )
+
 _LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
 """The text that may stand between the parts of a move: `_FILLER` has words that join them, `_LOOSE` only signs.
 
@@ -314,6 +323,7 @@ def _marks(text: str) -> list[Move]:
     """
     marks = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
 
+    # A single letter is a direction only next to a distance: "3 km N", but not "Mr. N is at home".
     distances = sorted((mark for mark in marks if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
         short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
@@ -421,11 +431,14 @@ def _belongs_to_next(before: Move | None, distance: Move, following: Sequence[Mo
 
 # "1. Go", "Step 2: Go", "12) Go"
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
+
 # "- Go", "  • Go"
 _BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
+
 # The space after "Go 1.5 km.", but not the full stop inside the number
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _ARROWS = re.compile(r"(?:→|⇒|➔|➜|⟶|-{1,2}>|–>|=>)")
+
 # A sentence with one of these words tells of motion, so its moves are legs of the route.
 _MOVING = re.compile(
     r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
@@ -433,6 +446,7 @@ _MOVING = re.compile(
     r"|then|next|finally|reach|arrive)\b|->",
     re.IGNORECASE,
 )
+
 # From these words on, a sentence sums up the route, or says where it has led: "a total of 7 km", "this puts you 3 km
 # east of the start", "you are now at". Distances there are not moves.
 _ASIDE = re.compile(
@@ -440,16 +454,20 @@ _ASIDE = re.compile(
     r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
     re.IGNORECASE,
 )
+
 # "(3 km north)" stays part of its sentence, "(7 km in all)" is left out.
 _BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
+
 # The words before the distance in a statement of a position: "The Library is about "
 _FACT = re.compile(
     r"(?:\b(?:is|are|was|lies|lie|sits|situated|located|being)|'s)\b(?:(?! to | then )[^.;:]){0,40}$", re.IGNORECASE
 )
+
 # The words before a place that is not a destination: "from the ", "north of ", "past the "
 _NOT_TO = re.compile(
     r"(?:\bfrom|\bof|\bleav\w+|\bstart\w*(?: at| from| in)?|\bpast|\bvisit\w* |\bafter|\bvia)\s*(?:the\s+)?$", re.I
 )
+
 # The most steps of a reply, and the most moves of a sentence, that are read
 _MOST_UNITS = 400
 _MOST_MOVES = 60
@@ -475,9 +493,9 @@ class Places:
         self.last = len(unique) - 1
         self._numbers = {name: number for number, name in enumerate(unique)}
 
+        # The longest name first, or "Mill" would hide "Mill Street".
         longest_first = sorted(unique, key=len, reverse=True)
         shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
-
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[RoutePlace]:
@@ -525,13 +543,12 @@ def read_routes(text: str, places: Places) -> list[Route]:
     routes: list[Route] = [Route()]
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
-
         has_moves = routes[-1].legs or not routes[-1].complete
         if has_moves and number == 1:  # another numbered list
             routes.append(Route())
 
         for move, goal in legs:
-            if routes[-1].arrives:
+            if routes[-1].arrives:  # the text goes on with another way to the destination, or beyond it
                 routes.append(Route())
 
             route = routes[-1]
@@ -549,7 +566,8 @@ def stated_position(text: str, places: Places) -> complex | None:
     The position follows from statements such as "the Library is 4 km east of the Hospital", in an order that begins at
     the start. Return None if the text does not state enough of them.
     """
-    known = {0: 0j}  # the start is the first place
+    # The start is the first place, at the origin. Each statement about a known place adds another.
+    known = {0: 0j}
     for step, _ in islice(_units(text), _MOST_UNITS):
         for place, base, offset in _relations(step, places):
             if base in known and place not in known:
@@ -566,6 +584,7 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, complex]]:
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
             if each.fact and each.move.is_complete:
+                # Moves add up until one names the place from which they are measured.
                 about = about if each.about is None else each.about
                 steps.legs.append(each.move)
                 if about is not None and each.base is not None:
@@ -628,6 +647,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 
     If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
     """
+    # A remark in brackets, "(a total of 7 km)", must not end the sentence like other asides.
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
 
@@ -700,7 +720,7 @@ def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
     """
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
-    masked = places.masked(sentence)
+    masked = places.masked(sentence)  # "Go to North Street" has no direction
     named = places.find(sentence)[: 2 * _MOST_MOVES]
     all_moves = moves(masked)[:_MOST_MOVES]
 
@@ -708,8 +728,10 @@ def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
     fact = False
 
     for number, move in enumerate(all_moves):
+        # The places around a move: from the end of the move before it to the beginning of the next one.
         since = all_moves[number - 1].end if number else 0
         until = all_moves[number + 1].start if number + 1 < len(all_moves) else len(sentence)
+
         between = masked[since : move.start]
         # "… is 1 km north of the Park and 1 km south of the Museum" states two facts.
         fact = _FACT.search(between) is not None or (fact and _MOVING.search(between) is None)
