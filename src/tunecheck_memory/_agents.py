@@ -241,6 +241,7 @@ class EndpointAgent(Agent):
             except ValueError as error:  # for example a request template that names a row's column
                 raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
 
+        # The exchange joins the window in the same way as one that is read from an event log.
         self.observe(message, outcome.text or "", declined=outcome.declined)
         return outcome
 
@@ -364,6 +365,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
             body["suggested_reply"] = suggested
 
         completion, answer = await self._post(body, key, sent_at, {})
+        # An agent may claim adoption and still answer in words of its own. Such a reply was generated.
         claims_adoption = isinstance(answer, dict) and answer.get("adopted") is True
         return StatefulReply(completion, claims_adoption and suggested is not None and completion.text == suggested)
 

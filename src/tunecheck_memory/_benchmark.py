@@ -99,6 +99,7 @@ class Configuration:
             [names[first], names[second]] for first, second in combinations(names, 2) if second in blocked[first]
         ]
 
+        # Each data set states its span and seed, so the section for all data sets decides nothing.
         data_sets: list[JSON] = []
         for each in self.data_sets:
             settings = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
@@ -345,6 +346,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
     """Raise ConfigurationError for a test that has at least as many tokens as its memory span."""
     spans = {data_set.title: data_set.memory_span for data_set in configuration.data_sets}
     for definition in definitions:
+        # Replies and filler come on top: such a test could never end within its span.
         tokens = sum(count(line) + MESSAGE_TOKENS for line in definition.script)
         if tokens >= spans[definition.title]:
             raise ConfigurationError(

@@ -463,6 +463,7 @@ class _Running:
 
     async def ended(self, test: str) -> TestState:
         """Wait until a test has ended, and return its state; raise the session's error if the session fails first."""
+        # The session may fail before the test ends: wait for either, so that no row waits for ever.
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
 
@@ -501,6 +502,7 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
 def _wording_hash(wording: SessionWording) -> str:
     """Return a hash of all texts and the menu, independent of the paths of their files."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
+    # The path of the menu differs between machines; its content decides the conversation.
     menu = Path(texts["restaurant"].pop("menu_file"))
     menu_hash = hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""
     return content_hash([texts, menu_hash])
@@ -574,6 +576,7 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     """
     if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator applies shipped rules
         return None
+
     given = FinishedTest(
         title=test.definition.title,
         expected=test.definition.expected,

@@ -156,8 +156,8 @@ class MemoryJudges:
         elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
             expected = ["\n".join(expected)]
 
+        # The judge sees the test's statements, but not its other questions.
         questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
-
         script = "\n".join(line for line in test.script if line not in test.questions)
         script = script if len(script) <= _MOST_SCRIPT else f"{script[:_MOST_SCRIPT]}…"
         return [

@@ -331,7 +331,7 @@ def write_results(
     """
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]
-
+    # The lines of each test: those of its messages, and those of all its events.
     logs: dict[str, tuple[list[JSON], list[JSON]]] = {test: ([], []) for test in state.tests}
 
     with (folder / "master_log.jsonl").open("wb") as file:
@@ -339,7 +339,6 @@ def write_results(
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
-
             messages, all_events = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
             messages += lines if isinstance(effect, effects.Send) else []

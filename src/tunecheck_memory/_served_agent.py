@@ -169,6 +169,7 @@ class NoteAgent(Service):
             return "I do not know."
         notes = self._memory(message.conversation)
 
+        # "hours" in "2 hours ago" is no subject of the question.
         about = _words(_SPAN.sub(" ", question.lower()))
         spans = _SPAN.findall(question.lower())
         if spans and "ago" in _WORD.findall(question.lower()):

@@ -59,6 +59,7 @@ class SessionClock:
 
     def set(self, at_us: int) -> None:
         """Move the clock forward to a time; a time in the past changes nothing."""
+        # The machine's clock may have been set back.
         self._now_us = max(self._now_us, at_us)
 
     def exchanged(self) -> int:

@@ -212,6 +212,7 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
 
     if isinstance(texts, dict):
         if isinstance(restaurant := texts.get("restaurant"), dict) and isinstance(restaurant.get("menu_file"), str):
+            # relative to the user's file, or to the shipped one
             restaurant["menu_file"] = str(Path(path).parent / str(restaurant["menu_file"]))
         # First the sections, text by text, then the whole file, whose other values replace the shipped ones.
         for section in _SECTIONS:

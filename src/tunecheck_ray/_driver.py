@@ -467,7 +467,6 @@ class RayDriver(ChunkDriver):
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
             raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
-
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.

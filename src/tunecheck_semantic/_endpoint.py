@@ -237,6 +237,7 @@ class EmbeddingEndpoint(Endpoint):
 
     async def close(self) -> None:
         """Cancel the batches of the running event loop with their waiting callers, and close connections."""
+        # A task of another event loop cannot be awaited here.
         for task in list(self._under_way):
             if task.get_loop() is asyncio.get_running_loop():
                 task.cancel()

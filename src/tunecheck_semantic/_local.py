@@ -72,7 +72,6 @@ class LocalModel:
         self._prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
         # Special tokens at a text's ends, such as BERT's [CLS] and [SEP].
         self._marks = torch.tensor(self._tokenizer("")["input_ids"], dtype=torch.long)
-
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:

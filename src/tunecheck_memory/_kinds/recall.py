@@ -81,6 +81,7 @@ class InstructionRecall(Kind):
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
 
+        # The name in all texts of the test: "Dralen echo press".
         values["machine"] = machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: a repeated step would make "the next step" ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]

@@ -178,7 +178,6 @@ def read_lenient(text: str) -> JSON:
         ValueError: The text contains no such value.
     """
     text = text[:MAX_JSON]
-
     try:
         return loads(text)
     except ValueError:
@@ -195,6 +194,7 @@ def read_lenient(text: str) -> JSON:
         return plain(_decode(body)[0])
     except (ValueError, TypeError, RecursionError):  # TypeError: nested too deeply
         body = _FORGOTTEN_COMMA.sub(",", _TOKEN.sub(_plain_token, body))
+
     names = _NAMES_ALONE.match(body)
     return PythonScanner(f"[{names[1]}]" if names else body).value()
 

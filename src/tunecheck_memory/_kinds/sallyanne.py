@@ -96,9 +96,9 @@ class _World:
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
-
         self.missed |= {people[0] for people in self.beliefs} - self.present
 
+        # Each witness sees the place, and sees that the others see it.
         witnesses = sorted(self.present)  # a fixed order keeps draws reproducible
         for witness in witnesses:
             self.beliefs[(witness,)] = place

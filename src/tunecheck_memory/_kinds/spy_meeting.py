@@ -71,9 +71,9 @@ class SpyMeeting(Kind):
         """
         reply, expected = replies.last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
+
         # The messages come from the list with most of the expected words: the GoodAI benchmark's or ours.
         lists: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
-
         codes = max(lists, key=lambda codes: sum(not known.isdisjoint(words) for words in codes))
 
         others = [words for words in codes if known.isdisjoint(words)]
@@ -90,6 +90,7 @@ class SpyMeeting(Kind):
         if wrong:
             reasons.append(f"{wrong[0]!r} belongs to another message")
 
+        # Several wrong words cost no more than one: a third in all.
         points = max(0, sum(understood) - bool(wrong and not is_forgiven))
         sure = (points == len(expected) and not wrong) or (replies.declines(reply) and not any(understood))
         return Score(points / len(expected), tuple(reasons), sure)
