@@ -1,4 +1,11 @@
-"""Classes that only azure-ai-evaluation has. Their errors are raised as errors of `tunecheck_azure`."""
+"""Classes that only azure-ai-evaluation has. Their errors are raised as errors of `tunecheck_azure`.
+
+A name such as ViolenceEvaluator becomes, by the first line that fits:
+
+  azure-ai-evaluation is not installed    a class whose instances cannot be made; the error says what to install
+  an enumeration, a function or a value   the package's own object
+  a class                                 a subclass of the same name, whose `__init__` and `__call__` raise our errors
+"""
 
 import functools
 import inspect
@@ -24,6 +31,7 @@ def adopt_name(name: str, module: str = _PACKAGE) -> object:
     try:
         return _subclass(name, module)
     except ModuleNotFoundError as error:
+        # Another missing package is a fault of the installation, which must not be hidden.
         if not str(error.name).startswith("azure"):
             raise
         return not_installed(name)
@@ -33,6 +41,7 @@ def module_getattr(module: str) -> Callable[[str], object]:
     """Return a `__getattr__` for a module that offers the names of this module of azure-ai-evaluation."""
 
     def named(name: str) -> object:
+        # Python itself asks for names such as __path__. They must not import the package.
         if name.startswith("__"):
             raise AttributeError(name)
         return adopt_name(name, f"{_PACKAGE}.{module}")
@@ -50,9 +59,12 @@ def _subclass(name: str, module: str) -> object:
     original: object = getattr(package, name)
     if not isinstance(original, type) or "__members__" in dir(original):
         return original
+
     parents = [each for each in original.__mro__[1:] if vars(package).get(each.__name__) is each]
     bases = (original, *(cast("type", _subclass(each.__name__, module)) for each in parents))
+
     attributes = {"__module__": module.replace(_PACKAGE, "tunecheck_azure"), "__doc__": original.__doc__}
+
     for method in ("__init__", "__call__"):
         function = next((vars(each)[method] for each in original.__mro__ if method in vars(each)), None)
         if inspect.isfunction(function):

@@ -1,4 +1,18 @@
-"""`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it."""
+"""`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it.
+
+The command writes a folder, by default azureml/NAME:
+
+  job.yml                   the job: command, data, results, compute, identity
+  environment/Dockerfile    a Python image with Tunecheck
+  environment/*.whl         only with --wheel
+
+Azure ML copies the working folder into the job, except what .amlignore lists. The data set is in that copy, or it is
+an input that Azure ML downloads, by the first line that fits:
+
+  an address, such as azureml:val:1 or https://…   an input
+  a path outside the working folder                an input, which Azure ML uploads from this machine
+  a path in the working folder                     part of the copy
+"""
 
 from __future__ import annotations
 
@@ -18,13 +32,21 @@ from tunecheck.plugins import JSON, clean, command_line, dumps, write_file
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 _IDENTITIES = {"managed": "managed", "user": "user_identity", "token": "aml_token"}
-_REMOTE = re.compile(r"azureml:|[a-z]+://")
-_DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
+"""The words of --identity, and the identity types of Azure ML."""
 
+# An address for Azure ML: azureml:val:1, azureml://datastores/… or https://host/val.jsonl.
+_REMOTE = re.compile(r"azureml:|[a-z]+://")
+
+_DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
+"""The names of the job's input and output, as in `${{inputs.dataset}}`."""
 
 _PANEL = "Azure ML"
+
+# A job is a new run, and its results go to an output or to --output.
 _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
-# A reference to an environment variable in a definition, such as ${env:NAME}.
+
+# A reference to an environment variable in a definition: ${env:NAME}, or ${env:NAME:plain} for a value that is no
+# secret.
 _VARIABLE = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
 _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
@@ -76,10 +98,13 @@ def job(options: JobOptions, invocation: cli.Invocation) -> int:
     evaluation = _evaluate_options(options)
     name = options.name or _default_name(evaluation.dataset)
     file = _write_job(options, _checked_data(evaluation.dataset), name)
+
     read = {*_variables_read(evaluation), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
     missing = sorted(read - _job_variables(options.env).keys())
+
     command = command_line(_az_command(file, options))
     url = _submit(file, options) if options.submit else None
+
     if options.json:
         cli.print_json({"job": str(file), "submit": command, "url": url, "variables_needed": [*missing]})
         return cli.DONE
@@ -118,8 +143,10 @@ def _checked_data(dataset: str | None) -> str:
 
     if dataset is None:
         raise ConfigurationError("no data set is given; give --dataset FILE after the `--`")
+
     if not _is_remote(dataset):
         open_dataset(dataset)
+
     sidecar = sidecar_path(Path(dataset))
     if _is_input(dataset) and sidecar.exists():
         raise ConfigurationError(
@@ -151,9 +178,11 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
         name, equals, value = entry.partition("=")
         if not equals or not name:
             raise ConfigurationError(f"--env {entry!r}: must have the form NAME=VALUE")
+
         if looks_secret(name, value) or storable_settings(value, name) != value:
             advice = "use auth: {type: entra} in the endpoint and --identity instead"
             raise ConfigurationError(f"--env {name}: job.yml would show this secret; {advice}")
+
         variables[name] = value
     return variables
 
@@ -183,16 +212,21 @@ def _write_job(options: JobOptions, dataset: str, name: str) -> Path:
     file = folder / "job.yml"
     if file.exists() and not options.overwrite:
         raise ConfigurationError(f"{file} exists; choose another --name, or replace the file with --overwrite")
+
+    # Before anything is written: this refuses wrong arguments.
     text = _job_yaml(options, dataset, name, folder)
     environment = folder / "environment"
     environment.mkdir(parents=True, exist_ok=True)
     write_file(environment / "Dockerfile", _dockerfile(options).encode())
     if options.wheel is not None:
         shutil.copyfile(options.wheel, environment / options.wheel.name)
+
     ignored = Path(".amlignore")
     if not ignored.exists():  # Azure ML then no longer reads .gitignore, so its lines are copied
         known = Path(".gitignore")
         write_file(ignored, (known.read_bytes().rstrip(b"\n") + b"\n" if known.is_file() else b"") + _AMLIGNORE)
+
+    # Last, so that a job.yml means a complete folder.
     write_file(file, text.encode())
     return file
 
@@ -208,6 +242,7 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
     compute, identity = options.compute, options.identity
     if identity is not None and identity not in _IDENTITIES:
         raise ConfigurationError(f"--identity {identity}: must be one of {', '.join(_IDENTITIES)}")
+
     path = dataset if _is_remote(dataset) else _relative_path(folder, Path(dataset))
     # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
     results = {"type": "uri_folder", "mode": "upload", **({} if options.output is None else {"path": options.output})}
@@ -228,6 +263,7 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
         "distribution": {"type": "ray"} if options.instances > 1 else None,
         "resources": {"instance_count": options.instances},
     }
+
     settings = {key: value for key, value in job.items() if value}
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
 
@@ -238,19 +274,26 @@ def _dockerfile(options: JobOptions) -> str:
     extras = [*(["azure-storage"] if _is_storage(options.output) else []), *(["ray"] if options.instances > 1 else [])]
     chosen = f"[{','.join(extras)}]" if extras else ""
     package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
+
     packages = [package, *(["azure-identity"] if options.identity is not None else []), *(options.install or [])]
+
     lines = [f"FROM {options.image or f'python:{sys.version_info.major}.{sys.version_info.minor}-slim'}"]
     lines += [f"COPY {wheel.name} ./"] if wheel is not None else []
     return "\n".join([*lines, f"RUN pip install --no-cache-dir {shlex.join(packages)}", ""])
 
 
 def _evaluate_command(options: JobOptions, dataset: str) -> str:
-    """Return the job's command. The shell of a Linux container reads it, also if it is written on Windows."""
+    """Return the job's command. The shell of a Linux container reads it, also if it is written on Windows.
+
+    Example: `tunecheck evaluate --dataset ${{inputs.dataset}} --endpoint m --results-dir ${{outputs.results}}`.
+    """
     data = f"${{{{inputs.{_DATA_INPUT}}}}}" if _is_input(dataset) else _shell_quoted(dataset)
     words = map(_shell_quoted, _without_dataset(options.arguments))
+
     results = f"${{{{outputs.{_RESULTS_OUTPUT}}}}}"
     if options.output is not None and _is_storage(options.output):
         results = _shell_quoted(options.output)
+
     elsewhere = ["--on ray:auto"] if options.instances > 1 else []
     return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *elsewhere])
 
@@ -312,8 +355,10 @@ def _submit(job: Path, options: JobOptions) -> str:
     az = shutil.which("az")
     if az is not None:
         return _submit_by_az([az, *_az_command(job, options)[1:]])
+
     if can_import("azure.ai.ml"):
         return _submit_by_package(job, options)
+
     raise ConfigurationError(
         "--submit needs the Azure CLI with the extension ml (az extension add --name ml), or two packages (pip install "
         "azure-ai-ml azure-identity); the job file is already written"
@@ -326,6 +371,7 @@ def _submit_by_az(command: list[str]) -> str:
     result = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
         query, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
     )
+
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines()
         raise TunecheckError(f"az refused the job: {clean(lines[-1] if lines else f'exit {result.returncode}', 1_000)}")
@@ -347,6 +393,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
         raise ConfigurationError(f"--submit: without the Azure CLI, also give {flags}")
+
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:
         submitted = client.jobs.create_or_update(load_job(job))

@@ -2,6 +2,20 @@
 
 An evaluator takes checked single inputs, or a conversation, turn by turn. `inputs.json` contains the JSON Schemas of
 the inputs. The checks refuse the same inputs as Azure AI Evaluation. Function calls in texts count as plain text.
+
+The first line that holds decides how the inputs are judged (`_inputs_to_judge`):
+
+  `conversation` is given           each turn; single inputs beside it are an error
+  `messages` is given and allowed   each turn of these messages, with the inputs' context and ground truth
+  an input set is complete          the single inputs
+  otherwise                         an error that names the missing input
+
+    F1ScoreEvaluator()(response="Rome is sunny", ground_truth="Rome is very sunny")
+    F1ScoreEvaluator()(conversation={"messages": [{"role": "user", "content": "How is Rome?"},
+                       {"role": "assistant", "content": "Sunny", "ground_truth": "Very sunny"}]})
+
+The nth question of a conversation and the nth answer are a turn. The turns' numbers become means; their values are
+under `evaluation_per_turn`.
 """
 
 import functools
@@ -21,6 +35,7 @@ from tunecheck.plugins import JSON, Verdict, is_shipped, plain
 from tunecheck_azure import _exceptions as errors
 
 _LONGEST_MESSAGE = 300
+"""The most characters of an error about an input: the schema's message may repeat the whole input."""
 
 
 @functools.cache
@@ -71,10 +86,13 @@ class AzureEvaluator(Evaluator):
         """
         super().__init_subclass__()
         if is_shipped(cls.__module__):
+            # F1ScoreEvaluator becomes f1_score, and ToolCallAccuracyEvaluator tool_call_accuracy.
             words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
             cls.id = f"azureai://built-in/evaluators/{words.lower()}"
+
         kind = inspect.Parameter.KEYWORD_ONLY
         conversations = ("conversation", "messages") if cls.takes_messages else ("conversation",)
+        # Every parameter has a default, because any of the sets is enough.
         names = dict.fromkeys([*chain.from_iterable(cls.input_sets), *conversations])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
@@ -87,7 +105,9 @@ class AzureEvaluator(Evaluator):
         """
         if value is None or (isinstance(value, (str, list)) and not value):
             raise self._missing_input(f"{label} is missing or empty")
+
         self._check_schema("said", label, value)
+
         for message in value if isinstance(value, list) else ():
             parts = message["content"] if message["role"] == "assistant" else ()
             for part in parts if isinstance(parts, list) else ():
@@ -151,6 +171,7 @@ class AzureEvaluator(Evaluator):
         else:
             for name in self.required:
                 self.check_text_or_messages(name.capitalize(), inputs.get(name))
+
         if "tool_definitions" in self.optional:
             self.check_definitions(inputs.get("tool_definitions"))
 
@@ -160,22 +181,29 @@ class AzureEvaluator(Evaluator):
         Raises:
             EvaluationException: inputs are missing or stand beside a conversation, or the conversation is invalid.
         """
+        # Text metrics, which have no target of their own, are checked by their input sets only.
         if self.error_target is not errors.ErrorTarget.CONVERSATION:
             self._check(inputs)
         conversation = inputs.get("conversation")
+
         known = list(dict.fromkeys(chain.from_iterable(self.input_sets)))
         single = {name: inputs.get(name) for name in known}
+
         if conversation is None and self.takes_messages and inputs.get("messages") is not None:
             conversation = _as_conversation(inputs)
+            # The turns have these two now, so they are not inputs beside a conversation.
             single |= dict.fromkeys({*known} & {"context", "ground_truth"})
+
         if conversation is None:
             if not any(self._is_complete(names, single) for names in self.input_sets):
                 raise self._incomplete_error(single)
             return [single]
+
         name = type(self).__name__
         if any(single.values()):
             message = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
             raise errors.mistake(message, target=errors.ErrorTarget.CONVERSATION)
+
         try:
             return conversation_turns(conversation, known)
         except ValueError as error:
@@ -210,14 +238,15 @@ def _as_conversation(inputs: Inputs) -> Inputs:
 PER_TURN = "evaluation_per_turn"
 """The key of a conversation's verdict that holds the values of each turn: `{key: [value, …]}`."""
 
+# Ends of keys that hold only for one call of a judge, so a conversation has no single value for them.
 _ENDINGS_OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens", "_finish_reason", "_model", "_details")
 
 
 def conversation_turns(conversation: object, inputs: Collection[str]) -> list[dict[str, object]]:
     """Return the inputs of each turn for an evaluator with these parameters: the nth question with the nth answer.
 
-    The `context` of a turn is a text with the contexts of the conversation, the question and the answer. The
-    `ground_truth` is read from the answer.
+    The `context` of a turn is a text with the contexts of the conversation, the question and the answer, such as
+    "{'response_context': {…}}". The `ground_truth` is read from the answer. A question without an answer is dropped.
 
     Raises:
         ValueError: the conversation is not `{"messages": [{"role", "content"}, …]}`.
@@ -225,9 +254,11 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
     messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         raise ValueError("a conversation must be a dict with a list of `messages`, each with `role` and `content`")
+
     questions = [message for message in messages if message.get("role") == "user"]
     answers = [message for message in messages if message.get("role") == "assistant"]
     global_context = conversation.get("context") if isinstance(conversation, Mapping) else None
+
     turns = []
     for question, answer in zip(questions, answers, strict=False):
         contexts = {
@@ -235,6 +266,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
             "query_context": question.get("context") if "query" in inputs else None,
             "response_context": answer.get("context") if "response" in inputs else None,
         }
+
         turn = {
             "query": question.get("content", ""),
             "response": answer.get("content", ""),
@@ -249,13 +281,16 @@ def merge_turns(turns: Sequence[Verdict]) -> Verdict:
     """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
 
     `evaluation_per_turn` has all values. A single verdict is returned unchanged; without turns, the verdict is empty.
+    Example: the F1 scores 1.0 and 0.5 become 0.75, and the results "pass" and "fail" become "fail".
     """
     if len(turns) == 1:
         return turns[0]
+
     per_turn: dict[str, list[JSON]] = {}
     for turn in turns:
         for key, value in turn.items():
             per_turn.setdefault(key, []).append(value)
+
     merged: Verdict = {}
     for key, values in per_turn.items():
         numbers = [value for value in values if isinstance(value, (int, float))]
@@ -263,6 +298,7 @@ def merge_turns(turns: Sequence[Verdict]) -> Verdict:
             merged[key] = math.fsum(numbers) / len(numbers)
         elif not key.endswith(_ENDINGS_OF_ONE_CALL):
             merged[key] = values[-1]
+
     return {**merged, PER_TURN: {**per_turn}} if turns else {}
 
 
@@ -336,10 +372,12 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
             "recall_threshold": recall_threshold,
             "f1_score_threshold": f1_score_threshold,
         }
+
         target = errors.ErrorTarget.ROUGE_EVALUATOR
         for name, value in thresholds.items():
             if not isinstance(value, float):
                 raise errors.mistake(f"{name} must be a float, got {type(value)}", target=target)
+
         with errors.as_evaluation_exception(target):
             super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
         self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}

@@ -1,4 +1,15 @@
-"""`evaluate()` with Azure AI Evaluation's arguments, results and errors, on the pipeline of `tunecheck.evaluate`."""
+"""`evaluate()` with Azure AI Evaluation's arguments, results and errors, on the pipeline of `tunecheck.evaluate`.
+
+A parameter of an evaluator gets its value from the first of these that exists:
+
+  1. its entry in the evaluator's own `column_mapping`
+  2. if the evaluator has none: its entry in the mapping named "default"
+  3. if the evaluator has none: a leaf of an object with the parameter's name (`AzureRows.leaf_mapping`)
+  4. the target's column with the parameter's name
+  5. the data's column with that name; if the evaluator has a mapping of its own, only for a required parameter
+
+A mapped value must exist in every row: a row without it is an error of that evaluator (`RequiredValue`).
+"""
 
 import dataclasses
 import inspect
@@ -14,6 +25,7 @@ from tunecheck_azure._exceptions import ErrorCategory, as_evaluation_exception, 
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
 from tunecheck_azure._rows import OUTPUTS, AzureRows, RequiredValue, build_table, log_gaps, table_metrics, table_rows
 
+# Matches ${data.question} and ${target.answer.text}. Other texts are refused, as in Azure AI Evaluation.
 _REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
 
 
@@ -44,20 +56,28 @@ def evaluate(
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = evaluation.uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
+
         script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
+
         texts = {str(key): str(value) for key, value in (tags or {}).items()}
         fail = fail_on_evaluator_errors
         settings = evaluation.RunSettings(
             **_tunecheck_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail
         )
+
         result = _run(script.execution(settings), uploader)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
+
         table = build_table(rows, script.columns, evaluators, script.dataset.gaps)
+
+        # Only now it is known which columns the target returns.
         if target is not None:
             answered = {column for row in rows for column in row if column.startswith(OUTPUTS)}
             script.check_parameters({column.removeprefix(OUTPUTS) for column in answered})
+
         result["rows"], result["metrics"] = table_rows(table, len(rows)), table_metrics(table, evaluators)
         log_gaps(rows, table, evaluators, result.run_dir)
+
         if output_path is not None:
             _write(pipeline.check_output_path(output_path), result)
         return result
@@ -106,20 +126,25 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
         raise mistake("The 'data' parameter must be a string or a path-like object.")
     if not os.path.exists(data):  # noqa: PTH110 - Path("") would be the current folder
         raise mistake(f"The input data file path '{data}' does not exist.", personal=True)
+
     if target is not None and not callable(target):
         raise mistake("The 'target' parameter must be a callable function.")
+
     if not evaluators:
         raise mistake("The 'evaluators' parameter is required and cannot be None or empty.")
     if not isinstance(evaluators, dict):
         raise mistake("The 'evaluators' parameter must be a dictionary.")
+
     if output_path is not None and not isinstance(output_path, paths):
         raise mistake("The 'output_path' parameter must be a string or a path-like object.")
     folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - shown as written
     if folder and not Path(folder).exists():
         message = f"The output directory '{folder}' does not exist. Please create the directory manually."
         raise mistake(message, personal=True)
+
     if graders := [name for name, evaluator in evaluators.items() if _is_grader(evaluator)]:
         raise mistake(f"{', '.join(graders)}: graders of Azure OpenAI run only in azure.ai.evaluation's own evaluate()")
+
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
         raise mistake("The 'evaluation_name' parameter must be a non-empty string.")
 
@@ -141,6 +166,7 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         message = "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
         raise mistake(message)
+
     parsed: dict[str, pipeline.Mapped] = {}
     for parameter, mapped in pipeline.parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
         if isinstance(mapped, pipeline.Reference):
@@ -148,6 +174,7 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
             steps = (full_name,) if mapped.source == "data" and full_name in columns else mapped.steps
             mapped = RequiredValue(mapped.source, steps, mapped.text)
         parsed[parameter] = mapped
+
     return parsed
 
 
@@ -170,16 +197,21 @@ class _Script:
             EvaluationException: the data cannot be read, or a parameter of the target or of an evaluator has no column.
         """
         self.dataset = AzureRows(data, numbered=target is not None)
+
         try:
             self.columns = self.dataset.scan().columns
         except DataError as error:
             formats = "Supported formats are JSONL and CSV"
             message = f"Unable to load data from '{data}'. {formats}. Detailed error: {error}."
             raise mistake(message, personal=True) from error
+
         self._target = None if target is None else _adapt(target, only_required=True)
         if self._target is not None:
             _check_target(self._target, self.columns)
+
         self._layers = self._mapping(evaluators, config)
+
+        # Without a target, no parameter can be a column of an answer; None: any name may be one.
         unanswered = frozenset[str]() if target is None else None
         self._evaluators = [
             pipeline.bind_evaluator(
@@ -187,6 +219,8 @@ class _Script:
             )
             for name, each in evaluators.items()
         ]
+
+        # With a target, its columns are known only after the run: `evaluate` then checks the parameters.
         if target is None:
             self.check_parameters(None)
 
@@ -198,6 +232,7 @@ class _Script:
         mappings = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own_mappings = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}
         parsed = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own_mappings.items()}
+
         default: dict[str, pipeline.Mapped] = {**self.dataset.leaf_mapping(), **parsed.get("default", {})}
         return {name: parsed.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
@@ -223,6 +258,7 @@ class _Script:
         lines = "".join(f"- {name}: {parameters}\n" for name, parameters in missing.items() if parameters)
         if not lines:
             return
+
         generated = "- Verify that the target is generating the necessary columns for the evaluators. "
         generated += f"Currently generated columns: {answers} \n"
         raise mistake(
@@ -279,11 +315,14 @@ class _Adapted:
         """
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
+
         signature = inspect.signature(function)
         parameters = [
             each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
             for each in signature.parameters.values()
         ]
+
+        # Azure AI Evaluation never passes a column to a target's parameter with a default.
         if only_required:
             bound_by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
             parameters = [each for each in parameters if each.kind in bound_by_name and each.default is each.empty]

@@ -1,4 +1,15 @@
-"""The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, also a TunecheckError."""
+"""The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, also a TunecheckError.
+
+`as_evaluation_exception` raises each error as one of these:
+
+  error                 category            blame     also an instance of
+  ConfigurationError    INVALID_VALUE       user      ConfigurationError
+  RunError              FAILED_EXECUTION    unknown   RunError; the target becomes EVAL_RUN
+  other TunecheckError  FAILED_EXECUTION    system    its own class
+  any other             FAILED_EXECUTION    system    -
+
+So a script can catch EvaluationException, azure-core's AzureError, or Tunecheck's own errors.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -6,6 +17,7 @@ from enum import Enum
 
 from tunecheck import ConfigurationError, RunError, TunecheckError
 
+# A type checker sees Exception; without azure-core, which is optional, Exception is also used when the code runs.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     AzureError = Exception
@@ -129,13 +141,17 @@ def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationExc
     kind = type(error)
     names = {"__module__": __name__, "__doc__": kind.__doc__}
     both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)
+
+    # The error's own __init__ may need other arguments, so it is not called: the attributes are copied.
     raised = both.__new__(both)
     vars(raised).update(vars(error))
+
     category, blame = ErrorCategory.FAILED_EXECUTION, ErrorBlame.SYSTEM_ERROR
     if isinstance(error, ConfigurationError):
         category, blame = ErrorCategory.INVALID_VALUE, ErrorBlame.USER_ERROR
     elif isinstance(error, RunError):
         target, blame = ErrorTarget.EVAL_RUN, ErrorBlame.UNKNOWN
+
     EvaluationException.__init__(raised, str(error), target=target, category=category, blame=blame)
     return raised
 

@@ -1,4 +1,15 @@
-"""Prompt files that scripts call directly, as with prompt flow: `load_flow`, `Prompty`, `AsyncPrompty`."""
+"""Prompt files that scripts call directly, as with prompt flow: `load_flow`, `Prompty`, `AsyncPrompty`.
+
+    flow = load_flow("summary.prompty", model={"configuration": {"api_key": "…", "model": "gpt"}})
+    flow(text="…")
+
+An input of a call is treated by the first line that fits:
+
+  declared in the file, given        used
+  declared, with a default           the default
+  declared, without a default        an error, before the model is called
+  used in the template only          empty, even if it is given, as in prompt flow
+"""
 
 import os
 from collections.abc import Mapping
@@ -53,6 +64,7 @@ class AsyncPrompty:
         missing = [name for name, known in declared.items() if known.required and name not in inputs]
         if missing:
             raise mistake(f"Missing required inputs: {missing}", ErrorCategory.MISSING_FIELD, ErrorTarget.MODELS)
+
         empty = {name: "" for name, known in self._prompt.inputs.items() if name not in declared and known.required}
         with as_evaluation_exception(ErrorTarget.MODELS):
             return self._prompt.render(empty | {name: value for name, value in inputs.items() if name in declared})

@@ -1,6 +1,25 @@
 """Judges with Azure AI Evaluation's names, inputs and output keys, and Tunecheck's calls of the judge model.
 
-The prompts come with Tunecheck or from azure-ai-evaluation.
+The prompts come with Tunecheck (relevance and groundedness) or from azure-ai-evaluation, if it is installed.
+
+A call of a judge goes through these steps:
+
+  1. `_inputs_to_judge`       checks the inputs; one set of inputs, or one for each turn of a conversation
+  2. `_prepare`               the prompt's inputs as text, or the reason why the metric does not apply
+  3. `_PromptJudge`           fills the prompt, calls the model and reads the score and the reason
+  4. `_PromptJudge._verdict`  the eight keys of Azure AI Evaluation
+  5. `merge_turns`            means over the turns
+
+A turn gets a skipped verdict ("not_applicable") instead of a score by the first line that holds. Only the last one
+costs a model call:
+
+  `_prepare` returns a reason           for example, there are no tool calls or no context to judge
+  `only_final_responses`                the response ends with a call or a request for approval (`_is_intermediate`)
+  the judge gives no score              its reply says that the metric does not apply
+
+Example: `CoherenceEvaluator(model)(query="Capital of Italy?", response="Rome.")` returns `coherence` (4.0, also as
+`coherence_score`), `coherence_passed`, `coherence_result` ("pass"), `coherence_reason`, `coherence_status`
+("completed"), `coherence_threshold` (3) and `coherence_properties` (tokens, model, texts of the call).
 """
 
 import asyncio
@@ -33,7 +52,10 @@ _REASONING: dict[str, JSON] = {
     "max_tokens": None,
     "max_completion_tokens": 60_000,
 }
-"""Parameters for a reasoning model. They override those of the prompt."""
+"""Parameters for a reasoning model. They override those of the prompt; None removes a parameter.
+
+The limit of tokens is high because it includes the tokens of the model's reasoning.
+"""
 
 
 class _PromptJudge(PromptyEvaluator):
@@ -60,7 +82,9 @@ class _PromptJudge(PromptyEvaluator):
         """
         result, key = super()._verdict(judgements, note), self._output.metric
         output, completions = judgements[-1].answer, judgements[-1].completions
+
         spent = [count if isinstance(count, int) else 0 for count in tokens_of(completions).values()]
+
         properties: dict[str, JSON] = {
             "prompt_tokens": spent[0],
             "completion_tokens": spent[1],
@@ -70,9 +94,11 @@ class _PromptJudge(PromptyEvaluator):
             "sample_input": None,
             "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
         }
+
         if output.score is None:
             skipped = skipped_verdict(key, output.reason or "", self.given_threshold)
             return skipped | {f"{key}_properties": properties} if self.judge.skipped_has_properties else skipped
+
         if self.judge.bounded and not 1 <= output.score <= 5:
             raise errors.EvaluationException(
                 f"Invalid score value: {output.score:g}. Expected a number in range [1, 5].",
@@ -80,8 +106,11 @@ class _PromptJudge(PromptyEvaluator):
                 category=errors.ErrorCategory.FAILED_EXECUTION,
                 blame=errors.ErrorBlame.SYSTEM_ERROR,
             )
+
         own_properties, cutoff = output.values.get("properties"), self.judge.cutoff
         passed = result[f"{key}_passed"] if cutoff is None else output.score >= cutoff
+
+        # Properties of the call, such as the tokens, win over the same names in the judge's reply.
         return {
             **result,
             f"{key}_passed": passed,
@@ -158,9 +187,11 @@ class AzureJudge(AzureEvaluator):
     def _prompt_judge(self) -> _PromptJudge:
         """The prompt evaluator of this judge, made at the first use: a wrong model is an error of the first call."""
         with errors.as_evaluation_exception(self.error_target):
+            # The prompts of azure-ai-evaluation ask for the JSON keys `score` and `reason`; our own declare theirs.
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             judge = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
+
         judge.judge, judge.given_threshold = type(self), self._threshold
         return judge
 
@@ -172,11 +203,14 @@ class AzureJudge(AzureEvaluator):
         """
         if self.own_prompt:
             return shipped_prompt(self.metric, Path("prompty"))
+
+        # Only the place of the package is looked up: importing it takes seconds.
         with suppress(ModuleNotFoundError):
             package = find_spec("azure.ai.evaluation")
             if package is not None and package.submodule_search_locations:
                 evaluators = Path(package.submodule_search_locations[0], "_evaluators")
                 return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
+
         raise errors.missing_package(f"{type(self).__name__} needs a prompt of Azure AI Evaluation", self.error_target)
 
     # -- for the pipeline
@@ -225,11 +259,16 @@ class AzureJudge(AzureEvaluator):
         prepared = self._prepare(turn)
         if self.only_final_responses and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
+
         if isinstance(prepared, str):
             return skipped_verdict(self.metric, prepared, self._threshold)
+
+        # A prompt needs all its inputs; those that this turn lacks are empty.
         parameters = self._prompt_judge.__signature__.parameters
         required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
+
         judged = await self._prompt_judge.call_with(calls, **{**dict.fromkeys(required, ""), **prepared})
+
         properties = judged[f"{self.metric}_properties"]
         if isinstance(properties, dict):
             content = json.dumps(plain(prepared))
@@ -245,8 +284,10 @@ class AzureJudge(AzureEvaluator):
                 value = input_text(to_text(value))
             elif name in _MESSAGES:
                 value = transcripts.normalize_messages(value)
+
             if value is not None:
                 inputs[name] = none_if_nan(value)
+
         return inputs
 
 
@@ -257,33 +298,46 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
         EvaluationException: the value is no model that judges accept.
     """
     is_model = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
+
     if not is_model:
         raise errors.mistake(
             "Model config validation failed.", errors.ErrorCategory.MISSING_FIELD, errors.ErrorTarget.UNKNOWN
         )
+
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
         return {**config, "credential": credential}
     return config
 
 
 def _is_configuration(config: Mapping[str, object]) -> bool:
-    """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition."""
+    """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition.
+
+    Examples: `{"azure_deployment": "gpt", "azure_endpoint": "https://…"}`, `{"api_key": "…", "model": "gpt"}`, and
+    `{"kind": "openai", …}`. A `type` must fit the keys.
+    """
     if "kind" in config:  # the definition of an endpoint
         return True
+
     headers = config.get("extra_headers", {})
     if not isinstance(headers, dict):
         return False
+
     texts = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
     if not all(isinstance(text, str) for text in (*texts, *headers, *headers.values())):
         return False
+
     kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
+    # Complete: all required keys, and no unknown key.
     complete = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
     expected_type = "azure_openai" if AzureOpenAIModelConfiguration in complete else "openai"
     return bool(complete) and config.get("type") in (None, expected_type)
 
 
 def _is_intermediate(response: object) -> bool:
-    """Return whether an agent's response ends with a call or a request for approval without a reply."""
+    """Return whether an agent's response ends with a call or a request for approval without a reply.
+
+    Example: the last message is `{"role": "assistant", "content": [{"type": "function_call", …}]}`.
+    """
     last = response[-1] if isinstance(response, list) and response else None
     content = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     part = content[-1] if isinstance(content, list) and content else None
@@ -334,11 +388,13 @@ class GroundednessEvaluator(AzureJudge):
     )
 
     def _check(self, inputs: Inputs) -> None:
+        """Check the query, too, although only the response is required."""
         if none_if_nan(inputs.get("query")) and not inputs.get("conversation"):
             self.check_text_or_messages("Query", inputs["query"])
         super()._check(inputs)
 
     def _is_complete(self, names: Sequence[str], single: Inputs) -> bool:
+        """Return whether no input of this set is missing or empty: an empty text does not count here."""
         return all(single[name] for name in names)
 
     def _incomplete_error(self, single: Inputs) -> errors.EvaluationException:
@@ -350,11 +406,14 @@ class GroundednessEvaluator(AzureJudge):
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or the reason why the metric does not apply.
 
-        Without a context, the results of the agent's file searches are the context.
+        The context is the first that exists: the given one, the results of the agent's file searches, "<>" if the
+        response is a list of messages, or the response's text.
         """
         query, response, context = turn["query"], turn["response"], turn["context"]
         if isinstance(response, list) and not context:
             context, response = transcripts.file_search_results(response)
+
+            # A single message without a longer query cannot contain a search.
             is_single = len(response) == 1 and not (isinstance(query, list) and len(query) > 1)
             if not context and is_single:
                 return (
@@ -362,7 +421,9 @@ class GroundednessEvaluator(AzureJudge):
                     "response. Please either provide valid context or pass the full items list for 'response' and "
                     "'query' to extract context from tool calls."
                 )
+
             context = context or "<>"
+
         reply = transcripts.response_text(response, with_calls=True)
         return super()._prepare({"query": query, "response": reply, "context": context or response})
 
@@ -402,7 +463,10 @@ class ResponseCompletenessEvaluator(AzureJudge):
 
 
 class QAEvaluator(AzureEvaluator):
-    """Groundedness, relevance, coherence, fluency, similarity and F1 of one response."""
+    """Groundedness, relevance, coherence, fluency, similarity and F1 of one response.
+
+    A call makes five model calls. F1 needs none.
+    """
 
     judged: ClassVar[bool] = True
     input_sets = (("query", "response", "context", "ground_truth"),)
@@ -432,11 +496,14 @@ class QAEvaluator(AzureEvaluator):
             FluencyEvaluator: fluency_threshold,
             SimilarityEvaluator: similarity_threshold,
         }
+
         thresholds = {f"{kind.metric}_threshold": threshold for kind, threshold in kinds.items()}
+
         for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
                 message = f"{name} must be an int or float, got {type(value)}"
                 raise errors.mistake(message, target=errors.ErrorTarget.QA_EVALUATOR)
+
         passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
         self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
         self._evaluators = [*self._judges, F1ScoreEvaluator(threshold=f1_score_threshold)]
@@ -471,10 +538,12 @@ class QAEvaluator(AzureEvaluator):
         """Return the verdicts of the judges and of the F1 evaluator as one verdict, with the values of all turns."""
         merged: Verdict = {}
         per_turn: dict[str, JSON] = {}
+
         for verdict in (self._evaluators[-1](**inputs), *judged):
             turns = verdict.get(PER_TURN)
             per_turn |= turns if isinstance(turns, dict) else {}
             merged |= verdict
+
         return {**merged, PER_TURN: per_turn} if per_turn else merged
 
 
@@ -546,12 +615,16 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""
         self.check_text_or_messages("Query", inputs.get("query"))
         self.check_definitions(inputs.get("tool_definitions"), required=True)
+
+        # Either is enough. If both are wrong, the error is that of the calls if the response is only missing.
         response = error_of_check(self.check_text_or_messages, "Response", inputs.get("response"))
         calls = error_of_check(self.check_calls, inputs.get("tool_calls"))
+
         if response is not None and calls is not None:
             raise calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
 
     def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
+        """Check the inputs and return them as one set: calls are judged over the whole response, not by turn."""
         self._check(inputs)
         return [{name: inputs.get(name) for name in self.input_sets[0]}]
 
@@ -561,18 +634,23 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         Calls come from the response if it has any, otherwise from `tool_calls`.
         """
         response, definitions = turn["response"], turn["tool_definitions"]
+
         calls = transcripts.calls_with_results(response) or turn["tool_calls"]
         calls = calls or (response if isinstance(response, str) else None)
+
         if not calls:
             return "No tool calls found in response or provided tool_calls."
+
         if not isinstance(calls, str) and isinstance(definitions, list):
             calls = calls if isinstance(calls, list) else [calls]
             names = [_called_tool(call) for call in calls]
             groups = [definition.get("functions") or [definition] for definition in definitions]
+            # An OpenAPI definition holds its functions under `functions`; another definition is one function.
             defined = {definition["name"] for group in groups for definition in group}
             if not set(names) <= defined | _BUILT_IN:
                 return "Tool definitions for all tool calls must be provided."
             definitions = definitions + _built_in_definitions(names)
+
         query = transcripts.normalize_messages(turn["query"])
         return {"query": query, "tool_calls": calls, "tool_definitions": definitions}
 
@@ -593,6 +671,8 @@ def _built_in_definitions(names: Iterable[object]) -> list[object]:
     selected = [str(name) for name in dict.fromkeys(names) if name in _BUILT_IN]
     if not selected:
         return []
+
+    # Only azure-ai-evaluation has their descriptions, and they are needed only for these calls.
     models = import_module("azure.ai.evaluation._converters._models")
     descriptions, parameters = models._BUILT_IN_DESCRIPTIONS, models._BUILT_IN_PARAMS
     return [

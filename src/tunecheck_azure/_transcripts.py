@@ -1,4 +1,24 @@
-"""Agents' messages as text for the prompts of Azure AI Evaluation: turn by turn, a line per call and result."""
+"""Agents' messages as text for the prompts of Azure AI Evaluation: turn by turn, a line per call and result.
+
+Messages in Azure's format, in which calls and their results are parts of the content:
+
+    {"role": "user", "content": [{"type": "text", "text": "Weather in Rome?"}]}
+    {"role": "assistant", "content": [{"type": "tool_call", "tool_call_id": "c1", "name": "weather",
+                                       "arguments": {"city": "Rome"}}]}
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "tool_result", "tool_result": "sunny"}]}
+    {"role": "assistant", "content": [{"type": "text", "text": "It is sunny."}]}
+
+`response_text(…, with_calls=True)` makes these lines of the last three messages:
+
+    [TOOL_CALL] weather(city="Rome")
+    [TOOL_RESULT] sunny
+    It is sunny.
+
+`history_text` makes blocks of texts only, "User turn 1:", "Agent turn 1:" and so on.
+
+The prompts and scores must be those of Azure AI Evaluation, so messages that it cannot convert, such as a history that
+does not end with a question, are passed on unchanged instead of as text.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,12 +27,16 @@ from itertools import groupby, zip_longest
 Message = Mapping[str, object]
 
 _CALL, _RESULT = "tool_call", "tool_result"
+
+# OpenAI's types of parts, and the types in Azure's format for which the other functions look.
 _RENAMED = {
     "function_call": _CALL,
     "openapi_call": _CALL,
     "function_call_output": _RESULT,
     "openapi_call_output": _RESULT,
 }
+
+# The role and type of a request to approve a tool's call, and of the answer to such a request.
 _APPROVALS = (("assistant", "mcp_approval_request"), ("tool", "mcp_approval_response"))
 
 
@@ -51,10 +75,14 @@ def history_text(query: object, *, with_system: bool = False) -> object:
     """Return messages as text: turns of `User` and `Agent`. With `with_system`, the last system message comes first.
 
     Unless questions and replies alternate, with a question at the beginning and end, return the normalized messages.
+    Consecutive messages of one side count as one: [user, user, assistant, tool, assistant, user] has two questions and
+    one reply. A question without text does not count.
     """
     query = normalize_messages(query)
     messages = _messages(query)
+
     dialogue = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
+
     questions: list[list[str]] = []
     replies: list[list[str]] = []
     for is_user, group in groupby(dialogue, lambda each: each["role"] == "user"):
@@ -63,12 +91,15 @@ def history_text(query: object, *, with_system: bool = False) -> object:
             replies.append(texts)
         elif texts:
             questions.append(texts)
+
     if len(questions) != len(replies) + 1:
         return query
+
     blocks = [f"SYSTEM_PROMPT:\n  {text}\n\n" for text in _system(messages) if with_system and text]
     for turn, (question, reply) in enumerate(zip_longest(questions, replies), 1):
         blocks.append(_block(f"User turn {turn}:", question))
         blocks += [] if reply is None else [_block(f"Agent turn {turn}:", reply)]
+
     return "".join(blocks)
 
 
@@ -84,17 +115,21 @@ def response_text(response: object, *, with_calls: bool = False) -> object:
     Other values are returned unchanged, except that messages are normalized.
     """
     response = normalize_messages(response)
+
     messages = _messages(response)
     if not isinstance(response, list) or len(messages) < len(response):
         return response
+
     replies = [each for each in messages if each.get("role") == "assistant"]
     tools = [each for each in messages if each.get("role") == "tool" and "tool_call_id" in each]
     if with_calls and not all(isinstance(each.get("content", []), list) for each in (*replies, *tools)):
         return response
+
     results = _results(tools) if with_calls else {}
     lines: list[str] = []
     for reply in replies:
         lines += [*_texts(reply), *(_call_lines(reply, results) if with_calls else ())]
+
     return "\n".join(lines) if lines or not response else response
 
 
@@ -109,15 +144,19 @@ def _call_lines(message: Message, results: Mapping[object, object]) -> Iterator[
     for part in _messages(message.get("content")):
         if part.get("type") != _CALL:
             continue
+
+        # Two forms: the name and arguments in the part itself, or `{"tool_call": {"id": …, "function": {…}}}`.
         nested = part.get(_CALL)
         id, call = part.get("tool_call_id"), part
         if isinstance(nested, Mapping) and isinstance(function := nested.get("function"), Mapping):
             id, call = nested.get("id"), function
+
         arguments = call.get("arguments")
         texts = (
             f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
             for name, value in (arguments.items() if isinstance(arguments, Mapping) else ())
         )
+
         yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(texts)})"
         if id in results:
             yield f"[TOOL_RESULT] {_result_text(results[id])}"
@@ -139,6 +178,7 @@ def texts_and_calls(response: object) -> tuple[object, str]:
     """
     replies: list[str] = []
     tools: list[str] = []
+
     for message in _messages(response):
         content = message.get("content", "")
         if message.get("role") == "tool":
@@ -146,6 +186,7 @@ def texts_and_calls(response: object) -> tuple[object, str]:
         elif message.get("role") == "assistant":
             replies += _texts(message) if isinstance(content, list) else [str(content)]
             tools += [str(part.get(_CALL, "")) for part in _messages(content) if part.get("type") == _CALL]
+
     return "\n".join(replies) if isinstance(response, list) else response, "\n".join(tools)
 
 
@@ -154,18 +195,22 @@ def calls_with_results(response: object) -> list[Message]:
     tools = [each for each in _messages(response) if each.get("role") == "tool"]
     parts = [(each.get("tool_call_id"), part) for each in tools for part in _messages(each.get("content"))]
     results = {id: part[_RESULT] for id, part in parts if _RESULT in part}
+
     replies = [each for each in _messages(response) if each.get("role") == "assistant"]
     calls = [part for each in replies for part in _messages(each.get("content")) if part.get("type") == _CALL]
+
     ids = [call.get("tool_call_id") for call in calls]
     return [{**call, _RESULT: results[id]} if id in results else call for call, id in zip(calls, ids, strict=True)]
 
 
 def file_search_results(response: list[object]) -> tuple[str, list[object]]:
-    """Return the text that an agent's file searches found, and the response without these searches.
+    """Return the text that an agent's file searches found, and the response without the messages of their results.
 
-    The text is empty if there is none.
+    The text is empty if there is none; the response then is unchanged. A result `[{"file_name": "a.md", "content":
+    [{"text": "Rome"}]}]` gives the text "a.md:\\n- Rome---", with two line breaks after it.
     """
     searches = [call for call in calls_with_results(response) if call.get("name") == "file_search"]
+
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"
         for search in searches
@@ -174,8 +219,10 @@ def file_search_results(response: list[object]) -> tuple[str, list[object]]:
         for part in _messages(each.get("content"))
         if part.get("text")
     ]
+
     ids = [search.get("tool_call_id") for search in searches] if lines else []
     rest = [each for each in response if not (isinstance(each, Mapping) and each.get("tool_call_id") in ids)]
+
     return "\n".join(lines), rest
 
 
@@ -202,6 +249,6 @@ def _result_text(result: object) -> str:
 
 
 def _block(title: str, texts: Iterable[str]) -> str:
-    """Return a title with the lines of these texts below, indented."""
+    """Return a title with the lines of these texts below, indented, and an empty line after them."""
     lines = [f"  {line}\n" for text in texts for line in text.split("\n")]
     return f"{title}\n{''.join(lines)}\n"

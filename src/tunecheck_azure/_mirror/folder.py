@@ -2,7 +2,26 @@
 
 A journal grows, so it is shipped as numbered parts, `<name>.parts/00000000` and on. Each part is created once: of two
 machines that write the same part, the second gets an error. Every other file is shipped as a whole.
-The folder records what it has shipped. The next process that uses it ships the rest.
+The folder records what it has shipped (`MirrorState`). The next process that uses it ships the rest.
+
+The storage of a run "r1" and its copy in the folder:
+
+  r1/run.json                            r1/run.json
+  r1/journal.jsonl.parts/00000000        r1/journal.jsonl, the parts in order
+  r1/journal.jsonl.parts/00000001
+  r1/.owner (see shipping.py)            not fetched
+
+`push` ships the files in the order of `_names`. `pull` treats each blob by the first line that fits:
+
+  not selected, a folder, or no run's file   ignored (`_SAFE`)
+  a part of a journal                        appended to the journal if the folder lacks it (`_fetch_parts`)
+  the file has changed here                  kept; `push` ships it
+  the blob's version is new                  fetched
+
+Then it removes unchanged files whose blobs are gone (`_remove_deleted`).
+
+If two machines continue one run, the results of the machine whose part came first count. The other machine's push
+raises ContinuedElsewhereError, and its files are moved to `.unshipped` (`set_aside`); nothing is deleted.
 """
 
 import contextlib
@@ -29,6 +48,11 @@ BLOCK_BYTES = 8 << 20
 """Size of a block, and of the largest blob that is sent whole."""
 
 RETRIES = 5
+"""The most retries of a call. The client allows three of them after statuses, three after failed connections and three
+after lost replies, and waits 2, 4 and 8 seconds, each up to a second more or less."""
+
+# Matches az://evals and az://evals/team-a/runs. A container's name has 3 to 63 lowercase letters, digits and single
+# hyphens.
 _PLACE = re.compile(r"az://(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
 
 
@@ -83,6 +107,7 @@ class BlobStore:
         It may exist with this content because the reply to an earlier attempt was lost.
         """
         with self._errors_of(name, "cannot be written"):
+            # By default, the client refuses to replace a blob, so only one of several machines can create it.
             try:
                 self._container.upload_blob(self._prefix + name, content)
             except azure_errors.ResourceExistsError:
@@ -148,6 +173,8 @@ def _account_url(place: str) -> str:
     if not name:
         raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and either sign in (az login) or set a key")
     address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
+
+    # A key or token must not travel unencrypted; only an emulator on this machine may be without https.
     if address.scheme != "https" and not is_loopback(address.hostname or ""):
         raise ConfigurationError(f"{place}: AZURE_STORAGE_ENDPOINT must begin with https://")
     return address.geturl()
@@ -157,8 +184,10 @@ def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredent
     """Return the credential of the environment: an account key, else a SAS token, else an identity."""
     if key := os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"):
         return AzureNamedKeyCredential(account_of_environment()[0], key)
+
     if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
         return AzureSasCredential(token.removeprefix("?"))
+
     from azure.identity import DefaultAzureCredential
 
     return DefaultAzureCredential()
@@ -169,19 +198,32 @@ def _reason(error: Exception) -> str:
     if isinstance(error, azure_errors.HttpResponseError) and error.status_code is not None:
         code = getattr(error, "error_code", None)  # set by the storage client
         return f"{code} ({error.status_code})" if code else f"HTTP {error.status_code}"
+
     if isinstance(error, (azure_errors.ServiceRequestError, azure_errors.ServiceResponseError, OSError)):
         return "the storage cannot be reached"
+
     return str(error).partition("\n")[0]
 
+
+# -- the folder
 
 _LOCK = ".mirror.lock"
 _UNSHIPPED = ".unshipped"
 _JOURNAL = "journal.jsonl"
 _MANIFEST = "run.json"
+
+# Matches r1/journal.jsonl.parts/00000012: the file r1/journal.jsonl and its part 12.
 _PART = re.compile(rf"(?P<file>.+/{re.escape(_JOURNAL)})\.parts/(?P<number>\d{{8}})", re.ASCII)
+
 _MOST_IN_A_PART = 4 << 20
+"""Bytes of a part. A longer line still goes into one part, because a part contains whole lines only."""
+
 _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*")
-"""Blob names that may become files in the folder: below a run, not hidden, and without `..`."""
+"""Blob names that may become files in the folder: below a run, not hidden, and without `..`.
+
+r1/run.json matches. run.json (below no run), r1/.owner, r1/../x and /etc/passwd do not: anyone who can write to the
+container chooses these names.
+"""
 
 
 class ContinuedElsewhereError(Exception):
@@ -252,6 +294,7 @@ class MirrorFolder:
         with self._state() as state:
             blobs = self.store.list("")
             folders = {name.rpartition("/")[0] for name in blobs}  # some tools leave blobs that represent folders
+
             parts: dict[str, list[int]] = {}
             for name, version in blobs.items():
                 part = _PART.fullmatch(name)
@@ -259,12 +302,15 @@ class MirrorFolder:
                 is_wanted = is_selected is None or is_selected(file)
                 if not is_wanted or not _SAFE.fullmatch(file) or file in folders:
                     continue
+
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
+                # A journal exists only as parts: a blob of its name, or below it, is of another tool.
                 elif f"/{_JOURNAL}" not in name and self._changed_stamp(state, file) is None:
                     known = state.files.get(file)
                     if known is None or known.version != version:
                         self._fetch(state, file)
+
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
             self._remove_deleted(state, blobs)
             return [problem for problem in problems if problem]
@@ -281,13 +327,16 @@ class MirrorFolder:
             elsewhere: dict[str, ContinuedElsewhereError] = {}
             for name in self._names(state):
                 run = name.partition("/")[0]
+                # Other runs are still shipped: the error of one run must not hold back their results.
                 if run in elsewhere:
                     continue
+
                 ship = self._ship_parts if _is_journal(name) else self._ship
                 try:
                     shipped += [name] if ship(state, name) else []
                 except ContinuedElsewhereError as error:
                     elsewhere[run] = error
+
             for first in elsewhere.values():
                 raise first
             return shipped
@@ -350,9 +399,12 @@ class MirrorFolder:
         stamp = self._changed_stamp(state, name)
         if stamp is None:
             return False
+
+        # The next part of the journal can only be from a machine that continued the run.
         journal = f"{name.partition('/')[0]}/{_JOURNAL}"
         if journal in state.growing and self.store.read(_part_name(journal, state.growing[journal].number)) is not None:
             raise ContinuedElsewhereError(self.address, journal)
+
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
         # The stamp is from before reading: a change during the upload is shipped next time.
@@ -367,15 +419,19 @@ class MirrorFolder:
         """
         known = state.growing.get(name, ShippedParts())
         first = known
+
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             file.seek(known.size)
             while True:
                 chunk = file.read(_MOST_IN_A_PART)
-                content = chunk[: chunk.rfind(b"\n") + 1]
+                content = chunk[: chunk.rfind(b"\n") + 1]  # without an incomplete last line
                 if chunk and not content:  # a line that is longer than a part
                     content = chunk + file.readline()
+
+                # A last line without its end is still being written. It is shipped next time.
                 if not content.endswith(b"\n"):
                     break
+
                 if not self.store.create(_part_name(name, known.number), content):
                     stored = self.store.read(_part_name(name, known.number))
                     content = b"" if stored is None else stored.content
@@ -383,30 +439,36 @@ class MirrorFolder:
                     # The part may be this machine's: the reply to an earlier attempt was lost, then the journal grew.
                     if not content or file.read(len(content)) != content:
                         raise ContinuedElsewhereError(self.address, name)
+
                 known = ShippedParts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
+                # Back to the end of this part: the chunk may have ended within a line.
                 file.seek(known.size)
         return known != first
 
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.
 
-        A file that has other content than the parts fetched so far is moved aside.
+        A file that has another size than the parts fetched so far is moved aside: it was continued here, too.
         """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         current = self._stat(name)
         if len(numbers) <= known.number and current is not None:
             return ""
+
+        # Parts are numbered from 0 without gaps, so a number above the last position shows a missing part.
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
                 f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts: "
                 f"--resume then answers the removed rows again"
             )
+
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
             if current is not None:
                 self._move_aside(path)
             known = ShippedParts()
+
         with raise_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_regular(path, "ab") as file:
@@ -416,6 +478,7 @@ class MirrorFolder:
                         return f"{self.address}/{_part_name(name, number)} has just been removed; run the command again"
                     file.write(stored.content)
                     known = ShippedParts(number + 1, known.size + len(stored.content))
+                    # Noted after each part: if a later part fails, the next pull continues here.
                     state.growing[name] = known
         return ""
 
@@ -435,6 +498,7 @@ class MirrorFolder:
         number = 0
         while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
             number += 1
+
         with raise_as(RunError, path, "cannot be renamed"):
             aside.parent.mkdir(parents=True, exist_ok=True)
             path.rename(aside)
@@ -449,6 +513,7 @@ class MirrorFolder:
             del state.files[name]
             with raise_as(RunError, self.folder / name, "cannot be removed"):
                 (self.folder / name).unlink(missing_ok=True)
+
         runs = {name.partition("/")[0] for name in blobs}
         for name, known in [*state.growing.items()]:
             run, current = name.partition("/")[0], self._stat(name)
@@ -464,6 +529,7 @@ class MirrorFolder:
         with raise_as(RunError, self.folder / _LOCK, "cannot be locked"):
             lock_file = open_regular(self.folder / _LOCK, "ab")
         with lock_file:
+            # Other processes on this machine wait here. The lock ends with the file, also if this process is killed.
             lock_descriptor(lock_file.fileno())
             state = _read_state(self.folder) or MirrorState(self.address)
             try:

@@ -1,4 +1,19 @@
-"""The mirror of `--results-dir az://…`: every two seconds, a thread ships a command's new files to the storage."""
+"""The mirror of `--results-dir az://…`: every two seconds, a thread ships a command's new files to the storage.
+
+A run belongs to one machine at a time. Its blob RUN/.owner contains the machine's name and the time, for example
+"node-7-3fa81c02 1764470400000000000", and changes with each shipping. So other machines need no common clock:
+
+  the blob changes within 15 s       the machine works on the run; `claim` refuses the run
+  it does not change                 the machine died; `claim` takes the run over
+  there is no blob                   the run is free: its command has ended, or never shipped
+
+A command with this address does, in this order (`kept`):
+
+  1. `_catch_up`       ship the files that an earlier command could not ship
+  2. `pull`            fetch new files
+  3. `_Shipping`       ship every two seconds while the command works
+  4. `end`             ship the rest, and remove the owner blobs
+"""
 
 import contextlib
 import platform
@@ -18,7 +33,11 @@ except ImportError:
     raise MissingExtraError("az:// storage", "azure-storage") from None
 
 _EACH_S = 2.0
+"""Seconds between shippings, which also change the owner blobs."""
+
 _STALE_S = 15.0
+"""Seconds without a change after which an owner blob is stale: seven missed changes."""
+
 _LISTED = ("run.json", "metrics.json")
 """The files that a list of runs needs of every run. Other files are fetched if a command names their run."""
 
@@ -49,8 +68,10 @@ class BlobMirror:
         self._catch_up(tell)
         for problem in self._mirror.pull(None if whole else _is_listed):
             tell(f"note: {problem}")
+
         shipping = _Shipping(self._mirror, tell)
         shipping.start()
+
         try:
             yield shipping.claim
         finally:
@@ -65,7 +86,7 @@ class BlobMirror:
                 return
             aside = self._mirror.set_aside(error.run)
             tell(f"note: another machine has continued {error.run}; this machine's results of that run are in {aside}")
-            self._catch_up(tell)
+            self._catch_up(tell)  # the error named one run; there may be more
 
     def complete(self, run: str) -> None:
         """Fetch the missing files of a run.
@@ -94,16 +115,19 @@ def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
     stale.
     """
     first = {run: owner.version for run in runs if (owner := store.read(_owner_blob(run))) is not None}
+
     found: dict[str, str] = {}
     until = time.monotonic() + _STALE_S
     while len(found) < len(first) and time.monotonic() < until:
         time.sleep(_EACH_S / 4)
         for run in first.keys() - found.keys():
             owner = store.read(_owner_blob(run))
+            # The command on the other machine has just ended.
             if owner is None:
                 del first[run]
             elif owner.version != first[run]:
                 found[run] = clean(owner.content.decode(errors="replace").partition(" ")[0], 100)
+
     return found
 
 
@@ -158,6 +182,7 @@ class _Shipping(threading.Thread):
         """
         self._ended.set()
         self.join()
+
         try:
             self._push()
             for run in self._owned:
