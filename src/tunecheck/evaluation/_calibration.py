@@ -1,4 +1,23 @@
-"""`calibrate()`: run an evaluator over labelled rows and compare its verdicts with the labels."""
+"""`calibrate()`: run an evaluator over labelled rows and compare its verdicts with the labels.
+
+Labels and verdicts become `pass` or `fail` under these rules:
+
+*   Labels are of the kind `pass_fail` if all of them have such a meaning, else of the kind `score`.
+*   A score is a pass if it reaches the threshold: `label_threshold` for labels, else the metric's own
+    `<metric>_threshold`. If lower is better, it must not exceed the threshold.
+*   A verdict is the metric's `<metric>_result`, else its value. A number is compared with the metric's threshold if it
+    has one.
+
+The metric is the first that exists:
+
+1.  the caller's `metric`
+2.  the declared main metric, or the metric named like the evaluator, if it has a result
+3.  the only metric with a result
+4.  the declared main metric, or the metric named like the evaluator, without a result
+5.  the only key of the output
+
+Rows without a label are not judged. Rows with an error, or to which the metric does not apply, are not compared.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +57,21 @@ LabelKind: TypeAlias = Literal["pass_fail", "score"]
 PASS: Final = "pass"  # noqa: S105 - no password
 FAIL: Final = "fail"
 
+# The kinds in the order in which they are tried, with the words of errors.
 _KINDS: Mapping[LabelKind, str] = MappingProxyType(
     {"pass_fail": "pass or fail (true or false, yes or no, 1 or 0)", "score": "a number"}
 )
+
 _WORDS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("pass", "passed", "true", "yes"), PASS) | dict.fromkeys(("fail", "failed", "false", "no"), FAIL)
 )
+"""The meaning of labels and verdicts that are words, in lower case."""
+
 _LISTED = 6
+"""Maximum number of metrics that an error lists."""
+
 _MOST_SHOWN = 60
+"""Maximum number of characters of a label or verdict in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +164,11 @@ def calibrate(
         raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
         raise ConfigurationError("label_threshold needs label_kind='score', not 'pass_fail': leave one of them out")
+
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
     dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
+
     result = evaluate(
         data=dataset,
         evaluators={called: function},
@@ -149,6 +177,7 @@ def calibrate(
         workers=workers,
         **arguments,
     )
+
     judged = _LabelledRun(Run(result.run_dir), called, label_column, kind, label_threshold, metric)
     calibration = judged.calibration(confidence)
     saved = judged.save(simulated=calibration.simulated) if save else None
@@ -159,6 +188,7 @@ def _name_of(evaluator: object) -> str:
     """Return an evaluator's name in the run: its own name, else its main metric's or function's, else "evaluator"."""
     if isinstance(evaluator, str):
         return evaluator
+
     own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
     return own if isinstance(own, str) and own.isidentifier() else "evaluator"
 
@@ -185,11 +215,15 @@ def _labelled_rows(
     columns = dataset.scan().columns
     if column not in columns:
         raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
+
     rows = list(dataset.rows())
     given = [row for row in rows if not _is_empty(row.values.get(column))]
     if not given:
         raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
+
+    # A threshold is given for scores only, so labels 0 and 1 are scores, too.
     found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
+
     if len(given) < len(rows):
         kept = [{**row.values, "id": row.id} for row in given]
         dataset = open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
@@ -209,19 +243,25 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
     """
     readers: dict[LabelKind, Callable[[JSON], object]] = {"score": as_number, "pass_fail": as_pass_or_fail}
     possible = [*_KINDS] if wanted is None else [wanted]
+
     for row_id, label in labels:
         possible = [kind for kind in possible if readers[kind](label) is not None]
+
         if not possible:
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
             if wanted is not None:
                 raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
             kinds = ", or all rows ".join(_KINDS.values())
             raise ConfigurationError(f"row {row_id}: the label {shown} is unlike earlier labels: give all rows {kinds}")
+
     return possible[0]
 
 
 def as_pass_or_fail(label: JSON) -> str | None:
-    """Return `pass` or `fail` for a label or verdict with that meaning (true, yes, 1, …), else None."""
+    """Return `pass` or `fail` for a label or verdict with that meaning (true, yes, 1, …), else None.
+
+    For example, `"Yes"`, `True`, 1 and `"1.0"` are `pass`, `"0"` is `fail`, and 0.5 is neither.
+    """
     number = as_number(label)
     if number is not None:
         return {1.0: PASS, 0.0: FAIL}.get(number)
@@ -232,6 +272,8 @@ def as_number(label: JSON) -> float | None:
     """Return a label as a finite number, also if it is a text; None for anything else, such as true or "1_000"."""
     if isinstance(label, bool) or not isinstance(label, (int, float, str)):
         return None
+
+    # float() also reads "1_000", which is no number in JSON.
     try:
         number = float(label) if "_" not in str(label) else math.nan
     except (ValueError, OverflowError):
@@ -271,10 +313,12 @@ class _LabelledRun:
         self._column = column
         self._kind: LabelKind = kind
         self._threshold = threshold
+
         self._entry = run.manifest().evaluators[evaluator]
         self._metric = self._chosen_metric(metric, self._entry.primary)
         meaning = self._entry.metric(self._metric)
         self._higher_is_better = meaning is None or meaning.higher_is_better
+
         self._counts: Counter[str] = Counter()
         self._compared = [*self._comparisons()]
 
@@ -284,6 +328,8 @@ class _LabelledRun:
         summary = self._run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)
+
+        # Precision and recall say how well the evaluator finds failures.
         return Calibration(
             evaluator=self._evaluator,
             metric=self._metric,
@@ -321,6 +367,8 @@ class _LabelledRun:
             raise ConfigurationError(f"--save needs a judge with a fingerprint: leave it out for {self._evaluator!r}")
         if not self._compared:
             raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
+
+        # By the hash of a verdict's inputs, other runs find the label of the same inputs.
         recorded = recorded_verdicts(self._run.journal, self._evaluator)
         labels = [
             LabelledVerdict(
@@ -332,6 +380,7 @@ class _LabelledRun:
             )
             for row in self._compared
         ]
+
         name, run, created = self._evaluator, self._run.id, self._run.manifest().created or ""
         kept = JudgeCalibration(
             judge=judge, evaluator=name, run=run, created=created, simulated=simulated, labels=labels
@@ -353,18 +402,22 @@ class _LabelledRun:
         """
         keys = next((list(output) for _, output in self._outputs() if output is not None), [])
         results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
+
         if wanted is not None:
             known = [*keys, *results]
             if keys and wanted not in known:
                 raise ConfigurationError(f"{self._evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, known)}")
             return wanted
+
         counted = counted_metric(results, self._evaluator, primary)
         if counted is not None and (counted in (primary, self._evaluator) or len(results) == 1):
             return counted
+
         # Elsewhere the first of several undeclared results counts; here people may have labelled another one.
         for name in (primary, self._evaluator):
             if name is not None and (not keys or name in keys):
                 return name
+
         if len(keys) > 1:
             metrics = ", ".join(keys[:_LISTED])
             raise ConfigurationError(f"{self._evaluator!r} has several metrics ({metrics}): choose one with --metric")
@@ -380,10 +433,12 @@ class _LabelledRun:
             if output is None or output.get(f"{self._metric}_status") == "error":
                 self._counts["error"] += 1
                 continue
+
             raw = self._raw_verdict(output)
             if raw is None:
                 self._counts["not_applicable"] += 1
                 continue
+
             given = row.get(f"inputs.{self._column}")
             label, verdict = self._label(given, output), self._verdict(row, output, raw)
             own = output.get(f"{self._metric}_score", output.get(f"{self._metric}"))
@@ -405,12 +460,14 @@ class _LabelledRun:
         """
         if self._kind == "pass_fail":
             return as_pass_or_fail(given) or ""
+
         threshold = as_number(output.get(f"{self._metric}_threshold")) if self._threshold is None else self._threshold
         if threshold is None:
             raise ConfigurationError(
                 f"the labels are numbers, but {self._evaluator!r} has no threshold to compare them with: "
                 "set label_threshold, or label rows as pass or fail"
             )
+
         return self._result(as_number(given) or 0.0, threshold)
 
     def _verdict(self, row: ResultRow, output: Mapping[str, JSON], raw: JSON) -> str:
@@ -423,6 +480,7 @@ class _LabelledRun:
         number = None if isinstance(raw, str) else as_number(raw)
         if number is not None and threshold is not None:
             return self._result(number, threshold)
+
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
@@ -449,6 +507,7 @@ class _LabelledRun:
         scores = [(row.label == PASS, row.score) for row in self._compared if row.score is not None]
         if not scores or len(scores) < len(self._compared):
             return None
+
         if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
             return None
         return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)

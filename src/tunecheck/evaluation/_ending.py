@@ -1,4 +1,16 @@
-"""The event loop of a run, and the end of a run: its result, or if it ended early, its status and the error."""
+"""The event loop of a run, and the end of a run: its result, or if it ended early, its status and the error.
+
+The error that ends a run decides the status in run.json, and the error that the caller gets:
+
+1.  `interrupted`: Ctrl-C, SIGTERM or a cancelled task. The caller gets a RunInterruptedError.
+2.  `stopped`: an error of Tunecheck or of the operating system, such as a full disk.
+3.  `failed`: any other error.
+
+For 2 and 3, the caller gets a RunError with advice to resume. A ConfigurationError is passed on unchanged.
+
+Ctrl-C stops a run in order: no further call is sent, and calls in flight get 10 seconds. A second Ctrl-C ends them at
+once. If user code blocks the event loop, the second one raises LeftAtOnceError.
+"""
 
 from __future__ import annotations
 
@@ -114,9 +126,11 @@ def _result_html(result: EvaluationResult) -> str:
     lines = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
     if result.simulated:
         lines.append(SIMULATED)
+
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
     figures = list(_figures(run.manifest().evaluators, metrics, corrections(run)))
+
     rows = [
         (
             figure.label,
@@ -126,6 +140,7 @@ def _result_html(result: EvaluationResult) -> str:
         )
         for name, figure in figures
     ]
+
     heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
     chart = Chart([figure for _, figure in figures if figure.low is not None])
     return html(View(run.id, [Text(lines), chart, Table(heads, rows)], result.notes))
@@ -168,23 +183,29 @@ class UnansweredError(RunError):
 
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
     """Record in the manifest that a run ended early and why; return the error to raise, with advice to go on."""
+    # Groups come from the engine's task group; their first error is the cause.
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+
     if isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError)):
         status = reason = "interrupted"
     elif isinstance(error, (TunecheckError, OSError)):
         status, reason = "stopped", error_text(error)
     else:
         status, reason = "failed", f"{type(error).__name__}: {error}"
+
     with contextlib.suppress(OSError):  # a full disk may be the reason for the stop
         run.write(replace(manifest, status=status, reason=reason, ended=now()))
+
     if status == "interrupted":
         return RunInterruptedError(run.folder, run.resuming())
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
+
     if not run.journal.exists():
         gone = f"its folder {run.folder} was removed or moved"
         return RunError(f"run {run.id} stopped: {gone}; start a new run, or resume the moved folder")
+
     if isinstance(error, StopRunError) and not error.resumable:
         return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with {run.resuming()}")
@@ -200,7 +221,10 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class EndpointFacts:
-    """The endpoints of a run (by evaluator, or `target`), and access to the facts known about their APIs."""
+    """The endpoints of a run (by evaluator, or `target`), and access to the facts known about their APIs.
+
+    A fact is for example that an API refuses a parameter. A resumed run knows it and leaves the parameter out.
+    """
 
     endpoints: Mapping[str, Endpoint]
 
@@ -219,6 +243,7 @@ class EndpointFacts:
         """
         if max_cost is None:
             return
+
         unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
         judges = [f"{endpoint.name!r} (called by {name!r})" for name, endpoint in unpriced.items() if name != "target"]
         if judges or len(unpriced) == len(self.endpoints):
@@ -299,6 +324,7 @@ _GRACE_S = 10.0
 """How long calls in flight may take after Ctrl-C."""
 
 _PROGRESS_EVERY_S = 0.1
+"""Interval in seconds between two reports of the progress."""
 
 
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
@@ -311,6 +337,7 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     """
     stopper, folder = _Stopper(engine), Path.cwd()
     call = Call(lambda: asyncio.run(_run(engine, closing, show, stopper)))
+
     try:
         if _is_loop_running():
             # A notebook's stop button interrupts this thread, and asyncio's signal handler would wait for its loop.
@@ -340,7 +367,8 @@ def _is_loop_running() -> bool:
 class _Stopper:
     """Stops a run at the request of a signal handler or another thread.
 
-    A request is pending until the run's event loop handles it; then the engine is stopping.
+    A request is pending until the run's event loop handles it; then the engine is stopping. The states are therefore:
+    no request, pending, stopping, and stopping with a second request pending.
     """
 
     def __init__(self, engine: RunsPlan) -> None:
@@ -378,10 +406,12 @@ class _Stopper:
         """Stop the engine and cancel the task after 10 seconds; if it is stopping already, cancel it now."""
         assert self._loop is not None
         assert self._task is not None
+
         self._pending = False
         if self._stopping:
             self._task.cancel()
             return
+
         self._stopping = True
         self._engine.stop(RunInterruptedError())
         self._loop.call_later(_GRACE_S, self._task.cancel)
@@ -398,6 +428,7 @@ async def _run(
     """Run the engine with progress and an orderly stop; then close connections and note what the service refused."""
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show))
+
     try:
         with _interruptible(stopper):
             await engine.run()
@@ -409,9 +440,11 @@ async def _run(
             _show(engine, show)
             if isinstance(show, (ProgressBar, NotebookProgress)):
                 show.close()
+
         load = engine.load()
         if load is not None and load.refused:
             engine.tally.notes.append(load.sentence())
+
         for name, closable in closing.items():
             await _close(name, closable, engine.tally.notes)
 
@@ -431,6 +464,7 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     tally, load = engine.tally, engine.load()
     remarks = ["" if load is None else load.brief(), engine.waiting_for()]
     remark = ", ".join(filter(None, remarks))
+
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - an error in a caller's function must not end a costly run
@@ -471,6 +505,7 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -1,4 +1,18 @@
-"""One run from beginning to end: its folder, its manifest, the engine, and its result files."""
+"""One run from beginning to end: its folder, its manifest, the engine, and its result files.
+
+`Execution.run` takes these steps:
+
+1.  Check columns, prices and settings, and read the run to compare with. An error here leaves no trace.
+2.  Open the results of the run to reuse, if any, and create the folder of the new run. Or find the run to resume, and
+    check that data, target and evaluators are the same.
+3.  Lock the journal. If the run is resumed, open its own recorded results and those of its parent.
+4.  Write run.json with the status `running`.
+5.  With `on`, let other machines process the rows; their results come back through the journal.
+6.  Process all rows in this process, with the recorded results where there are any.
+7.  Write eval_results.jsonl, the table and metrics.json, then run.json with the status `finished` and checksums.
+
+After step 3, an error is recorded in run.json (`stopped_by` of `_ending.py`), and the run can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +56,10 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._journal_reader import JournalReader
 
 DEFAULT_CONCURRENCY = 10
+"""Calls at once if neither the caller nor the target sets a limit."""
+
 _MOST_CALLS = 1_024
+"""Maximum number of calls at once, whatever a configuration asks for."""
 
 _WORTH_PROCESSES = 500
 """With this many rows or more, worker processes save more time than their start takes."""
@@ -85,13 +102,16 @@ class Execution:
         self.check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
+
         notes = [self.dataset.note] if self.dataset.note else []
         if self.gaps_are_errors:
             notes += self._tools_remark(scan.columns)
+
         names = ", ".join(evaluator.name for evaluator in self.evaluators if "result" in evaluator.signature)
         if names and self.settings.calls:
             choice = f"calls: {self.settings.calls}"
             notes.append(f"{choice} does not apply to {names}: calls in `result` are read when the model answers")
+
         if self.settings.resume is None:
             return self._begin_run(described, scan, notes)
         run = find_run(self.settings.resume, self.settings.folder)
@@ -107,8 +127,10 @@ class Execution:
         if settings.reuse is not None:  # a damaged run must be refused before the new folder is created
             parent = find_run(settings.reuse, settings.folder)
             earlier = recorded_results(parent, described, notes, accept_damage=settings.accept_damage, by_row=False)
+            # In another results folder, the run's id is not enough to find it again.
             at_home = parent.folder.resolve().parent == settings.folder.resolve()
             source = parent.id if at_home else str(parent.folder.resolve())
+
         run, created_ns = create_run(settings.folder, self.name)
         begun = replace(described, id=run.id, created=now(), created_ns=created_ns, parent=source)
         return _Work(self, run, sign_manifest(begun), scan, notes).finish(earlier, resumed=False)
@@ -129,12 +151,15 @@ class Execution:
             reuses_answers=target is None or target.answers_can_be_reused,
             evaluators_may_change=target is not None and target.evaluators_may_change,
         )
+
         if self.settings.question is None:  # the run no longer stops early, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
             manifest = replace(manifest, command=command)
+
         with contextlib.suppress(ConfigurationError):  # a missing or damaged metrics.json is written anew
             failed = run.metrics().get("failed_rows") if before.status == "finished" else None
             manifest = replace(manifest, failed_before=failed) if isinstance(failed, int) else manifest
+
         return sign_manifest(manifest) if began_here(before) else replace(manifest, command=described.command)
 
     # -- checks before the run
@@ -147,17 +172,22 @@ class Execution:
         """
         if self.settings.on is not None and scan.rows is None:
             raise ConfigurationError("--on reads the data several times: write this data to a file first")
+
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
+
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
         names = [evaluator.name for evaluator in self.evaluators]
+        # A primary metric is an evaluator's name, or begins with it and a dot: `match` or `match.match`.
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
             raise ConfigurationError(f"primary: no evaluator computes {primary!r}{did_you_mean(primary, names)}")
+
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),
             ("group_key", declared.group_key),
             ("cluster", None if cluster == "none" else cluster or declared.cluster),
         ]
+
         for option, column in grouping:
             if column is not None and column not in scan.columns:
                 hint = "; repeat the option for each column" if "," in column else did_you_mean(column, scan.columns)
@@ -173,6 +203,7 @@ class Execution:
         answered = frozenset[str]() if target is None else target.columns
         for bound in self.evaluators if self.gaps_are_errors else ():
             check_binding(bound.signature, layers[bound.name], f"evaluator {bound.name!r}", columns, answered)
+
         if isinstance(target, EndpointTarget):
             target.check_columns(columns)
         if isinstance(target, CallableTarget):
@@ -182,8 +213,11 @@ class Execution:
         """Yield notes for the user if tool definitions in the data are not sent, or evaluators do not get them."""
         if isinstance(self.target, EndpointTargetBase) and not columns.isdisjoint(TOOL_COLUMNS):
             yield from filter(None, [self.target.endpoint.tools_note])
+
+        # Then evaluators get the definitions from the target's answer.
         if self.target is not None and "tool_definitions" in (self.target.columns or ()):
             return
+
         found = (tools_left_out(bound.signature, self.layers[bound.name], columns) for bound in self.evaluators)
         if column := next(filter(None, found), None):
             yield (
@@ -199,6 +233,7 @@ class Execution:
         from tunecheck.comparison._deciding import EarlyStopping
         from tunecheck.results import AboutToRun
 
+        # If the data holds the answers, the mapping names their columns, which do not belong to a row's content.
         mapping = manifests.describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
         return EarlyStopping(question, rows, [evaluator.name for evaluator in self.evaluators], self.settings.folder)
@@ -244,7 +279,10 @@ class Execution:
         if workers is None:
             pays = any(evaluator.cpu_bound for evaluator in self.evaluators) and (row_count or 0) >= _WORTH_PROCESSES
             workers = _cores() if pays else 0
+
+        # The caller's number, else that of the endpoint's definition; an endpoint also keeps to its own limit.
         at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
+
         return Plan(
             run_id=run_id,
             rows=self.dataset.rows,
@@ -252,6 +290,7 @@ class Execution:
             evaluators=self.evaluators,
             concurrency=min(at_once, _MOST_CALLS, row_count or _MOST_CALLS),
             workers=min(workers, _cores()),
+            # By default, an evaluator from a file of the workspace cannot end the run by a crash.
             isolates_files=settings.workers is None,
             evaluator_timeout=settings.evaluator_timeout,
             fail_on_evaluator_errors=settings.fail_on_evaluator_errors,
@@ -291,10 +330,13 @@ def recorded_results(
     before = source.manifest()
     valid = manifests.reusable(before, manifest)
     notes += valid.notes
+
+    # The manifest has the number of records, so that a loss at the end of the journal is found, too.
     least = before.records or 0
     recorded = JournalReader(
         source.journal, by_row=by_row, evaluators=valid.evaluators, answers=valid.answers, at_least=least, since=since
     )
+
     loss = recorded.describe_loss(before.row_count or 0)
     if loss is not None:
         if not accept_damage:
@@ -325,14 +367,17 @@ class _Work:
         """
         self.execution.facts.recall_from(self.manifest)
         path = self.run.journal.absolute()  # evaluators may change the working folder
+
         with contextlib.ExitStack() as opened:
             # Keep the journal's lock until the last file is written.
             journal = opened.enter_context(contextlib.closing(Journal(path, at_least=self.manifest.records or 0)))
             # This comes first, because a damaged journal must be refused before anything is written.
             cached = self._cached_results(journal) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
+            # From here on, an error is recorded in the manifest.
             opened.enter_context(self._ending(journal))
             self.run.write(replace(self.manifest, status="running", started=now()))
+
             if self.settings.on is not None:
                 since = path.stat().st_size
                 self.notes += self._run_elsewhere(self.settings.on, journal, cached)
@@ -362,8 +407,10 @@ class _Work:
         """
         notes = self.notes if notes is None else notes
         accept = self.settings.accept_damage
+
         own = recorded_results(self.run, self.manifest, notes, accept_damage=accept, by_row=True, since=since)
         parent = self._parent(notes)
+
         if own.lost:
             journal.accept(own.lost)
         return CachedResults(own, parent)
@@ -376,14 +423,17 @@ class _Work:
         manifest = self.manifest
         if not manifest.parent:
             return None
+
         # A path (not an id) in another user's run.json could name any folder, so it is not read.
         elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
         source = None
         with contextlib.suppress(ConfigurationError):
             source = None if elsewhere else find_run(manifest.parent, self.run.folder.parent)
+
         if source is not None:
             accept = self.settings.accept_damage
             return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
+
         why = "another user's run.json names the folder" if elsewhere else "the run is no longer there"
         notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
@@ -411,21 +461,27 @@ class _Work:
     def _run_here(self, journal: Journal, cached: CachedResults, opened: contextlib.ExitStack) -> EvaluationResult:
         """Process all rows in this process, write the result files, and return the result."""
         execution = self.execution
+        # Evaluators may change the working folder, so the path is absolute. After an error, the file is removed.
         results = ResultsWriter(self.run.results.absolute())
         opened.callback(results.abandon)
         grouping = ["row_kind", *self.settings.grouping]
         aggregator = opened.enter_context(contextlib.closing(Aggregator(execution.evaluators, grouping)))
+
         calls = RunCalls(self.run.id, journal, cached, Budget(self.settings.max_cost))
         engine = Engine(self._plan(), journal, results, aggregator, cached, calls)
         engine.tally.notes += self._notes_before()
         run_engine(engine, execution.closing, self._progress())
+
         tally = engine.tally
         tally.simulated |= calls.simulated or execution.simulated
         tally.masked += calls.masked
+
+        # The journal gets the decision before the results are written, so that readers know which rows count.
         deciding = execution.deciding
         decision = execution.inherited if deciding is None else deciding.finish(cached.answered(), journal)
         rows = results.finish()
         tally.notes += self._notes_after(tally, decision)
+
         summary = self._summary(rows, aggregator, calls, tally, decision)
         loaded = rows.loaded()
         self._write_files(summary, loaded, results.columns, journal)
@@ -455,11 +511,14 @@ class _Work:
     ) -> Summary:
         """Return the content of metrics.json: metrics overall and by group, costs, notes and the early decision."""
         metrics, by_group = aggregator.metrics(rows)
+        # With `repeat`, the rows are trials of items.
         if {TRIAL, SOURCE_ID} <= self.scan.columns:
             metrics |= trial_metrics(rows, self.execution.evaluators)
+
         errors, read = aggregator.own.errors, tally.read_calls.result(metrics)
         notes = [*tally.notes, *(read.sentences() if read is not None else ())]
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
+
         return Summary(
             metrics=metrics,
             by={column: dict(values) for column, values in by_group.items()},
@@ -479,7 +538,10 @@ class _Work:
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:
             summary.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
+
         write_file(run.metrics_file, dumps_readably(summary))
+
+        # run.json comes last: a finished run has all files, and their checksums show later damage.
         files = (run.results, run.table, run.metrics_file)
         ended = replace(
             self.manifest,
