@@ -1,4 +1,16 @@
-"""`evaluate()`, with the conventions of Azure AI Evaluation, and `score()`."""
+"""`evaluate()`, with the conventions of Azure AI Evaluation, and `score()`.
+
+`evaluate()` checks its arguments, makes an `Execution` and runs it. `_make_target` decides how rows are answered:
+
+*   an endpoint: the driver that the data set names makes several requests for each row, for example a conversation.
+    Without a driver, there is one request for each row.
+*   a function: it is called with the columns of its parameters.
+*   a `Target`: it gets whole rows.
+*   None: the data holds the answers.
+
+The data set may name target, evaluators and mapping. Arguments replace the first two, and entries of `evaluator_config`
+replace those of the mapping. Names from the data load files only if the data is trusted (`_trust.py`).
+"""
 
 from __future__ import annotations
 
@@ -84,6 +96,7 @@ def evaluate(
         fail_on_evaluator_errors=fail_on_evaluator_errors,
         allow_simulated=allow_simulated,
     )
+
     execution = _prepare(data, target, evaluators, evaluator_config, settings, user_agent)
     return run_execution(execution, uploading, output_path)
 
@@ -139,14 +152,19 @@ def score(
     _refuse_unknown(arguments, score, ScoreArguments)
     if arguments.get("reuse") is not None:
         raise ConfigurationError("score() always reuses unchanged verdicts of its run: leave reuse out")
+
     settings = RunSettings(**arguments)
     recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
     _check_names(evaluators)
+
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     target, trust = recorded.target(), settings.trust or Trust()
     bound = _bind_evaluators(evaluators, layers, evaluator_config, target, trust)
+
     rows = recorded.dataset()
     set_trust(trust.of(recorded.run.manifest_file), rows, target, bound)
+
+    # A resumed run has a parent already, the run that it judges.
     reuse = recorded.run.folder if settings.resume is None else None
     settings = replace(settings, name=evaluation_name or recorded.name, reuse=reuse)
     return Execution(rows, target, bound, layers, settings, inherited=recorded.decision).run()
@@ -169,26 +187,33 @@ def _prepare(
     """
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
     if settings.repeat > 1:
         from tunecheck.datasets._reading import RepeatedDataset
 
         dataset = RepeatedDataset(dataset, settings.repeat)
+
+    # Evaluators and target are loaded under the trust of their origin: the data set's files, or the caller's arguments.
     trust = settings.trust or Trust()
     data_trust = trust.of(*dataset.files[::-1])
     evaluator_trust = data_trust if evaluators is None else trust
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
+
     _check_names(evaluators)
     parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line
     layers = read_layers(config, evaluators, dataset.defaults.evaluator_mapping)
+
     chosen = _chosen_target(target, dataset)
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
     made = _make_target(chosen, dataset, configured_mapping(config, "target"), settings, user_agent, data_trust)
+    # If the mapping names the columns of `query` and `tool_definitions`, an endpoint reads them there, too.
     if isinstance(made, EndpointTarget):
         for part, parameter in (("messages", "query"), ("tools", "tool_definitions")):
             made.read_also(part, path_in_data(layers["default"], parameter))
+
     _apply_limits(made, settings)
     bound = _bind_evaluators(evaluators, layers, config, made, evaluator_trust)
     set_trust(trust.of(*dataset.files), dataset, made, bound)
@@ -208,8 +233,10 @@ def _apply_limits(target: Target | None, settings: RunSettings) -> None:
             if endpoint.concurrency is not None and endpoint.concurrency < wanted:
                 limit = f"at most {endpoint.concurrency} calls at once (limits.concurrency of the endpoint)"
                 target.notes = [*target.notes, f"{limit}, not {wanted} as requested"]
+        # Without worker processes (0), a user's function stays in this process.
         if settings.workers != 0:
             endpoint.isolate()
+
     if settings.target_timeout != DEFAULT_TIMEOUT_S:
         for caller in (target, endpoint):
             if isinstance(caller, UserCalls):
@@ -228,8 +255,11 @@ def run_execution(
     path = None if output_path is None else check_output_path(output_path)
     if uploading is not None:
         uploading.check(simulated=execution.simulated)
+
+    # The file is written before the upload, which may fail, and again with the address of the upload.
     result = execution.run()
     _write_output(path, result)
+
     if result.unanswered:
         raise UnansweredError(result)
     if uploading is not None:
@@ -246,6 +276,7 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
     """
     if path is None:
         return
+
     url = result["studio_url"]
     try:
         write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
@@ -281,6 +312,7 @@ def uploader_to(
         if credential is not None:
             raise ConfigurationError("credential needs azure_ai_project=…, the project to upload to")
         return None
+
     make = plugins.uploader("foundry")
     return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 
@@ -293,6 +325,7 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
     """
     if target is not None:
         return target
+
     declared = dataset.defaults.target
     if is_driver(declared):
         raise ConfigurationError(f"{dataset.name}: the target {declared} of its rows needs an endpoint: give target=…")
@@ -319,17 +352,22 @@ def _make_target(
         if user_agent is not None:
             target.sign(user_agent)
         return _endpoint_target(target, dataset, mapping, trust)
+
     if user_agent is not None:
         raise ConfigurationError("user_agent is only for endpoints, not for this target: leave user_agent out")
+
     if target is None or isinstance(target, Target):
         if mapping:
             raise ConfigurationError("the target takes whole rows: leave 'target' out of evaluator_config")
         return target
+
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
+
     if callable(target):
         parsed = parse_mapping(mapping, "evaluator_config['target']")
         return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
+
     raise ConfigurationError(f"target must be a function, an Endpoint or a Target, not of type {type(target).__name__}")
 
 
@@ -344,14 +382,18 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
         if mapping:
             raise ConfigurationError(f"the target {driver} takes whole rows: leave 'target' out of evaluator_config")
         return drive(driver, endpoint, parameters, trust)
+
     if parameters:
         name = next(iter(parameters))
         raise ConfigurationError(f"{dataset.name}: {name} is only for conversations, not for these rows: leave it out")
+
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):
             raise ConfigurationError(f"evaluator_config['target'], {name!r}: write ${{data.COLUMN}}, not {value!r:.60}")
         columns[name] = value
+
+    # A place is a file and line for errors; an entry of the caller's mapping has none.
     places = {name: place for name, place in dataset.defaults.target_places.items() if name not in mapping}
     return EndpointTarget(endpoint, columns, places)
 
@@ -370,6 +412,7 @@ def _bind_evaluators(
     """
     all_bound = []
     columns = frozenset[str]() if target is None else target.columns
+
     for name, evaluator in evaluators.items():
         loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         bound = bind_evaluator(name, in_format_of(target, loaded), layers[name], columns)
@@ -386,11 +429,14 @@ def _check_names(evaluators: object) -> None:
     """
     if not isinstance(evaluators, Mapping) or not evaluators:
         raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
+
     for name in evaluators:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
         if name in ("target", "default", "results", "cause"):
             raise ConfigurationError(f"the name {name!r} is reserved: rename the evaluator")
+
+    # `f1` and `f1.x` would both have a key `outputs.f1.x`.
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:
@@ -414,10 +460,14 @@ def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) 
 # -- drivers: targets that make several requests to an endpoint for each row
 
 _TARGETS = "targets"
+"""The kind of plug-ins that are drivers."""
 
 
 def is_driver(name: str | None) -> bool:
-    """Return True if a data set's target is a driver, which makes several requests for each row, not an endpoint."""
+    """Return True if a data set's target is a driver, which makes several requests for each row, not an endpoint.
+
+    For example, the driver `conversation` sends each turn of a row and the results of the calls.
+    """
     return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
 
 
@@ -429,8 +479,10 @@ def set_trust(trust: Trust, dataset: Dataset, target: Target | None, evaluators:
     """
     candidates: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
     loaders = [candidate for candidate in candidates if isinstance(candidate, _LoadsByName)]
+
     for loader in loaders:
         loader.set_trust(trust)
+
     if loaders and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
         names = None if first is None else first.values.get("involved_classes")
@@ -447,16 +499,21 @@ def in_format_of(target: Target | None, evaluator: object) -> object:
     profile = getattr(getattr(target, "endpoint", None), "profile", None)
     if profile is None or not isinstance(evaluator, _ReadsCalls):
         return evaluator
+
     return (evaluator() if isinstance(evaluator, type) else evaluator).in_format(profile)
 
 
 @runtime_checkable
 class _ReadsCalls(Protocol):
+    """An evaluator that can read calls in the format of one model family."""
+
     def in_format(self, profile: Profile) -> object: ...
 
 
 @runtime_checkable
 class _LoadsByName(Protocol):
+    """A target or evaluator that loads simulators by names in the rows."""
+
     def set_trust(self, trust: Trust) -> None: ...
 
 
@@ -471,6 +528,7 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
     """
     if isinstance(parameters.get("format"), str):
         choose_profile(str(parameters["format"]), trust=trust)
+
     driver = plugins.find(_TARGETS, name)
     target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):

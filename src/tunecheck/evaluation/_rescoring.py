@@ -1,4 +1,9 @@
-"""Recorded runs: a finished run as data set and as target, and the rows in flight when a run's process died."""
+"""Recorded runs: a finished run as data set and as target, and the rows in flight when a run's process died.
+
+`score()` runs over a recorded run like `evaluate()` over data. `_RecordedRows` takes the rows from the columns
+`inputs.…` of eval_results.jsonl. `_RecordedAnswers` takes the answers from the journal, under the hash of their inputs,
+so that later runs can reuse them, too.
+"""
 
 from collections.abc import Collection, Iterator
 from contextlib import closing
@@ -18,6 +23,7 @@ from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run
 
 _INPUTS = "inputs."
+"""Beginning of the results' columns that hold the data: `inputs.question`."""
 
 
 class RecordedRun:
@@ -48,9 +54,12 @@ class RecordedRun:
         """
         if name == "target":
             return {}
+
         default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
         if name == "default":
             return dict(default)
+
+        # The manifest has merged mappings. Entries of `default` must not count as the evaluator's own.
         return {key: value for key, value in own.items() if key not in default or default[key] != value}
 
     @property
@@ -76,6 +85,7 @@ class _RecordedRows(Dataset):
 
         declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
         super().__init__(ListSource([]), defaults=declared)
+
         self.name, self.path = str(described.name), None if described.path is None else Path(described.path)
         self._recorded = rows
         self._described = described
@@ -100,9 +110,12 @@ class _RecordedAnswers(Target):
         self.name = str(recorded_target.get("name"))
         self._rows = rows
         self.simulated = bool(recorded_target.get("simulated"))
+
         self._run_id = run.id
         self._recorded_target = recorded_target
+
         self._answers = JournalReader(run.journal, by_row=True, evaluators=frozenset(), answers=True)
+        # A run that stopped early lacks some rows, so a row's place is not its index in the journal.
         self._indices = self._answers.indices(len(rows))
 
     def input_hash(self, row: Row) -> str | None:
@@ -116,6 +129,7 @@ class _RecordedAnswers(Target):
             EndpointError: The run has no answer to this row; the recorded error is given as the reason.
         """
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
+
         if recorded is None:
             details = object_or_empty(self._rows[row.index].get("error.target"))
             reason = f": {details.get('type')}: {details.get('message')}" if details else ""
@@ -154,8 +168,10 @@ def _indices(journal: JournalReader, evaluators: Collection[str], concurrency: i
     answered = {*journal.answered()}
     failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
     done = answered | failed
+
     if asked:
         yield from (row for row in range(len(done) + concurrency) if row not in done)
+
     for row in answered:
         if any(not journal.is_new(row, name) and not journal.failure(row, name) for name in evaluators):
             yield row

@@ -1,4 +1,15 @@
-"""`RunSettings`: all settings of a run except its data, target and evaluators."""
+"""`RunSettings`: all settings of a run except its data, target and evaluators.
+
+Each type of arguments extends the one before: `RunArguments` of benchmarks, `ScoreArguments` of `score()`, and
+`EvaluateArguments` of `evaluate()`.
+
+Settings must go together:
+
+*   `resume` and `reuse` exclude each other.
+*   `until_decided` needs exactly one of `better_than` and `no_worse_than`, and excludes `on`.
+*   `no_worse_than` and `margin` need each other.
+*   Without `until_decided`, only a resumed run accepts these arguments, and ignores them.
+"""
 
 from __future__ import annotations
 
@@ -157,6 +168,7 @@ class RunSettings:
     def __post_init__(self) -> None:
         """Check all values; raise ConfigurationError for the first wrong one."""
         self._check_numbers()
+
         if self.calls not in (None, "strict", "lenient"):
             raise ConfigurationError(f"calls must be strict or lenient, not {self.calls!r}")
         if self.name is not None and not isinstance(self.name, str):
@@ -164,10 +176,13 @@ class RunSettings:
         for name, value in (self.tags or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise ConfigurationError(f"tags must be a dict of texts; {name!r} is {value!r}")
+
         if is_remote(os.fspath(self.results_dir)):
             raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
+
         if self.resume is not None and self.reuse is not None:
             raise ConfigurationError("resume finishes a run, but reuse starts a new run: give one of them")
+
         self._check_decision()
 
     def _check_numbers(self) -> None:
@@ -180,11 +195,15 @@ class RunSettings:
         for least, name, count in counts:
             if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
+
         if self.repeat > MOST_TRIALS:
             raise ConfigurationError(f"repeat must be at most {MOST_TRIALS:,}, not {self.repeat:,}")
+
+        # NaN and infinity are no limits.
         cost = self.max_cost
         if cost is not None and (real_number(cost) is None or not 0 <= cost < math.inf):
             raise ConfigurationError(f"max_cost must be a number of at least 0, not {cost!r}")
+
         for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
             if not 0 < (real_number(limit) or 0) < math.inf:
                 raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
@@ -197,19 +216,24 @@ class RunSettings:
         """
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:
+            # A resumed run may get them, because it was begun with them.
             names = "no_worse_than", "better_than", "margin", "decide_on"
             present = [name for name in names if getattr(self, name) is not None and self.resume is None]
             if present:
                 raise ConfigurationError(f"{present[0]} is for until_decided=True; for complete runs, use compare()")
             return
+
         if (base is None) == (better is None):
             raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
         if (base is None) != (margin is None):
             raise ConfigurationError("no_worse_than and margin (the accepted loss) need each other: give both")
+
         if margin is not None and not 0 <= margin < math.inf:
             raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:
             raise ConfigurationError(f"confidence must be between 0.5 and 1, not {self.confidence!r}")
+
+        # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:
             raise ConfigurationError(
                 "--until-decided does not work with --on: leave --on out. "
@@ -232,6 +256,7 @@ class RunSettings:
         base = self.no_worse_than if self.better_than is None else self.better_than
         if base is None or not self.until_decided:
             return None
+
         from tunecheck.comparison._deciding import Question  # imported here because most runs do not need it
 
         return Question(
