@@ -1,4 +1,20 @@
-"""Runs `tunecheck` and `python -m tunecheck`; errors become one line and an exit code."""
+"""Runs `tunecheck` and `python -m tunecheck`; errors become one line and an exit code.
+
+A command ends in one of these ways, in the order in which `_exit_code` and `_report_failure` check them:
+
+| end | output on stderr | exit code |
+|---|---|---|
+| the command returns | | its own code |
+| no arguments are given | | 2, after the help on stdout |
+| the reader closed the pipe, for example `head` | | 0 |
+| Ctrl-C or SIGTERM | `interrupted; go on with:  tunecheck evaluate --resume …` | 1 |
+| a wrong option (click) | `error: … (see tunecheck evaluate --help)` | 2 |
+| `ConfigurationError` | `error: …` | 2 |
+| any other `TunecheckError` | `error: …` | 1 |
+| `OSError` with a file name | `error: …` | 2 |
+| any other `OSError` | `error: …` | 1 |
+| any other error | `internal error: … (run with --debug to see where)` | 1 |
+"""
 
 from __future__ import annotations
 
@@ -25,9 +41,13 @@ from tunecheck.cli._shared_options import results_folder
 from tunecheck.plugins import absence_hint, command_groups, discover, find, load
 
 _MOST_SHOWN = 4_000
+"""The most characters of an error's line."""
 _MOST_NAMED = 3
+"""The most commands that an error names for an option of another command."""
 _PATIENCE_S = 3.0
+"""Seconds that the process waits after the command for threads with hanging calls."""
 _MAIN = ("init", "check", "evaluate", "compare", "report", "view")
+"""The commands that the first screen of the help lists first."""
 _ABOUT = (
     "Is this iteration of a fine-tuned function-calling endpoint better than the last one? Where, and how sure is that?"
 )
@@ -36,6 +56,7 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with these arguments, by default the process's own; return the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
+
     version = click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")
     return _run(Invocation(program, f"{program} evaluate"), version(_CommandGroup((), _ABOUT)), arguments)
 
@@ -52,7 +73,11 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _CommandGroup(click.Group):
-    """A group of plug-in commands by name. A command's module is loaded only when the command runs."""
+    """A group of plug-in commands by name. A command's module is loaded only when the command runs.
+
+    A command's name has the words of its groups: `bfcl run` is the command `run` of the group with the words
+    `("bfcl",)`. The group `tunecheck` has no words.
+    """
 
     def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
         super().__init__(words[-1] if words else None, help=help)
@@ -66,6 +91,8 @@ class _CommandGroup(click.Group):
         """Return the words that may follow this group's words: commands first, then groups."""
         depth = len(self._words)
         names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
+
+        # A name with more than one further word belongs to a group below this one.
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -75,6 +102,7 @@ class _CommandGroup(click.Group):
             PluginError: a plug-in registered something else as the command.
         """
         name, commands = " ".join([*self._words, cmd_name]), _commands()
+
         if name in commands:
             command = find("commands", name)
             if not isinstance(command, Command):
@@ -82,6 +110,7 @@ class _CommandGroup(click.Group):
                     f"the plug-in's command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
                 )
             return command.click_command(cmd_name)
+
         if any(known.startswith(f"{name} ") for known in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))
         return None
@@ -98,10 +127,12 @@ class _CommandGroup(click.Group):
         """List names and one-line helps without loading commands; the first screen begins with the main commands."""
         helps = {**command_groups(), **_commands()}
         sections: dict[str, list[tuple[str, str]]] = {}
+
         for word in self.list_commands(ctx):
             name = " ".join([*self._words, word])
             title = "Commands" if self._words or word in _MAIN else "More commands" if name in _commands() else "Groups"
             sections.setdefault(title, []).append((word, helps.get(name, "")))
+
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -137,16 +168,20 @@ def _run_with_safe_streams(invocation: Invocation, command: click.Command, argum
     words = sys.argv[1:] if arguments is None else arguments
     invocation.debug = "--debug" in words
     invocation.typed = command_line([*invocation.program.split(), *words])
+
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # the parent closed it: no other file may get this descriptor
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
+
     for stream in (sys.stdout, sys.stderr):
         # A character outside of the terminal's encoding must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
     if arguments is None:
         disable_log_commands()
         return _exit_code(invocation, command, words)
+
     out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         return _exit_code(invocation, command, words)
@@ -194,35 +229,47 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
     if isinstance(error, click.ClickException):
         _say(f"error: {_usage_problem(error)}")
         return WRONG_USE
+
     if invocation.debug:
         traceback.print_exception(error)
+
     if isinstance(error, TunecheckError):
         _say(f"error: {error}")
         return WRONG_USE if isinstance(error, ConfigurationError) else FAILED
     if isinstance(error, OSError):
         _say(f"error: {error_text(error)}")
         return FAILED if error.filename is None else WRONG_USE  # a path from the command line, or a link in the data
+
     hint = "" if invocation.debug else " (run with --debug to see where)"
     _say(f"internal error: {type(error).__name__}: {error}{hint}")
     return FAILED
 
 
 def _usage_problem(error: click.ClickException) -> str:
-    """Return what is wrong with a command line, in one line with a reference to the help."""
+    """Return what is wrong with a command line, in one line with a reference to the help.
+
+    For example `--fail-under is an option of evaluate, score, not of tunecheck compare (see tunecheck compare --help)`,
+    or `tunecheck evaluate does not take 'val.jsonl': expected options only, such as --dataset val.jsonl (see …)`.
+    """
     message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
     if context is None:
         return message
+
     path = context.command_path
+
     if isinstance(error, click.NoSuchOption) and (others := _commands_with(error.option_name)):
         message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"
     elif message.startswith("Got unexpected extra argument"):
+        # click's text: `Got unexpected extra argument (val.jsonl)`.
         extra = message.partition(" (")[2].removesuffix(")")
         parameters = context.command.params
         arguments = [parameter.metavar or "" for parameter in parameters if isinstance(parameter, click.Argument)]
         takes = " and ".join([*arguments, "options"])
+
         is_data = PurePath(extra).suffix and any("--dataset" in parameter.opts for parameter in parameters)
         hint = f", such as --dataset {extra}" if is_data else ""
         message = f"{path} does not take {extra!r}: expected {takes} only{hint}"
+
     return f"{message} (see {path} --help)"
 
 
@@ -251,10 +298,12 @@ def _interruption_message(invocation: Invocation) -> str:
     """
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
+
     from tunecheck.runs._store import list_runs
 
     for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
         with contextlib.suppress(TunecheckError, OSError):
+            # A run of this invocation that is still marked as running, but whose process no longer holds its journal.
             if str(run.manifest().started) >= invocation.started and run.status() == "killed":
                 return f"interrupted; go on with:  {invocation.resuming(run.id)}"
     return "interrupted"
@@ -278,6 +327,7 @@ def _ended_like_interrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield

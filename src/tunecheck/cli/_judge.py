@@ -77,10 +77,12 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     if options.labels is None or options.evaluator is None:
         missing = "labels: give --labels FILE" if options.labels is None else "evaluator: give --evaluator NAME"
         raise ConfigurationError(f"no {missing}, or --resume RUN")
+
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)
     _write_and_print(calibration, options)
+
     if calibration.compared == 0:
         print("error: no row with a label got a verdict, so there is nothing to compare", file=sys.stderr)
         return FAILED
@@ -100,11 +102,13 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     evaluator = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
     if options.judge is not None and not asks_models(evaluator):
         raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
+
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
             "--mapping target.…: `judge calibrate` calls no target; map columns of the labelled rows with ${data.…}"
         )
+
     return run_calibration(
         labels=labels,
         evaluator=evaluator,
@@ -126,6 +130,7 @@ def _write_and_print(calibration: Calibration, options: CalibrateOptions) -> Non
     report = calibration.as_json()
     if options.out is not None:
         write_output(options.out, dumps_readably(report))
+
     if options.json:
         print_json(report)
     elif options.quiet:
@@ -139,6 +144,7 @@ def _write_and_print(calibration: Calibration, options: CalibrateOptions) -> Non
 _SIMULATED = "SIMULATED verdicts: no model judged"
 
 _MOST_DIFFERENCES = 3
+"""The most disagreements on the page; `--out` writes all."""
 _NOTHING = "–"
 
 
@@ -150,21 +156,32 @@ def _view(calibration: Calibration, out: str | None) -> View:
     parts: list[Part] = [Text([*_sentences(calibration)]), _figures(calibration)]
     parts += [_confusion(calibration)] if calibration.compared else []
     parts += [_differences(calibration, out)] if calibration.differences else []
+
     costs = [cost_text(usage) for usage in calibration.usage.values() if isinstance(usage, dict)]
     cost = "".join(f" · cost {text}" for text in costs if text)
     saved = "" if calibration.saved is None else f" · pass rates are corrected with {clean(calibration.saved, 500)}"
+
     parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{saved}"]))
     return View(f"{calibration.evaluator} against labels", parts, [clean(note) for note in calibration.notes])
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
-    """Yield sentences: the agreement with people, then errors or the main disagreement, then the next command."""
+    """Yield sentences: the agreement with people, then errors or the main disagreement, then the next command.
+
+    For example:
+
+        politeness agrees with people on 42 of 45 rows (93.3%, Cohen's kappa 0.86).
+        Main disagreement: label fail but verdict pass, 2 of 3 disagreements, e.g. row-7. Say in the prompt how …
+        Next, look at every row:  tunecheck report val-20260101T120000Z-0a1b2c
+    """
     share, errors = calibration.accuracy, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
+
     agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_percent(share)}{kappa})"
     simulated = f"{_SIMULATED}. " if calibration.simulated else ""
     yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
+
     classes = Counter((row.label_class, row.verdict) for row in calibration.differences)
     if errors:
         yield f"{plural(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
@@ -176,6 +193,7 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
         yield f"Main disagreement: {words}, {rows}. Say in the prompt how to judge such rows, or change the threshold."
     else:
         yield "No row differs."
+
     aim, arguments = _next_step(calibration)
     yield f"Next, {aim}:  {command_line(['tunecheck', *arguments])}"
 
@@ -184,6 +202,7 @@ def _next_step(calibration: Calibration) -> tuple[str, list[str]]:
     """Return the aim of the user's next command, and the command's words after `tunecheck`."""
     resume = ["judge", "calibrate", "--resume", calibration.run_dir.name]
     report = ["report", calibration.run_dir.name]
+
     if calibration.errors and Run(calibration.run_dir).fails_again:
         return "look at the errors that came again (the agreement leaves these rows out)", report
     if calibration.errors:
@@ -194,15 +213,20 @@ def _next_step(calibration: Calibration) -> tuple[str, list[str]]:
 
 
 def _figures(calibration: Calibration) -> Table:
-    """Return the table of figures: compared rows, accuracy, kappa, precision and recall of fail, figures of scores."""
+    """Return the table of figures: compared rows, accuracy, kappa, precision and recall of fail, figures of scores.
+
+    For example `accuracy  93.3%  82.1% to 97.7%; 42 of 45`.
+    """
     counts = (
         (calibration.unlabelled, "without a label"),
         (calibration.not_applicable, "not applicable"),
         (calibration.errors, "with an error"),
     )
+
     left_out = [f"{count:,} {words}" for count, words in counts if count]
     remark = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {', '.join(left_out)}" if left_out else "")
     remark += f"; {calibration.confidence:.0%} intervals"
+
     rows: list[tuple[Cell, ...]] = [
         ("compared", f"{calibration.compared:,}", remark),
         (Words("accuracy", "strong"), _percent(calibration.accuracy), _interval_text(calibration.accuracy)),
@@ -211,18 +235,21 @@ def _figures(calibration: Calibration) -> Table:
         ("recall of fail", _percent(calibration.recall), _interval_text(calibration.recall)),
         *_score_figures(calibration),
     ]
+
     return Table(("", "", ""), rows, "lrl")
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
     """Yield the table's rows, if there are any, on scores against numeric labels and on the best threshold."""
     scores, best = calibration.scores, calibration.threshold
+
     if scores is not None:
         yield "weighted kappa", *_value_and_interval(scores.weighted_kappa)
         yield "correlation", *_value_and_interval(scores.correlation)
         value, remarks = _value_and_interval(scores.mean_error)
         size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} absolute"
         yield "mean error", value, f"{remarks}, score minus label{size}"
+
     if best is not None:
         rows = f"{_percent(best.accuracy)} of held-out rows"
         yield "best threshold", f"{best.threshold:g}", f"right on {rows}, {_interval_text(best.accuracy)}"
@@ -267,9 +294,11 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
         )
         for row in calibration.differences[:_MOST_DIFFERENCES]
     ]
+
     more = len(calibration.differences) - _MOST_DIFFERENCES
     where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
     below = f"and {plural(more, 'row')} more, {where}" if more > 0 else ""
+
     return Table(("row", "label", "verdict", "reason"), rows, "l", below=below)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tunecheck.runs._manifest import Verified
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
+"""Rows that `compare --details` shows of a list by default, and rows that a comparison keeps of each list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +42,16 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
         raise ConfigurationError("--verify and --remove exclude each other: give one of them")
     if options.runs is None and (options.verify or options.remove):
         raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give their ids, or last")
+
     if options.runs is None:
         return _list([*list_runs(options.folder)][::-1][: options.limit], options)
+
     named = [find_run(name, options.folder) for name in options.runs]
     if options.verify:
         return _verify(named, options)
     if options.remove:
         return _remove(named, options)
+
     return _list(named, options) if options.json else _show(named, options)
 
 
@@ -59,6 +63,7 @@ def _list(runs: list[Run], options: RunsOptions) -> int:
     mirror = mirror_at(options.folder) if killed else None
     for run_id in mirror.running(killed) if mirror is not None else ():
         killed[run_id].status = "running"
+
     if listed or options.json:
         view = View("runs", [Text([words for line in listed for words in _line_words(line)])])
         print_result([_as_json(line) for line in listed] if options.json else view)
@@ -91,9 +96,11 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
     """
     if is_remote(options.results_dir or ""):
         raise ConfigurationError("--remove deletes only local folders: delete runs in storage with the storage's tools")
+
     running = [run.id for run in named if run.status() == "running"]
     if running:
         raise ConfigurationError(f"run {running[0]} is running: stop it first")
+
     for run in named:
         with raise_as(TunecheckError, run.folder, "cannot be removed"):
             shutil.rmtree(run.folder)
@@ -114,15 +121,24 @@ def _as_json(line: results.RunLine) -> dict[str, JSON]:
     described: dict[str, JSON] = {"run": line.id, "status": line.status, "created": line.created, "rows": line.rows}
     described |= {"failed_rows": line.failed_rows, "simulated": line.simulated, "parent": line.parent}
     described["stopped"] = line.stopped
+
     if line.is_finished:
         described["figures"] = _figures(line)
     if line.problem:
         described["problem"] = line.problem
+
     return described
 
 
 def _line_words(line: results.RunLine) -> Iterator[Words]:
-    """Yield the words for one run in a list: its name, its facts, and its figures if it has any."""
+    """Yield the words for one run in a list: its name, its facts, and its figures if it has any; each gets a line.
+
+    For example:
+
+        val-20260101T120000Z-0a1b2c
+          finished · 2026-01-01T12:00:00+00:00 · 46 rows · 2 rows with an error
+          match 67.4%  rouge 0.412
+    """
     rows, failed = line.rows, line.failed_rows
     facts = [
         line.status,
@@ -134,6 +150,7 @@ def _line_words(line: results.RunLine) -> Iterator[Words]:
         f"from {line.parent}" if line.parent else "",
         line.problem,
     ]
+
     yield Words(clean(line.id, 200), "strong", foreign=True)
     yield Words("  " + " · ".join(clean(fact) for fact in facts if fact))
     if line.figures:
@@ -166,8 +183,10 @@ def _verified_view(checked: list[Verified]) -> View:
         )
         for result in checked
     ]
+
     lines = [f"{clean(result.run.id)}: {clean(line, 2_000)}" for result in checked for line in result.damage]
     lines += [f"{clean(result.run.id)}: not checked: {clean(line)}" for result in checked for line in result.unchecked]
+
     return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])
 
 
@@ -202,6 +221,7 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
     check_output("--junit", options.junit)
+
     shown = _ROWS_SHOWN if options.rows is None else options.rows
     settings = comparison.ComparisonSettings(
         metrics=options.metric,
@@ -209,14 +229,17 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
         lists_of_all=options.json or options.out is not None,
         **options.comparing,
     )
+
     compared = comparison.compare_runs([options.base, *options.new], options.folder, settings)
     if options.out is not None:
         write_output(options.out, dumps_line(compared.to_json()))
+
     view = comparison_view(compared, shown, details=options.details)
     if options.markdown is not None:
         write_output(options.markdown, views.markdown(view))
     if options.junit is not None:
         write_output(options.junit, views.junit(view, 0.0))
+
     print_result(compared.to_json() if options.json else view)
     return EXIT_CODES[compared.decision.decision] if options.gate else DONE
 
@@ -264,17 +287,21 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     from tunecheck.report._writing import write_report
 
     check_output("--out", options.out)
+
     others = options.against or []
     runs = [results.open_run(name, options.folder).run for name in (options.run, *others)]
+
     if options.out is not None:
         path = Path(options.out)
     elif runs[0] is not None:
         path = runs[0].folder / "report.html"
     else:
         raise ConfigurationError(f"{options.run} is not a run folder: name the report's path with --out FILE")
+
     write_report(
         options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
     )
+
     note_changed(*(run for run in runs if run is not None))
     print_path(path)
     return DONE
