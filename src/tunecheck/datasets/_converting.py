@@ -1,4 +1,11 @@
-"""Convert training files to data sets: JSON Lines of rows, and a file of suitable defaults."""
+"""Convert training files to data sets: JSON Lines of rows, and a file of suitable defaults.
+
+The steps of `convert`:
+
+1. Check the names of the files, before anything is written.
+2. Write the rows of each conversation to a temporary file. A conversation that cannot be converted is only reported.
+3. Write the defaults and the form's own files, such as graders, and rename the temporary file to the result.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +65,9 @@ def convert(
     check_out(source, out, overwrite=overwrite)
     if not overwrite and (existing := [name for name in form.files if Path(name).exists()]):
         raise ConfigurationError(f"{existing[0]} exists: rename the grader, or pass --overwrite (overwrite=True)")
+
     report = ConversionReport(source, out, sidecar_path(out))
+
     with raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary:
@@ -99,10 +108,13 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
                 if not isinstance(conversation, dict):
                     raise ConversationError(f"a conversation must be an object, not {kind(conversation)}")
                 rows = form.rows(conversation, number)
+                # All rows are written as text first, so that a conversation is converted as a whole or not at all.
                 lines = [dumps_line(row) for row in rows]
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 report.unreadable.append(UnreadableConversation(number, str(error)))
                 continue
+
+            # A row expects calls if its answer is {"tool_uses": [one or more]}.
             file.writelines(lines)
             report.rows += len(rows)
             answers = [row.get("answer") for row in rows]
@@ -110,8 +122,10 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
             counts = [len(calls) for calls in answer_calls if isinstance(calls, list) and calls]
             report.call_rows += len(counts)
             report.calls += sum(counts)
+
     if not report.conversations:
         raise DataError(f"{report.source} has no conversations to convert")
+
     if not report.rows and report.unreadable:
         first = report.unreadable[0]
         raise DataError(
@@ -135,10 +149,13 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
         file = file_source(path)
         yield from ((number, own_keys(file, record)) for number, record in file.records())
         return
+
     source = json_source(path)
     if isinstance(source, JsonArraySource):
         yield from enumerate(source.items(), 1)
         return
+
+    # Unlike a data set, a file with a broken line is converted without this line.
     for number, line in enumerate(source.lines(), 1):
         if line.strip():
             try:
@@ -154,6 +171,7 @@ def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> 
     """
     unit = "assistant turn" if form.unit == "conversation" else form.unit
     text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row per {unit}.")
+
     path = report.sidecar
     if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True

@@ -12,9 +12,9 @@ from tunecheck.datasets._sources import Digest, Record, Source
 if TYPE_CHECKING:
     import pandas
 
-_FRAME_ROWS = 1_000
+_FRAME_ROWS = 1_000  # rows of a DataFrame that are converted at once
 
-_TEXT = {str}
+_TEXT = {str}  # the types of a usual row's keys
 
 
 class ListSource(Source):
@@ -75,12 +75,14 @@ class StreamSource(Source):
     def _remaining(self) -> Iterator[tuple[int, Record]]:
         """Yield the records that are not read yet; raise DataError if the user's code raises an exception."""
         while True:
+            # The number is raised after the row is there, so an error names the row that could not be read.
             try:
                 row = next(self._rows)
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
                 self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._last_number + 1)
+
             self._last_number += 1
             yield self._last_number, copy_row(self, row, self._last_number)
 
@@ -94,6 +96,7 @@ class FrameSource(Source):
     def __init__(self, frame: pandas.DataFrame) -> None:
         """Take the frame; raise DataError if a column's name is no text or occurs twice."""
         self._frame = frame
+
         for column in frame.columns.tolist():
             if not isinstance(column, str):
                 self.refuse(f"the column name {column!r} is not text; rename it, as with df.columns.map(str)")
@@ -104,6 +107,7 @@ class FrameSource(Source):
         from tunecheck.datasets._tables import to_json
 
         names = self._frame.columns.tolist()
+        # In blocks, because lists of all cells would need the memory of the frame again.
         for start in range(0, len(self._frame), _FRAME_ROWS):
             block = self._frame.iloc[start : start + _FRAME_ROWS]
             columns = [map(to_json, block.iloc[:, place].tolist()) for place in range(len(names))]
@@ -121,6 +125,8 @@ def copy_row(source: Source, row: object, number: int) -> Record:
     """
     if not isinstance(row, Mapping):
         source.refuse(f"must be a dict of columns, not of type {type(row).__name__}", number)
+
+    # A copy, so that the user's dict is not changed and later changes to it have no effect.
     record: Record = dict(row)
     if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
         for key in record:

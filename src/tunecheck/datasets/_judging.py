@@ -41,6 +41,7 @@ class Judging:
             refuse(f"final_state_only must be true or false, not {kind(final)}")
         if isinstance(free, str) and free != _READ_ONLY:
             refuse(f"free_calls must be {_READ_ONLY!r} or a list of function names, not {free[:60]!r}")
+
         reads_are_free = free == _READ_ONLY
         return cls(
             free=frozenset() if reads_are_free else frozenset(_texts(row, "free_calls")),
@@ -51,7 +52,10 @@ class Judging:
         )
 
     def ignores(self, path: str) -> bool:
-        """Return True if `ignored` has this path in the state, or the path of an object or list around it."""
+        """Return True if `ignored` has this path in the state, or the path of an object or list around it.
+
+        `Shelf.things` ignores `Shelf.things.book` and `Shelf.things[0]`, but not `Shelf.things2`.
+        """
         return any(path == outer or path.startswith((f"{outer}.", f"{outer}[")) for outer in self.ignored)
 
 
@@ -84,7 +88,10 @@ def may_be_left_out(options: JSON) -> bool:
 
 
 def first_value(options: JSON) -> JSON:
-    """Return the first value that BFCL accepts for an argument; in an object, each entry has accepted values."""
+    """Return the first value that BFCL accepts for an argument; in an object, each entry has accepted values.
+
+    Of `[{"city": ["Paris", "paris"], "days": ["", 3]}]`, it is `{"city": "Paris"}`: `days` may be left out.
+    """
     value = options[0] if isinstance(options, list) and options else options
     return first_values(value)
 

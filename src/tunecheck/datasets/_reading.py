@@ -3,6 +3,23 @@
 data = open_dataset("val.jsonl")       # a path, "loader:argument", dicts, a DataFrame, an iterable of dicts
 data.scan()                            # one validating pass: row count, sha256, columns, whether ids are unique
 for row in data.rows(): ...            # streaming; memory stays flat
+
+Data becomes rows by these rules, the first that fits:
+
+1. a `Dataset`: itself
+2. a text `name:argument`, if no such file exists: the data that the loader of this name returns
+3. any other text or path: a file, read by its suffix, with the defaults in the YAML file next to it. If these have no
+   column mapping and the first record is one of a training file, each turn of the assistant becomes a row.
+4. a DataFrame, a list or another iterable of dicts: rows in memory
+
+Each row has an id:
+
+1. If every row has a usable `id` (or a value in the column that the defaults name), it is the row's id.
+2. If any row has none, all ids are `row-<number>`. If the defaults name the column, this is an error.
+3. A repeated id is an error. With `number_ids`, later rows become `<id>@<number>`.
+
+An iterable can be read only once, so its first 1,000 rows decide between the rules 1 and 2. A later row without an id
+gets `row-<number>`.
 """
 
 from __future__ import annotations
@@ -125,6 +142,8 @@ class Dataset:
             raise ConfigurationError(f"the limit must be at least 1 row and at most {sys.maxsize:,}, not {limit}")
         if limit is None and (self._number_ids or not number_ids):
             return self
+
+        # A limit on a limited data set cannot give more rows than it has.
         limits = [rows for rows in (self._limit, limit) if rows is not None]
         other = copy.copy(self)
         other._limit, other._number_ids = min(limits, default=None), number_ids or self._number_ids
@@ -156,6 +175,7 @@ class Dataset:
         """
         scan = self.scan()
         self._check_unchanged()
+
         ids_may_repeat = self._number_ids or not self._source.rereadable  # else the scan has found that all differ
         seen: set[int] | None = set() if ids_may_repeat else None
         records = islice(self._source.records(), self._limit)
@@ -193,6 +213,8 @@ class Dataset:
                     row_id = f"{row_id}@{number}"
                 if not self._number_ids or not _is_new(seen, row_id):
                     self._refuse_id(row_id, number)
+
+            # Default values of columns come first, so that a row's own values replace them.
             row_values = {**self.defaults.columns, **values}
             yield Row(index, row_id, row_values, fingerprint(row_values))
 
@@ -204,23 +226,29 @@ class Dataset:
         state = self._source.state()
         if state == self._state:
             return
+
+        # Only the modification date may differ, so the content is compared by its hash.
         try:
             same = self._last_scan is not None and self._scan().sha256 == self._last_scan.sha256
         except DataError:
             same = False
+
         if not same:
             raise error(
                 f"{self._source.label}: has changed since it was checked; restore it, or start a new run with "
                 "--reuse RUN, which sends only new rows to the endpoint"
             )
+
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
         """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
+        # The scan keeps hashes of ids, so the first record with this id is looked for only now.
         first = 0
         if self._source.rereadable:
             ids = ((index, usable_id(values.get(self._id_column))) for index, values in self._source.records())
             first = next((index for index, own_id in ids if own_id == name), 0)
+
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
         self._source.refuse(
             f"the id {name[:100]!r} occurs twice{place}: make ids unique, leave all ids out, or number "
@@ -253,22 +281,27 @@ class Dataset:
         ids: set[int] | None = set()
         twice: tuple[str, int] | None = None
         total = 0
+
         for number, values in self._source.heads(digest, id_column=self._id_column):
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
                 problem = f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one"
                 self._source.refuse(f"{problem} column", number)
+
+            # As soon as one row has no id, ids are no longer collected.
             name = usable_id(values.get(self._id_column)) if ids is not None else None
             if name is None:
                 self._require_declared_id(values, number)
                 ids = None
             elif ids is not None and not _is_new(ids, name):
                 twice = twice or (name, number)
+
         if not total:
             self._source.refuse("has no rows")
         if ids is not None and twice is not None and not self._number_ids:
             self._refuse_id(*twice)
+
         rows = total if self._limit is None else min(total, self._limit)
         return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
 
@@ -283,6 +316,7 @@ class Dataset:
         ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
         if not ahead:
             source.refuse("has no rows")
+
         has_ids = all(usable_id(values.get(self._id_column)) is not None for _, values in ahead)
         return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
 
@@ -325,6 +359,7 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
     """
     if isinstance(data, Dataset):
         return data
+
     if isinstance(data, (str, PathLike)):
         given = os.fspath(data)
         folders = [(workspace or Path()) / folder for folder in search]
@@ -334,6 +369,7 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
                 raise DataError(f"{given[:200]} is a URL; download the file and pass its path")
             return _call_loader(reference["name"], reference["argument"], folders, workspace)
         return _open_file(given, folders)
+
     return Dataset(_in_memory(data))
 
 
@@ -354,6 +390,8 @@ def training_form(source: Source) -> Form | None:
         first = [record for _, record in islice(source.records(), 1)]
     except TunecheckError:  # reading the rows raises this error again
         return None
+
+    # The converters are imported only if a column of a training file is there.
     if not first or _TRAINING.isdisjoint(first[0]):
         return None
     from tunecheck.datasets._training import form_of  # and what reads each form
@@ -379,12 +417,14 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; make it a function with one parameter")
+
     try:
         data: object = loader(argument)
     except TunecheckError:
-        raise
+        raise  # its text is already made for the user
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise DataError(f"{name}:{argument}: the loader failed with {type(error).__name__}: {clean(error)}") from error
+
     if isinstance(data, (str, PathLike)):
         return _open_file(os.fspath(data), folders)
     if isinstance(data, Dataset):
@@ -406,10 +446,12 @@ def _in_memory(data: object, name: str | None = None) -> Source:
         source = FrameSource(data)
     elif isinstance(data, (list, tuple)):
         source = ListSource(data)
+    # Mappings and open files are iterable, but not over rows.
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
         source = StreamSource(data)
     else:
         _refuse_type(data)
+
     if name is not None:
         source.name = source.label = name
     return source
@@ -424,12 +466,13 @@ def _refuse_type(data: object) -> NoReturn:
         hint = "give the file's path instead of an open file"
     elif hasattr(data, "__aiter__"):
         hint = "collect an asynchronous iterable into a list first"
+
     raise DataError(f"data is of type {type(data).__name__}, which has no rows: {hint}")
 
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 
-_MOST_NEIGHBOURS = 1_000
+_MOST_NEIGHBOURS = 1_000  # files of a folder that are looked at to suggest one
 
 
 def file_source(path: Path) -> FileSource:
@@ -447,6 +490,7 @@ def file_source(path: Path) -> FileSource:
             from tunecheck.datasets._tables import CsvSource, ParquetSource  # most data is JSON Lines
 
             return CsvSource(path) if path.suffix.lower() == ".csv" else ParquetSource(path)
+
     hint = did_you_mean(path.suffix.lower(), SUFFIXES) if path.suffix else f"; known: {', '.join(SUFFIXES)}"
     raise DataError(f"{path}: {path.suffix!r} is not the suffix of a data file{hint}")
 
@@ -461,9 +505,11 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     for path in paths:
         if os.path.exists(path):  # noqa: PTH110 - Path.exists refuses names that are too long or contain NUL
             return _require_regular(path)
+
     folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
+    # A file with a similar name and the same suffix, in any of the folders.
     hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)), Path(given).suffix)
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
 
@@ -562,6 +608,7 @@ class RepeatedDataset(Dataset):
         for row in self._inner.rows():
             if _TRIAL_ID.fullmatch(row.id):
                 raise ConfigurationError(f"repeat: rename row {row.id!r}: only ids of trials end in # and a number")
+
             for trial in range(1, self.times + 1):
                 trial_id = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}

@@ -1,6 +1,9 @@
 """Sources of rows in files: the common base class, JSON Lines and JSON arrays; defaults in the YAML file next to them.
 
-Records are numbered in order, and errors name the place.
+Records are numbered in order, and errors name the place: `val.jsonl, line 2, column 7: not JSON: …`.
+
+A file is read in layers: `raw_chunks` (bytes, hashed), `chunks` (UTF-8 only, without a byte order mark), `lines`, and
+`records` (objects). A `.json` file that begins with an object is read as JSON Lines.
 """
 
 from __future__ import annotations
@@ -141,13 +144,16 @@ class FileSource(Source):
         """
         raw = self.raw_chunks(digest)
         for first in raw:
+            # The first bytes show the encoding. Their byte order mark, if any, is no content.
             start = first[:64]
             if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
                 self.refuse("is encoded as UTF-32; save it as UTF-8")
+
             # In UTF-16 without a mark, every other byte of ASCII text is zero.
             unmarked = len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
             if unmarked or start.startswith((b"\xff\xfe", b"\xfe\xff")):
                 self.refuse("is encoded as UTF-16; save it as UTF-8")
+
             yield first.removeprefix(b"\xef\xbb\xbf")
             yield from raw
 
@@ -159,17 +165,21 @@ class FileSource(Source):
         """
         unfinished: list[bytes] = []  # the pieces of the line that the next chunk continues
         size, number = 0, 1  # the size and the number of this line
+
         for chunk in self.chunks(digest):
             first, *others = chunk.split(b"\n")
             unfinished.append(first)
             size += len(first)
+            # The size is checked at each chunk, before an endless line fills the memory.
             if size > MAX_ROW_BYTES:
                 self.refuse(f"is longer than {MAX_ROW_BYTES >> 20} MiB; one row must stand on each line", number)
             if others:
+                # The first piece ends the unfinished line, and the last one begins the next.
                 yield b"".join(unfinished)
                 yield from others[:-1]
                 number += len(others)
                 unfinished, size = [others[-1]], len(others[-1])
+
         if size:
             yield b"".join(unfinished)
 
@@ -181,12 +191,13 @@ def excerpt(text: str, position: int) -> str:
 
 # -- JSON
 
-_BLANK = b" \t\r\n"
+_BLANK = b" \t\r\n"  # JSON's white space
 
 
 def json_source(path: Path) -> FileSource:
     """Return the reader of a `.json` file: of JSON Lines if the file begins with an object, else of one array."""
     array = JsonArraySource(path)
+    # the first bytes that are no white space
     beginning = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
     return JsonLinesSource(path) if beginning.startswith(b"{") else array
 
@@ -228,16 +239,21 @@ class JsonLinesSource(FileSource):
         """Raise DataError for a line that is not JSON, with the most probable cause."""
         if b"\0" in line:
             self.refuse_nul(number)
+
         container = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
             line.lstrip(_BLANK)[:1]
         )
+
+        # JSON that breaks off at the end of the line was probably written over several lines.
         if isinstance(error, json.JSONDecodeError):
             ends_within_value = error.pos >= len(error.doc.rstrip())
             if container and ends_within_value:
                 self.refuse(f"holds only the beginning of {container}", number)
             problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
             self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
+
         try:
+            # Not a mistake of syntax: the line is not UTF-8, or holds a value that cannot be read.
             line.decode("utf-8")
         except UnicodeDecodeError as encoding:
             self.refuse_encoding(encoding, number)
@@ -267,6 +283,7 @@ class JsonArraySource(FileSource):
             raise DataError(f"{where}: not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
             self.refuse(_predicate(error))
+
         if not isinstance(value, list):
             self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
         return value
@@ -282,7 +299,7 @@ def _predicate(error: ValueError) -> str:
     """Return a decoding error as words that can follow the name of the file or line: `is nested too deeply`."""
     text = str(error)
     if "digits" in text:
-        return "a whole number has more than 4,300 digits"
+        return "a whole number has more than 4,300 digits"  # the limit of Python's int()
     return f"is {text}" if text.startswith(("nested", "not UTF-8")) else text
 
 
@@ -415,18 +432,23 @@ def read_sidecar(data: Path) -> DatasetDefaults:
         ConfigurationError: the file is invalid; the text names the file, the line and the key.
     """
     path = sidecar_path(data)
+    # A broken link exists, too, and is refused below.
     if not os.path.lexists(path):
         return DatasetDefaults()
+
     if not path.is_file():
         raise ConfigurationError(f"{path}: not a regular file, so it cannot hold the data's defaults; rename it")
+
     from tunecheck._yaml import read_yaml  # and PyYAML, which a run without such a file does not need
 
     document = read_yaml(path)
     if document.value is None:
         return DatasetDefaults()
+
     sidecar = read_as(document.value, Sidecar, document.where)
     declared = {key: value for key, value in asdict(sidecar).items() if value is not None}
     declared.pop("description", None)
+
     conversation = {key: declared.pop(key) for key in CONVERSATION_KEYS if key in declared}
     places = {key: document.where("column_mapping", key) for key in sidecar.column_mapping or {}}
     return DatasetDefaults(**declared, conversation=conversation, places=places)

@@ -1,6 +1,16 @@
 """Rows from CSV and Parquet files, and the conversion of table cells to JSON.
 
-CSV has a header of distinct names, and all cells stay text. Parquet is read in batches.
+CSV has a header of distinct names, and all cells stay text. Parquet is read in batches. A cell becomes JSON as follows:
+
+| cell                              | JSON                                  |
+|-----------------------------------|---------------------------------------|
+| None, NaN, NaT, NA, an infinity   | null                                  |
+| a date, time or timestamp         | ISO 8601 text, "2024-05-01T09:30:00"  |
+| a duration                        | ISO 8601 seconds, "PT1.5S"            |
+| a decimal, a UUID                 | text with all digits, "12.50"         |
+| Arrow's map, [("a", 1), ("b", 2)] | an object, {"a": 1, "b": 2}           |
+| numpy's scalar or array           | a number, text or list                |
+| bytes                             | an error of the column                |
 """
 
 from __future__ import annotations
@@ -41,8 +51,10 @@ class CsvSource(FileSource):
             DataError: the header is unusable, or a row has another number of cells.
         """
         rows = self._numbered_rows(digest)
+        # The first row that is not blank is the header.
         number, header = next(rows, (1, []))
         self._check_header(header, number)
+
         width = len(header)
         for number, cells in rows:
             if len(cells) != width:
@@ -60,16 +72,19 @@ class CsvSource(FileSource):
         # The limit applies to the whole process and cannot be set per reader, so it is only raised.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
         reader = csv.reader(self._text_lines(digest), strict=True)
+
         start = 1
         while True:
             try:
                 cells = next(reader, None)
             except csv.Error as error:
                 self._refuse_quoting(error, start, reader.line_num)
+
             if cells is None:
                 return
             if cells:
                 yield start, cells
+            # A cell in quotes may contain line breaks, so the next row starts after the last line that was read.
             start = reader.line_num + 1
 
     def _text_lines(self, digest: Digest | None) -> Iterator[str]:
@@ -99,7 +114,7 @@ class CsvSource(FileSource):
         self.refuse(f"not CSV: {text}; double each quote inside a quoted cell", end)
 
 
-BATCH_ROWS = 1_000
+BATCH_ROWS = 1_000  # rows in memory at once
 _TOO_LONG = f"has a row of more than {MAX_ROW_BYTES >> 20} MiB; leave out columns that no evaluator needs"
 
 
@@ -118,8 +133,10 @@ class ParquetSource(FileSource):
             import pyarrow.parquet as parquet
         except ImportError:
             raise MissingExtraError("reading .parquet files", "parquet") from None
+
         if digest is not None:
             deque(self.raw_chunks(digest), maxlen=0)  # reads the whole file, and keeps nothing
+
         number = 0
         try:
             with parquet.ParquetFile(self.place) as file:
@@ -127,9 +144,11 @@ class ParquetSource(FileSource):
                 for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
                     if group.total_byte_size > MAX_ROW_BYTES * group.num_rows:  # before it fills the memory
                         self.refuse(_TOO_LONG)
+
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
                     self._check_row_sizes(batch, number)
                     names = batch.schema.names
+                    # Columns are converted as a whole, and then joined to rows.
                     columns = [_json_values(batch.column(position)) for position in range(len(names))]
                     for values in zip(*columns, strict=True):
                         number += 1
@@ -182,6 +201,7 @@ def _holds_bytes(kind: pyarrow.DataType) -> bool:
 
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return True
+
     if types.is_dictionary(kind):
         return _holds_bytes(kind.value_type)
     return any(_holds_bytes(kind.field(position).type) for position in range(kind.num_fields))
@@ -193,31 +213,38 @@ def to_json(value: object) -> object:
     Missing values (None, NaN, NaT, NA) and infinities become None; dates and times ISO 8601 text; durations ISO 8601
     seconds (`PT1.5S`); decimals text with all digits; Arrow's maps (lists of pairs) objects.
     """
+    # `bool` before `int`, because True is an int; subclasses of int are converted below.
     if value is None or isinstance(value, (str, bool)) or type(value) is int:
         return value
+
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
+        # Arrow gives a map as a list of pairs.
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
             return {str(item[0]): to_json(item[1]) for item in value}
         return [to_json(item) for item in value]
+
     return _object_to_json(value)
 
 
 def _object_to_json(value: object) -> object:
     """Return a date, duration, decimal, UUID, numpy value or missing value as plain JSON; other values unchanged."""
+    # by name, so that pandas is not imported
     if type(value).__name__ in ("NaTType", "NAType"):
         return None
     if isinstance(value, (date, time)):  # a datetime and a pandas Timestamp are dates, too
         return value.isoformat()
+
     if isinstance(value, timedelta):
         return f"PT{value.total_seconds():.9f}".rstrip("0").rstrip(".") + "S"
     if isinstance(value, Decimal):
         return format(value, "f") if value.is_finite() else None
     if isinstance(value, UUID):
         return str(value)
+
     return _numpy_to_json(value)
 
 
@@ -225,6 +252,7 @@ def _numpy_to_json(value: object) -> object:
     """Return a numpy value as plain JSON: a scalar as its Python value, an array as a list; other values unchanged."""
     if type(value).__name__ == "datetime64":
         return None if str(value) == "NaT" else str(value)
+
     to_list = getattr(value, "tolist", None)  # of a scalar, it returns the Python value
     has_shape = isinstance(getattr(value, "shape", None), tuple)
     return to_json(to_list()) if has_shape and callable(to_list) else value

@@ -12,6 +12,14 @@ A turn with `"weight": 0` is not trained on, so it becomes no row. Prompts and a
      "answer": text or {"tool_uses": [...]}, "tools": [...]}
 
 Here, 17 is the conversation's number in its file and 3 the number of the assistant's turn.
+
+The messages that are trained on are found in this order:
+
+1. `preferred_output`, `completion` or `chosen` holds them. The messages before them are in `messages` (of `input` or of
+   the record), else in `prompt`, else they are the beginning that `chosen` and `rejected` share.
+2. Without such a key, `messages` holds the whole conversation, and all turns of the assistant are trained on.
+
+An assistant's turn before any message of a user becomes no row, because nothing was asked.
 """
 
 from __future__ import annotations
@@ -67,12 +75,13 @@ class Turns:
             self._definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise ConversationError(str(error)) from None
+
         self._messages: list[JSON] = []
         self._rows: list[Record] = []
-        self._waiting: dict[str, str] = {}
-        self._asked = False
-        self._turn = self._calls = self._growth = 0
-        self._size = len(dumps(tools))
+        self._waiting: dict[str, str] = {}  # calls without a result: ids with the functions' names
+        self._asked = False  # whether a user has said anything
+        self._turn = self._calls = self._growth = 0  # turns after a question, new ids of calls, bytes of all rows
+        self._size = len(dumps(tools))  # bytes of the next row
 
     @property
     def waiting(self) -> int:
@@ -107,13 +116,17 @@ class Turns:
         Raises:
             ConversationError: no such call waits for a result.
         """
+        # Older files name the function in place of the call. Its first waiting call is meant then.
         if call_id is not None:
             found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
         else:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
+
         if found is None:
             raise self.error("this function's result has no call before it")
         del self._waiting[found]
+
+        # A result that is no text is written as JSON.
         text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
         self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
 
@@ -128,14 +141,20 @@ class Turns:
             ConversationError: the turn is empty, or a call still waits for its result.
         """
         self._require_no_waiting_call()
+
+        # Files of text formats have calls in the text, `<tool_call>{…}</tool_call>`.
         if not calls and text:
             reading = read_calls(text, tools=self._definitions or None)
             calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
+
         if not calls and not text:
             raise self.error("the assistant's message has neither text nor calls")
+
+        # Turns are counted from the first question, and also if they are not trained on, so that ids stay the same.
         self._turn += self._asked
         if trained and self._asked:
             self._add_row(_expected_answer(text, calls))
+
         added: Record = {"role": "assistant", "content": text or None, **(message or {})}
         self._add({**added, "tool_calls": [self._call(call) for call in calls]} if calls else added)
 
@@ -150,9 +169,11 @@ class Turns:
 
     def _add_row(self, answer: JSON) -> None:
         """Add a row with all messages so far as its query; raise ConversationError if the rows become too large."""
+        # Each row repeats all earlier messages, so rows grow with the square of the conversation.
         self._growth += self._size
         if self._growth > MAX_GROWTH:
             raise ConversationError(f"the conversation is too long: its rows need over {MAX_GROWTH >> 20} MiB")
+
         ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
 
@@ -171,6 +192,7 @@ class Turns:
             self._calls += 1
             name = f"call_{self._calls}"
         self._waiting[name] = call.name
+
         function: JSON = {"name": call.name, "arguments": dumps(call.arguments).decode()}
         return {"id": name, "type": "function", "function": function}
 
@@ -185,6 +207,7 @@ def _expected_answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
     """Return the expected answer for a row: the text, or the calls as `tool_uses` with the text next to them."""
     if not calls:
         return text
+
     uses: list[JSON] = [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]
     return {"tool_uses": uses, "content": text} if text else {"tool_uses": uses}
 
@@ -214,6 +237,7 @@ def as_object_list(value: JSON, what: str) -> list[JSON]:
             value = loads(value) if value.strip() else []
         except ValueError as error:
             raise ConversationError(f"{what} are not JSON: {error}") from None
+
     items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(item, dict) for item in items):
         raise ConversationError(f"{what} must be a list of objects")
@@ -228,8 +252,11 @@ def _tool(value: JSON, what: str) -> JSON:
     """
     if isinstance(value, dict) and value.get("type") == "function" and isinstance(value.get("function"), dict):
         value = value["function"]
+
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ConversationError(f"a function in {what} has no name")
+
+    # A function without parameters gets the schema of an empty object.
     parameters = value.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
         raise ConversationError(f"the parameters of the function {value['name']!r} are not an object")
@@ -238,7 +265,8 @@ def _tool(value: JSON, what: str) -> JSON:
 
 # -- chat files
 
-_ANSWERS = ("preferred_output", "completion", "chosen")
+_ANSWERS = ("preferred_output", "completion", "chosen")  # OpenAI's preferences, TRL's two forms
+# keys of a record that are read; all others become columns of its rows
 _CONVERSATION = frozenset((
     "messages", "tools", "functions", "function_call", "input", "prompt", *_ANSWERS, "non_preferred_output", "rejected",
 ))  # fmt: skip
@@ -246,6 +274,7 @@ _OF_ROWS = frozenset(("query", "answer", "ground_truth", "response", "turns"))
 """Columns that show that a file already consists of rows."""
 
 _CALL_KEYS = ("tool_calls", "function_call")
+# keys of an assistant's message that are read; all others stay in the message
 _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 
 
@@ -256,6 +285,8 @@ def is_chat(record: Record) -> bool:
     """
     if _OF_ROWS & record.keys():
         return False
+
+    # The trained part must end with the assistant. Any other list of messages is a question.
     ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
     last = ends[0][-1] if ends and isinstance(ends[0], list) and ends[0] else None
     return isinstance(last, dict) and last.get("role") == "assistant"
@@ -269,8 +300,10 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     """
     asked = object_or_empty(record.get("input")) or record
     given = asked.get("tools") or asked.get("functions")
+
     columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}
     turns = Turns(f"openai-{number}", as_tools(given, "'tools'"), columns)
+
     before, after = _messages(record, asked)
     for position, message in enumerate([*before, *after]):
         _add_message(turns, message, trained=position >= len(before))
@@ -288,12 +321,15 @@ def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
         return [], _object_list(asked, "messages", "user")
+
     after = _object_list(record, answer, "assistant")
     if asked.get("messages") is not None:
         return _object_list(asked, "messages", "user"), after
     if record.get("prompt") is not None:
         return _object_list(record, "prompt", "user"), after
+
     rejected = _object_list(record, "rejected", "assistant")
+    # TRL's implicit prompt: both answers begin with the same messages.
     pairs = zip(after, rejected, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return after[:common], after[common:]
@@ -310,6 +346,7 @@ def _object_list(record: Record, key: str, role: str) -> list[JSON]:
         return [{"role": role, "content": value}]
     if isinstance(value, list):
         return value
+
     problem = "is missing" if value is None else "is neither a list of messages nor a text"
     raise ConversationError(f"{key!r} {problem}")
 
@@ -324,10 +361,13 @@ def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
     if not isinstance(message, dict) or not isinstance(role, str):
         raise turns.error("must be an object with a role")
     content = message.get("content")
+
     if role not in ROLES:
         raise turns.error(f"the role {role[:60]!r} is unknown{did_you_mean(role[:60], ROLES)}")
+
     if role in ("tool", "function"):
         turns.result(content, message.get("tool_call_id"), message.get("name"))
+    # OpenAI's weight 0: the message stays in the conversation but is not trained on
     elif role == "assistant":
         _add_answer(turns, message, trained=trained and message.get("weight") != 0)
     elif isinstance(content, (str, list)):
@@ -342,11 +382,13 @@ def _add_answer(turns: Turns, message: Record, *, trained: bool) -> None:
     Raises:
         ConversationError: its calls cannot be read.
     """
+    # A refusal is an answer, too.
     text = _text(message.get("content")) or _text(message.get("refusal"))
     called = {key: value for key in _CALL_KEYS if (value := message.get(key))}
     reading = read_calls({"role": "assistant", **called}) if called else Reading()
     if reading.problem is not None:
         raise turns.error(reading.problem)
+
     kept: Record = {key: value for key, value in message.items() if key not in _READ and value is not None}
     turns.answer(text, reading.calls, kept, trained=trained)
 
@@ -355,6 +397,7 @@ def _text(content: JSON) -> str:
     """Return a message's text, joined from its parts if there are several; empty without text."""
     if isinstance(content, str):
         return content
+
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     texts = [part.get("text", part.get("refusal")) for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
@@ -388,6 +431,7 @@ class Form:
         """The defaults for data sets of this form: columns, evaluators and group."""
         if self.own_defaults is not None:
             return replace(self.own_defaults, evaluators=[*self.evaluators])
+
         return DatasetDefaults(
             column_mapping={
                 "ground_truth": "${data.answer}",

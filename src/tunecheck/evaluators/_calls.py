@@ -1,6 +1,16 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict.
 
-They read response and ground truth, match their calls, and report differences as faults.
+They read response and ground truth, match their calls, and report differences as faults. The verdicts:
+
+| response           | ground truth | function_call_match | argument_match              | match             |
+|--------------------|--------------|---------------------|-----------------------------|-------------------|
+| an unreadable call | any          | fails               | fails                       | fails             |
+| calls              | calls        | by the functions    | by functions and arguments  | as argument_match |
+| calls              | an answer    | fails               | fails                       | fails             |
+| an answer          | calls        | fails               | fails                       | fails             |
+| an answer          | an answer    | passes              | not applicable              | by ROUGE-L        |
+
+A ground truth with an unreadable call is an error of the data (ValueError), not a verdict.
 """
 
 import copy
@@ -21,7 +31,7 @@ from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats import AUTO, Profile, cached_per_row, cached_reading, cached_tools, choose_profile, read_calls
 from tunecheck.formats._reading import text_of
 
-_MOST_DATA_SHOWN = 200
+_MOST_DATA_SHOWN = 200  # characters of a ground truth in an error
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class CallComparison:
         """
         if self.has_call != self.expects_call or self.response.problem is not None:
             return False
+        # The match counts expected calls without a partner as incomplete; extra calls are a matter of the policy.
         if self.match.extra and not self.policy.allow_extra_calls:
             return False
         return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
@@ -88,11 +99,13 @@ class CallComparison:
         if self.response.problem is not None:
             message = f"the response's call cannot be read: {self.response.problem}"
             return [Fault(code="unreadable_call", message=message)]
+
         if self.has_call and not self.expects_call:
             return [
                 Fault(code="called_instead_of_answering", call=call.name, actual=call.arguments)
                 for call in self.response.calls
             ]
+
         if self.expects_call and not self.has_call:
             any_of = self.policy.alternatives
             return [
@@ -124,9 +137,11 @@ def _read_response(value: object, tools: ToolDefinitions | None = None, format: 
     """
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
+
     is_data = not reading.calls and not reading.problem
     if not tools and is_data and isinstance(value, dict) and _is_single_call(value):
-        return read_calls([value])  # `{"f": {…}}` is BFCL's form without the list; elsewhere it is any JSON answer
+        # `{"f": {…}}` is BFCL's form without the list. With tools, their names decide, and it may be any JSON answer.
+        return read_calls([value])
     return reading
 
 
@@ -139,9 +154,12 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
         ValueError: a call cannot be read, or the value is JSON data without a call.
     """
     value = _value_or_none(value)
+    # The lists of possible answers are accepted values, so they are not read as arguments.
     if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
+
     reading = _read_response(value, tools)
+
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
@@ -198,6 +216,7 @@ class CallEvaluator(Evaluator):
         """The rules for comparing two calls."""
         self._format = choose_profile(format) or AUTO
         self._task = f"compare by {self.policy}, read as {format}"
+
         super().__init__(**self.policy.options())
         if format != AUTO:
             self._arguments["format"] = format if isinstance(format, str) else repr(format)
@@ -228,8 +247,8 @@ class CallEvaluator(Evaluator):
 
 
 _FUNCTIONS = "function_call_match"
-_MOST_LISTED = 3
-_MOST_CHARACTERS = 300
+_MOST_LISTED = 3  # violations and unknown functions in the properties of a row
+_MOST_CHARACTERS = 300  # of each of them
 
 
 class FunctionCallMatchEvaluator(CallEvaluator):
@@ -279,7 +298,8 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
     """Return the sum over all rows for each number in the metric's properties, by the number's name.
 
-    A number in an inner object is named `name.key`. A value that is not a number counts as 0.
+    A number in an inner object is named `name.key`: `{"wrong": {"missing": 2}}` adds 2 to `wrong.missing`. A value that
+    is not a number counts as 0.
     """
     total: Counter[str] = Counter()
     for row in rows:
@@ -295,6 +315,7 @@ def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[st
     """Return the row's counts of calls, its precision and recall if it failed, and the figures of the schemas."""
     match = comparison.match
     expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
+
     properties: dict[str, JSON] = {}
     if expected or called:
         properties |= {"expected": expected, "called": called, "matched": matched}
@@ -317,6 +338,7 @@ def _schema_properties(comparison: CallComparison) -> dict[str, JSON]:
         "unknown": len(match.unknown),
     }
     properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
+
     if match.violations:
         violations = [f"{broken.call.name}: {'; '.join(broken.messages)}" for broken in match.violations[:_MOST_LISTED]]
         properties["schema_violations"] = [violation[:_MOST_CHARACTERS] for violation in violations]
@@ -330,6 +352,7 @@ def _schema_properties(comparison: CallComparison) -> dict[str, JSON]:
 def _rates(total: Counter[str]) -> dict[str, float]:
     """Return the run's call metrics from the summed counts of its rows; a rate with a denominator of 0 is left out."""
     called, expected, unreadable = total["called"], total["expected"], total["unreadable"]
+    # by name: a numerator and its denominator
     parts = {
         "call_precision": (total["matched"], called),
         "call_recall": (total["matched"], expected),
@@ -337,6 +360,7 @@ def _rates(total: Counter[str]) -> dict[str, float]:
         "unreadable_call_rate": (unreadable, called + unreadable),
         "schema_invalid_call_rate": (total["schema_invalid"], total["checked"]),
     }
+
     rates: dict[str, float] = {name: part / whole for name, (part, whole) in parts.items() if whole}
     if total["checked"] or total["unknown"]:
         rates["unknown_function_count"] = total["unknown"]
@@ -393,6 +417,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
     """
     total = right = 0
     wrong: Counter[str] = Counter()
+
     for pair in match.pairs:
         names = pair.expected.arguments.keys() | pair.actual.arguments.keys()
         # an argument that is wrong twice in the same way counts once
@@ -400,6 +425,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
         total += len(names)
         right += len(names) - len({name for name, _ in faults})
         wrong.update(kind for _, kind in faults)
+
     if not total:
         return {}
     return {"right": right, "total": total} | ({"wrong": dict(wrong)} if wrong else {})
@@ -432,6 +458,7 @@ class MatchEvaluator(CallEvaluator):
         """Check the threshold, and pass format and policies on to `CallEvaluator`."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"the threshold of match must be a number from 0 to 1, not {threshold!r}")
+
         super().__init__(format=format, **policies)
         self._threshold = threshold
         self._arguments = {"threshold": threshold, **self._arguments}
@@ -466,6 +493,7 @@ class MatchEvaluator(CallEvaluator):
 
         if not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
+
         score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
         passed = score >= self._threshold
         fault = Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)

@@ -88,6 +88,7 @@ class MultiTurnStateEvaluator(Evaluator):
         self._data = data
         self._time_limit_s = time_limit_s
         self._model = model
+
         # Without `model`: it differs between any two models, and runs with other arguments are not compared.
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
 
@@ -124,8 +125,10 @@ class MultiTurnStateEvaluator(Evaluator):
             ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
             DataError: the long-context constants are needed but missing.
         """
+        # BFCL's other rows have one question and no state.
         if check is not None and check != "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="the row has one question")
+
         row = {
             "id": id,
             "ground_truth": ground_truth,
@@ -138,6 +141,7 @@ class MultiTurnStateEvaluator(Evaluator):
             "ignored_state": ignored_state,
             "long_context": long_context,
         }
+
         outcome = self._check(category).check(
             row,
             error if result is None else result,
@@ -161,6 +165,7 @@ class MultiTurnStateEvaluator(Evaluator):
         name, data = self._compat, Path(self._data) if self._data else None
         if name == "auto":
             name = benchmark_of({"category": category, "check": "multi_turn"}) or STRICT
+
         if name not in self._checks:
             services = Services(data=data, time_limit_s=self._time_limit_s, trust=self._trust)
             benchmark = None if name == STRICT else find_benchmark(name)(data)

@@ -64,6 +64,7 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
     if not isinstance(expected, (int, float, str)) or not isinstance(actual, (int, float, str)):
         return "other"
 
+    # Either value may be the text.
     for number, text in ((expected, actual), (actual, expected)):
         if isinstance(text, str) and not isinstance(number, str) and same_number_in_text(number, text):
             return "number_as_text"
@@ -127,7 +128,7 @@ def _is_close_wording(expected: str, actual: str) -> bool:
 
 
 _MOST_NUMBER_CHARACTERS = 48  # of a text that can be a number with its unit
-_LARGEST = 10**300  # greater integers have no float
+_LARGEST = 10**300  # near the largest float
 # `-5`, `1.5e3`; not `05` or `.5`
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 # a plus sign or leading zeros: `+5`, `-005` (the minus stays)
@@ -239,6 +240,7 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
     total = group = count = 0  # the finished thousands, the group in progress, and the number of words read
 
     for word, following in pairwise([*words, ""]):
+        # `hundred` multiplies the group: two · 100. `thousand` ends it: the group · 1,000 is added to the total.
         value = _WORDS.get(word)
         takes_any_number = group % 100 == 0  # nothing yet, or `two hundred`
         takes_ones = group % 10 == 0 and group % 100 >= 20  # `twenty`
@@ -250,6 +252,7 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
         elif word in _GROUPS:
             total, group = total + (group or 1) * _GROUPS[word], 0
         else:
+            # `and` counts between number words, and `a` in `a thousand`.
             is_and = word == "and" and count > 0 and following in _WORDS
             is_article = word == "a" and following in _MULTIPLIERS | _GROUPS
             if not is_and and not is_article:
@@ -276,6 +279,7 @@ def _quantities(value: float | str) -> Iterator[_Quantity]:
             yield _Quantity(Fraction(value))
         return
 
+    # `five km` is read as `5 km`.
     spelled = _spelled_number(value)
     text = f"{spelled[0]} {spelled[1]}" if spelled else value
     match = _QUANTITY.fullmatch(text.strip()) if len(value) <= _MOST_NUMBER_CHARACTERS else None
@@ -286,6 +290,7 @@ def _quantities(value: float | str) -> Iterator[_Quantity]:
     if unit in _CLOCK:
         return
 
+    # The minus sign may be the typographic one.
     sign = -1 if match["sign"] in ("-", "−") else 1
     power = Fraction(10) ** int(match["power"] or 0)
     for number in _read_digits(match["digits"]):
@@ -294,10 +299,12 @@ def _quantities(value: float | str) -> Iterator[_Quantity]:
 
 def _read_digits(digits: str) -> Iterator[Fraction]:
     """Yield the numbers that digits with marks can mean: `1,000` is 1 (decimal) or 1000 (thousands separator)."""
+    # as a decimal number: `1,000` is 1.000
     plain = digits.replace(",", ".")
     if re.fullmatch(r"\d*\.?\d+", plain, re.ASCII):
         yield Fraction(plain)
 
+    # with thousands separators: `1,000` is 1000
     grouped = _GROUPED.fullmatch(digits)
     if grouped:
         separator = grouped["mark"].strip() or " "
@@ -315,8 +322,10 @@ def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
         yield from (_Quantity(value), _Quantity(value / 100))
         return
 
+    # `5 m` may be five million.
     if unit in _SCALES:
         yield _Quantity(value * _SCALES[unit])
+    # `5 usd` is 5.
     if unit in _NO_UNIT or not unit:
         yield _Quantity(value)
     if unit not in _SCALES or _dimension(unit):
@@ -342,6 +351,7 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
     if one.unit and other.unit:
         return _is_unit_conversion(one, other)
 
+    # The bare number may have any unit of the same dimension, so `5 km` equals 5000 (metres) and 3.1 (miles).
     with_unit, bare = (one, other) if one.unit else (other, one)
     if _is_equal(with_unit.value, bare.value):
         return True
@@ -370,6 +380,7 @@ def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
     """Return whether one number could be a conversion of the other, by a common factor or from °C to °F."""
     if _is_equal(one, other) or _is_celsius_and_fahrenheit(one, other):
         return True
+    # No common factor leads from or to 0, or changes the sign.
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
 
@@ -481,6 +492,8 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     expected_moments = list(_read_moments(expected))
     actual_moments = list(_read_moments(actual)) if expected_moments else []
 
+    # Two dates like 05/01/2024, each day first or month first, are read in the same order if their separators are the
+    # same.
     readings = (expected_moments, actual_moments)
     ambiguous = all(len({moment.when for moment in moments}) > 1 for moments in readings)
     marks, other_marks = ({moment.mark for moment in moments} for moments in readings)
@@ -496,6 +509,7 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
 def _read_moments(value: str | float) -> Iterator[_Moment]:
     """Yield the dates and times that a text or number can mean; nothing if it cannot be a date or time."""
     if not isinstance(value, str):
+        # a number as digits: Unix time, or YYYYMMDD
         value = f"{value:.0f}" if abs(value) < 1e15 else ""
     text = value.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
     if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
@@ -519,13 +533,14 @@ def _read_moments(value: str | float) -> Iterator[_Moment]:
         seconds, offset = _seconds_of_day(time), _utc_offset(time)
         date = f"{text[: time.start()]} {text[time.end() :]}"
 
-    # The text without its time is a date, if anything is left.
     if seconds is None:
         return
+    # Without its time, the rest of the text is a date, if anything is left.
     date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
     if date:
         yield from _read_dates(_MONTH.sub(lambda name: name[0][:3], date), seconds, offset)
     elif time:
+        # A time without a date is compared by the seconds of its day.
         utc = None if offset is None else (seconds - offset) % 86400
         yield _Moment(seconds % 86400, utc)
 
@@ -559,6 +574,7 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number such as `3.5` or `1 000`
         return
 
+    # `20240501` has the same parts as `2024-05-01`.
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
     shape = "".join(map(_letter_of_word, words))
     if shape not in _ORDERS:
@@ -581,6 +597,7 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
         except (ValueError, OverflowError):
             continue
 
+        # An incomplete date equals only a date with the same parts.
         if year is None or day is None:
             yield _Moment((*sorted(parts.items()), seconds), None, order, mark)
         else:

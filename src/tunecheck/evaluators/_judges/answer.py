@@ -1,8 +1,27 @@
 """The answer of a judge: its keys, score and threshold, the form in which it is requested, and how it is read.
 
-`resolve_output` decides how a prompt's answers are read. `asking.py` sends `AnswerForm.format` with a request, and
-passes the reply to `AnswerForm.read`. That method finds the candidates in the reply (objects, tags, labelled lines …),
-checks each, and returns the valid one as a `JudgeAnswer`.
+`resolve_output` decides how a prompt's answers are read:
+
+| setting   | the given one, or else the first of these that exists                                          |
+|-----------|------------------------------------------------------------------------------------------------|
+| metric    | the name of the prompt's file                                                                  |
+| score     | an output named as the metric, `<metric>_score`, a usual name, the only number                 |
+| reason    | an output with a usual name                                                                    |
+| labels    | the words of an `enum`, if all mean yes or no                                                  |
+| kind      | "binary" for a boolean or labels of 0 and 1, "score"                                           |
+| range     | 0 to 1 if binary, lowest and highest label or `enum` value, `minimum` and `maximum`            |
+| threshold | the middle of the range                                                                        |
+
+`asking.py` sends `AnswerForm.format` with a request, and passes the reply to `AnswerForm.read`. That method looks for
+the forms of an answer in this order, and returns the valid answer of the first form that has one:
+
+1. objects: {"reason": "…", "score": 4}, in JSON or Python's syntax
+2. tags: <score>4</score>
+3. marks: [[4]]
+4. labelled lines: **Score:** 4
+5. a reply that is only a score: 4/5
+
+Forms 3 to 5 count only in a reply without objects. Several answers in one form must have the same score.
 """
 
 from __future__ import annotations
@@ -32,8 +51,10 @@ if TYPE_CHECKING:
 
 # -- the declared output: the key of the score, its range and threshold, and the JSON schema of the answer
 
+# usual keys, in the order in which they are tried
 SCORE_NAMES = ("score", "rating", "label", "verdict", "result", "grade")
 REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
+# words and their scores
 YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 
@@ -97,25 +118,33 @@ def resolve_output(
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
     """
     metric = wanted.metric or stem
+    # A judge that reads an output has its schema fixed, so a user's prompt can add outputs but not change these.
     replaced = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
     outputs = {**prompt.outputs, **replaced}
+
     score = wanted.score or _score_key(prompt, metric)
     reason = wanted.reason or next((name for name in REASON_NAMES if name in outputs), None)
+    # Without outputs, the prompt describes its answer in words, and the usual keys are expected.
     if reason is None and not outputs:
         reason = "reason"
+
     for key in (score, reason):
         if key is not None and outputs and key not in outputs:
             raise ConfigurationError(f"{place_of(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
+
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
     is_binary = schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0})
     kind: Kind = wanted.kind or ("binary" if is_binary else "score")
     bounds = wanted.range or _range(schema, labels, kind)
+
     threshold = wanted.threshold
     if threshold is None and bounds is not None:
         threshold = (bounds[0] + bounds[1]) / 2
+    # Any other threshold would pass or fail every row.
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
         raise ConfigurationError(f"the threshold {threshold:g} is not a score from {bounds[0]:g} to {bounds[1]:g}")
+
     return ResolvedOutput(
         metric=metric,
         score=score,
@@ -145,12 +174,16 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     outputs = prompt.outputs
     if not outputs:
         return "score"
+
     for name in (metric, f"{metric}_score", *SCORE_NAMES):
         if name in outputs:
             return name
+
+    # A single number among texts can only be the score.
     numeric = [name for name, schema in outputs.items() if schema.get("type") in ("number", "integer", "boolean")]
     if len(numeric) == 1:
         return numeric[0]
+
     raise ConfigurationError(
         f"{place_of(prompt)}: name one output as the score ({', '.join(outputs)}) with `judge: {{score: NAME}}`"
     )
@@ -166,13 +199,16 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     """
     if output.labels is not None:
         return {label: float(worth) for label, worth in output.labels.items()}
+
     words = schema.get("enum")
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+        # Words for yes and no have known scores.
         named = {str(word): str(word).strip().casefold() for word in words}
         if all(word in YES_NO for word in named.values()):
             return {label: YES_NO[word] for label, word in named.items()}
     elif schema.get("type") != "string":
         return {}
+
     raise ConfigurationError(
         f"{place_of(prompt)}: the score {score!r} is a word: give each word a number, "
         "as in `judge: {labels: {good: 1, bad: 0}}`"
@@ -183,11 +219,14 @@ def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) 
     """Return the lowest and highest possible score by kind, labels or schema; None if neither bounds it."""
     if kind == "binary":
         return (0.0, 1.0)
+
     choices = schema.get("enum")
+    # The scores that the answer may have: of the labels, or the numbers of an `enum`.
     worths: list[JSON] = [*labels.values()] or (choices if isinstance(choices, list) else [])
     numbers = [float(value) for value in worths if is_number(value)]
     if numbers and min(numbers) < max(numbers):
         return (min(numbers), max(numbers))
+
     low, high = schema.get("minimum"), schema.get("maximum")
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high:
         return (float(low), float(high))
@@ -196,7 +235,7 @@ def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) 
 
 # -- answers
 
-_MOST_CHARACTERS = 1_000_000
+_MOST_CHARACTERS = 1_000_000  # of a reply
 _SKIPPED = "skipped"
 """The `status` that Azure AI Evaluation's prompts use if there is nothing to judge."""
 
@@ -249,13 +288,17 @@ class AnswerForm:
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())
+
         reason = [output.reason] if output.reason else []
         names = dict.fromkeys((output.score, *reason, *output.outputs))
         self._keys = _ReplyKeys(output.score, output.reason, tuple(names))
+
         self.format: JSON = None
         if output.outputs:
             schema: JSON = {"name": "judgement", "strict": True, "schema": _strict(output.schema(), 0)}
             self.format = {"type": "json_schema", "json_schema": schema}
+
+        # An empty answer is checked only to find out whether the schema can be used.
         problem = check("the outputs", self._schema, {}).problem
         if problem is not None:
             raise ConfigurationError(f"{where}: outputs: {problem}")
@@ -278,6 +321,8 @@ class AnswerForm:
         reply = without_thoughts(text)[1].strip()
         if not reply:
             raise JudgementError("it is empty")
+
+        # The first form with a valid answer decides. If no form has one, the first problem is reported.
         problem: JudgementError | None = None
         for candidates in _candidates_by_form(reply, self._keys):
             answers = []
@@ -288,6 +333,7 @@ class AnswerForm:
                     problem = problem or error
             if answers:
                 return self._agreed_answer(answers)
+
         if problem is None:
             broken = _OBJECT_START.search(reply)
             problem = JudgementError("its JSON breaks off or is broken" if broken else "there is no JSON object in it")
@@ -302,6 +348,8 @@ class AnswerForm:
         if len({answer.score for answer in answers}) > 1:
             scores = list(dict.fromkeys(dumps(answer.written_score).decode() for answer in answers))
             raise JudgementError(f"it contradicts itself: {self._output.score!r} is {' and '.join(scores[:4])}")
+
+        # A model may repeat its answer. The last one has the final reason.
         last = answers[-1]
         objection = None if last.score is None else self._objection(last.values, last.score)
         if objection is not None:
@@ -321,18 +369,23 @@ class AnswerForm:
         except TypeError as error:
             raise JudgementError(f"it has a value that cannot be stored: {error}") from None
         assert isinstance(values, dict)
+
         key, reason_key = self._output.score, self._output.reason
         reason = values.get(reason_key) if reason_key is not None else None
         reason_text = None if reason is None else text_or_json(reason)
+
         written = values.get(key)
         if written is None and values.get("status") == _SKIPPED:
             return JudgeAnswer(values, None, None, reason_text)
         if key not in values:
             raise JudgementError(f"it has no {key!r}")
+
         if isinstance(written, dict):  # {"score": {"value": 4}}
             inner_keys = (key, "score", "value", "rating", "label")
             written = next((written[inner] for inner in inner_keys if inner in written), written)
         score, values[key] = self._read_score(written)
+
+        # The schema is checked last, because models write 4 as "4", which is converted first.
         outcome = check("the reply", self._schema, values)
         problem = outcome.problem or "; ".join(outcome.violations)
         if problem:
@@ -351,9 +404,11 @@ class AnswerForm:
             return self._read_label(written)
         if self._output.kind == "binary":
             return self._read_binary(written)
+
         key, bounds = self._output.score, self._output.range
         if isinstance(written, str):
             written = _stated_number(written, most=None if bounds is None else bounds[1])
+
         if not is_number(written):
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
             raise JudgementError(f"{key!r} is {kind_of(written)}, not a {expected}")
@@ -373,6 +428,7 @@ class AnswerForm:
             raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
         if number not in (0, 1):
             raise JudgementError(f"{key!r} is {number}, neither 0 nor 1")
+
         declared = self._output.outputs.get(key, {}).get("type")
         if declared == "boolean" or (declared is None and isinstance(written, bool)):
             return float(number), bool(number)
@@ -389,10 +445,13 @@ class AnswerForm:
         word = _bare_word(written) if isinstance(written, str) else ""
         labels = {label.casefold(): label for label in self._output.labels}
         label = labels.get(word)
+
+        # For the labels "pass" and "fail", true and "yes" mean "pass".
         truth = written if isinstance(written, bool) else YES_NO.get(word)
         all_mean_yes_or_no = all(name in YES_NO for name in labels)
         if label is None and truth is not None and all_mean_yes_or_no:
             label = next((labels[name] for name in labels if YES_NO[name] == truth), None)
+
         if label is None:
             shown = repr(written[:40]) if isinstance(written, str) else kind_of(written)
             raise JudgementError(f"{self._output.score!r} is {shown}, none of {', '.join(self._output.labels)}")
@@ -401,12 +460,13 @@ class AnswerForm:
 
 # -- words and numbers in a score
 
+# `4`, `-0.5`
 _NUMBER = r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?"
 # a number and the maximum: `4/5`, `4 out of 5`
 _SHARE = re.compile(rf"(?P<number>{_NUMBER})\s?(?:/|out of|of)\s?(?P<most>{_NUMBER})")
 # a number and words: `4 (good)`, `4: good`
 _WITH_WORDS = re.compile(rf"(?P<number>{_NUMBER})(?:\s?[(:–—-]|,|;|\s-)\s?[^0-9]{{0,200}}")
-_AROUND_WORDS = " \t\n*_`\"'[]"
+_AROUND_WORDS = " \t\n*_`\"'[]"  # Markdown, quotes and brackets around a word
 
 
 def _bare_word(text: str) -> str:
@@ -418,12 +478,15 @@ def _stated_number(text: str, *, most: float | None = None) -> JSON:
     """Return the number in a text such as `4`, `4 (good)`, or `4/5` if `most` is 5; else the text itself."""
     number = _bare_word(text)
     share, with_words = _SHARE.fullmatch(number), _WITH_WORDS.fullmatch(number)
+
+    # A share counts only of the scale's maximum: `4/10` is no score from 1 to 5.
     if share is not None:
         if float(share["most"]) != most:
             return text
         number = share["number"]
     elif with_words is not None:
         number = with_words["number"]
+
     if not re.fullmatch(_NUMBER, number):
         return text
     return float(number) if "." in number else int(number)
@@ -431,18 +494,19 @@ def _stated_number(text: str, *, most: float | None = None) -> JSON:
 
 # -- candidates in a reply: objects, tags, marks, labelled lines, or the bare reply
 
-_MOST_CANDIDATES = 20
+_MOST_CANDIDATES = 20  # of one form in a reply
 _MOST_WORDS = 3  # of a reply that is only a score
-_DEEPEST = 4
+_DEEPEST = 4  # levels of objects in which a score is looked for
 
 # a brace that may open an object: a quotation mark or the closing brace follows
 _OBJECT_START = re.compile(r"\{(?=\s*[\"'}])")
+# a reply in a code block: "```json\n4\n```"
 _FENCE = re.compile(r"```[\w-]{0,20}\s*(?P<inside>.{1,80})```", re.DOTALL)
 # a score in double brackets, such as [[4]]
 _MARK = re.compile(r"\[\[\s*(?P<score>[^\[\]\n,]{1,40}?)\s*\]\]")
 # a reply that is only a score, perhaps after a label: `4`, `Score: 4`, `the answer is yes`
 _BARE = re.compile(r"(?:[\w ]{1,40}(?::|=|\bis\b) ?)?(?P<score>\S.{0,60})", re.IGNORECASE)
-_AROUND = " \t*_`\"'"
+_AROUND = " \t*_`\"'"  # Markdown and quotes around a value
 _SCORE_TAG_OF_AZURE, _REASON_TAG_OF_AZURE = "S2", "S1"  # in prompts of older releases of Azure AI Evaluation
 
 
@@ -459,10 +523,13 @@ class _ReplyKeys:
 
         Case does not count, and a score under another common name, such as `rating`, is renamed.
         """
+        # `Score` is read as `score`, unless the reply has `score`, too.
         own_keys = {key.casefold(): key for key in self.all if key not in values}
         renamed = {own_keys.get(name.strip().casefold(), name): value for name, value in values.items()}
+
         if self.score in renamed:
             return renamed
+        # Another usual name counts only if the prompt does not use it for another output.
         for name in SCORE_NAMES:
             if name not in self.all and isinstance(renamed.get(name), (str, int, float)):
                 renamed[self.score] = renamed.pop(name)
@@ -504,8 +571,10 @@ def _scored_objects(value: JSON, keys: _ReplyKeys, depth: int) -> Iterator[_Cand
     if isinstance(value, list) and depth < _DEEPEST:
         for item in value:
             yield from _scored_objects(item, keys, depth + 1)
+
     if not isinstance(value, dict):
         return
+
     renamed = keys.rename(value)
     if keys.score in renamed:
         yield renamed
@@ -521,7 +590,9 @@ _WORK = 20_000_000
 
 def _objects(text: str) -> Iterator[_Candidate]:
     """Yield the complete objects in a text. Stop after too many broken objects, to bound the time."""
+    # A broken object may cost a scan of the rest, so a longer text has fewer attempts.
     attempts = max(16, min(500, _WORK // max(1, len(text))))
+
     position = 0
     while attempts and (start := _OBJECT_START.search(text, position)):
         try:
@@ -569,7 +640,9 @@ def _from_tags(text: str, keys: _ReplyKeys) -> list[_Candidate]:
     tags[keys.score].append(_SCORE_TAG_OF_AZURE)
     if keys.reason:
         tags[keys.reason].append(_REASON_TAG_OF_AZURE)
+
     texts = {key: _tag_texts(text, names) for key, names in tags.items()}
+    # With several scores, each is a candidate. The other values are those of their last tags.
     last_texts: _Candidate = {key: values[-1] for key, values in texts.items() if values}
     return [{**last_texts, keys.score: score} for score in texts[keys.score]]
 
@@ -578,6 +651,7 @@ def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
     """Return the texts inside elements such as `<score>4</score>`, of the first of these names that has any."""
     for name in names:
         tag = re.escape(name)
+        # an element that contains no other element of its name
         elements = re.finditer(rf"(?s)<{tag}>(?P<inside>(?:(?!</?{tag}>).)*+)</{tag}>", text)
         if texts := [element["inside"].strip() for element in islice(elements, _MOST_CANDIDATES)]:
             return texts
@@ -595,8 +669,11 @@ def _from_lines(text: str, keys: _ReplyKeys) -> list[_Candidate]:
 def _after_labels(text: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the text after each label with one of these names at the start of a line, such as `**Score:** 4`."""
     any_name = "|".join(re.escape(name).replace("_", "[_ ]") for name in names)
+    # Markdown's marks at the beginning of a line, and words before the label: `> **Score:** 4`, `My final rating is 4`
     begin = r"^[\s>#*_`\"'-]{0,12}(?:(?:the|my|final|overall) )*"
+
     line = rf"{begin}(?:{any_name})[*_`\"']{{0,4}}\s?(?:[:=]|is\b)(?P<rest>.{{1,2000}})$"
+
     return (label["rest"].strip(_AROUND) for label in re.finditer(line, text, re.IGNORECASE | re.MULTILINE))
 
 
@@ -610,6 +687,7 @@ def _from_bare(text: str, keys: _ReplyKeys) -> list[_Candidate]:
     bare = _BARE.fullmatch(line) if len(line) <= 100 and "\n" not in line else None
     if bare is None:
         return []
+
     scores = [score.strip(_AROUND) for score in dict.fromkeys((line, bare["score"]))]
     return [{keys.score: score} for score in scores if score[:1].isdigit() or len(score.split()) <= _MOST_WORDS]
 
@@ -630,19 +708,23 @@ _REFUSED_KEYWORDS = frozenset(
 def _strict(schema: JSON, depth: int) -> JSON:
     """Return a schema in the form that strict structured output requires: closed objects with all keys required.
 
-    Keywords that some services refuse are left out; a small range of integers becomes a list.
+    Keywords that some services refuse are left out; a small range of integers becomes a list: `{"type": "integer",
+    "minimum": 1, "maximum": 3}` becomes `{"type": "integer", "enum": [1, 2, 3]}`.
     """
     if depth > _DEEPEST_SCHEMA or not isinstance(schema, dict):
         return schema
+
     strict = {key: value for key, value in schema.items() if key not in _REFUSED_KEYWORDS}
     match schema:
         case {"type": "integer", "minimum": int(least), "maximum": int(most)} if 0 <= most - least < _MOST_LISTED:
             strict.setdefault("enum", list(range(least, most + 1)))
+
     properties = strict.get("properties")
     if isinstance(properties, dict):
         strict["properties"] = {name: _strict(value, depth + 1) for name, value in properties.items()}
         strict["required"] = list(properties)
         strict["additionalProperties"] = False
+
     if "items" in strict:
         strict["items"] = _strict(strict["items"], depth + 1)
     return strict

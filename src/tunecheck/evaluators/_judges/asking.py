@@ -1,6 +1,18 @@
 """Asks a model for judgements, retries once if a reply is unreadable, and combines several samples into one.
 
-The model is an endpoint, its definition, or a model configuration of Azure AI Evaluation.
+The model is an endpoint, its definition, or a model configuration of Azure AI Evaluation:
+
+    {"kind": "openai", "url": "https://…", "model": "gpt-4o"}                                  a definition
+    {"azure_endpoint": "https://…", "azure_deployment": "gpt-4o", "api_key": "…"}              Azure's configuration
+    {"type": "openai", "model": "gpt-4o", "api_key": "…"}                                      OpenAI's configuration
+
+One judgement takes these steps (`JudgeClient.judge`):
+
+1. Ask, and read the reply.
+2. If the model declined to judge, stop with JudgeRefusalError.
+3. If the reply is unreadable, show it to the model, say why, and ask once more.
+
+Several samples of a row are combined by their mean or by majority (`combine_judgements`).
 """
 
 from __future__ import annotations
@@ -71,8 +83,8 @@ class _OpenAIConfiguration(_Configuration, frozen=True, kw_only=True):
 _API_VERSION = "2024-02-15-preview"
 """The version that Azure AI Evaluation uses if a configuration names none."""
 
-_AZURE_KEYS = {"azure_endpoint", "azure_deployment"}
-_MODEL_KEYS = ("model", "deployment")
+_AZURE_KEYS = {"azure_endpoint", "azure_deployment"}  # without a `type`, these keys show that it is Azure's
+_MODEL_KEYS = ("model", "deployment")  # of endpoint settings
 
 
 def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> Endpoint:
@@ -89,10 +101,12 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
         return _endpoint_of_mapping(model)
     if isinstance(model, (str, os.PathLike)):
         return load_endpoint(os.fspath(model))
+
     if model is not None:
         raise ConfigurationError(
             f"model_config must be an endpoint, its definition or a model configuration, not a {type(model).__name__}"
         )
+
     own = None if prompt is None else prompt.model_definition()
     if own is None:
         raise ConfigurationError(
@@ -125,6 +139,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
 
     if "kind" in config:
         return load_endpoint(config)
+
     has_azure_keys = "type" not in config and _AZURE_KEYS & config.keys()
     if config.get("type") == AZURE or has_azure_keys:
         read = read_as({**config}, _AzureConfiguration, "model_config")
@@ -141,6 +156,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
         )
         # The credential is checked at the first request for a token.
         return AzureOpenAIEndpoint(read_definition(definition, name=name), credential=read.credential, secrets=secrets)
+
     given = read_as({**config}, _OpenAIConfiguration, "model_config")
     name = given.model.strip()
     organization = {"OpenAI-Organization": given.organization} if given.organization else {}
@@ -163,6 +179,7 @@ def _divide_secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
         if looks_secret(name, value) and not ENV_REFERENCE.search(value)
     }
     plain = {name: value for name, value in headers.items() if name not in hidden}
+
     key = key.strip() if key else None
     if not key or ENV_REFERENCE.fullmatch(key):
         return key or None, plain, GivenSecrets(None, hidden)
@@ -181,7 +198,7 @@ def _secret(text: str) -> Secret:
 _MOST_REPEATED = 4_000
 """Maximum number of characters of an unreadable reply in the request for its repair."""
 
-_CLOSING_S = 5.0
+_CLOSING_S = 5.0  # seconds to wait for the end of a judge's thread
 
 T = TypeVar("T")
 Message = Mapping[str, JSON]
@@ -218,13 +235,16 @@ class JudgeClient:
         answer, problem = self._read(first)
         if answer is not None:
             return Judgement(answer, (first,))
+
         text = first.text or ""
         if refuses(text):
             raise _with_cause(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
+
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
         answer, second_problem = self._read(second)
         if answer is not None:
             return Judgement(answer, (first, second))
+
         problems = f"the judge's reply cannot be read: {problem}; when asked again: {second_problem}"
         error = JudgementError(f"{problems}; the reply is: {shorten_reply(text) or '(nothing)'}")
         raise _with_cause(error, second, reply_cause(second.columns()))
@@ -248,11 +268,14 @@ class JudgeClient:
         """Return the messages that show the judge its unreadable reply and ask for the judgement again."""
         keys = ", ".join(f'"{key}"' for key in self._form.order)
         shorter = " Keep it short: at most two sentences." if problem.startswith("it was cut off") else ""
+
         request: Message = {
             "role": "user",
             "content": f"Your reply could not be used: {problem}. Give your judgement again as one JSON object with "
             f"the keys {keys}, and nothing else: no other text, no code fence.{shorter}",
         }
+
+        # An empty reply is not sent back as an empty message.
         if not text.strip():
             return [request]
         return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, request]
@@ -299,24 +322,30 @@ class Combined:
 def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
     """Combine at least one judgement of a row into one result by "mean" or "majority".
 
-    If more than half of the judgements find nothing to judge, the score is None. A tie goes to the worse score.
+    If more than half of the judgements find nothing to judge, the score is None. A tie goes to the worse score. For the
+    scores 1, 1 and 4, the mean is 2 with a spread of 1.41, and the majority is 1 with a spread of 1/3.
     """
     scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
     if 2 * len(scored) < len(judgements) or not scored:
         not_judged = next(judgement for judgement in judgements if judgement.answer.score is None)
         return Combined(None, not_judged, None, None)
+
     if len(judgements) == 1:
         return Combined(scored[0][0], scored[0][1], None, None)
+
     scores = [score for score, _ in scored]
+
     if combine == "mean":
         mean = math.fsum(scores) / len(scores)
         spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
         typical = min(scored, key=lambda item: abs(item[0] - mean))[1]
         return Combined(mean, typical, spread, None)
+
     counts = Counter(scores)
     worse = -1 if higher_is_better else 1  # a tie goes to the worse score
     winner = max(counts, key=lambda score: (counts[score], worse * score))
     typical = next(judgement for score, judgement in scored if score == winner)
+
     votes = Counter(text_or_json(judgement.answer.written_score) for _, judgement in scored)
     return Combined(winner, typical, 1 - counts[winner] / len(scores), dict(votes))
 
@@ -355,6 +384,7 @@ class JudgeLoop:
             EndpointError: `close` was called in the meantime.
         """
         future = self._started_loop().submit(work)
+
         try:
             return future.result()
         except concurrent.futures.CancelledError:

@@ -1,4 +1,15 @@
-"""`PromptyEvaluator`, the base of all evaluators that ask a model, each with a `.prompty` file."""
+"""`PromptyEvaluator`, the base of all evaluators that ask a model, each with a `.prompty` file.
+
+A row is judged in these steps (`PromptyEvaluator._judge`):
+
+1. `_prepare` makes the prompt's inputs from the row. It may return a verdict that needs no model.
+2. `_messages` renders the prompt with them.
+3. `_judgements` asks for all samples at once. Unreadable samples are excluded if another one is readable.
+4. `_verdict` combines the samples into one score, with tokens, spread and notes as properties.
+5. `_finish` may add values of the answer.
+
+Subclasses override `_prepare`, `_objection` and `_finish`.
+"""
 
 import asyncio
 import hashlib
@@ -39,6 +50,7 @@ from tunecheck.prompts._prompt import Prompt
 _MOST_TOOLS = 20_000
 """Maximum number of characters of tool definitions in a prompt."""
 
+# keys of a message with calls, and of any message
 _CALLS = frozenset({"tool_calls", "function_call"})
 _SAID = _CALLS | {"content"}
 
@@ -57,14 +69,17 @@ def input_text(value: object, tool_definitions: object = None) -> str:
     value = none_if_nan(value)
     if value is None:
         return ""
+
     tools = tools_of(tool_definitions)
     if isinstance(value, str):
         reading = cached_reading(value, tools)
         return canonical_text(reading.calls) if reading.complete_calls else value
+
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
     # A single assistant message is an answer, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
         return "\n".join(map(_message_text, messages))
+
     reading = cached_reading(value, tools)
     return canonical_text(reading.calls) if reading.complete_calls else reading.text or _json(value)
 
@@ -177,17 +192,23 @@ class PromptyEvaluator(Evaluator):
         """
         if model is not None and model_config is not None:
             raise ConfigurationError("model and model_config are the same parameter: leave one of them out")
+
         self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
+
+        # Settings given here come before the prompt's `judge:` section, and that comes before its `outputs:`.
         own_output = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
         settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
         self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
         self.samples: int = settings.samples or 1
         """The number of judgements per row."""
+
         self._applies_to = settings.applies_to
+        # A mean of words, or of yes and no, is no score that the judge could give.
         majority = self._output.kind == "binary" or self._output.labels
         self._combine: Combine = settings.combine or ("majority" if majority else "mean")
+
         if parameters is not None and not isinstance(parameters, Mapping):
             raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
         try:
@@ -196,9 +217,12 @@ class PromptyEvaluator(Evaluator):
             raise ConfigurationError(str(error)) from None
         assert isinstance(own_parameters, dict)
         self._own_parameters: Mapping[str, JSON] = own_parameters
+
         sent = self._override(self._prompt.parameters)
         self._form = AnswerForm(self._output, self._prompt.source, self._objection)
+        # `sent` has the values of environment variables, `written` refers to them.
         written = masked(self._override(self._prompt.written_parameters), "parameters")
+
         # Fingerprints and the manifest contain no secret.
         described = plain(
             {
@@ -213,6 +237,7 @@ class PromptyEvaluator(Evaluator):
                 **({} if written == sent else {"parameters_trace": trace(sent)}),
             }
         )
+
         assert isinstance(described, dict)
         super().__init__(**described)
         self._declare()
@@ -232,6 +257,7 @@ class PromptyEvaluator(Evaluator):
 
         Subclasses declare keyword parameters here, which become the evaluator's parameters.
         """
+        # With `applies_to` in the prompt, only calls or only answers without a call are judged.
         if self._applies_to is not None and "response" in inputs:
             is_call = bool(cached_reading(inputs["response"]).complete_calls)
             if is_call != (self._applies_to == "calls"):
@@ -239,6 +265,7 @@ class PromptyEvaluator(Evaluator):
                 threshold = self._output.threshold
                 not_judged = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
                 return VerdictWithoutModel(not_judged)
+
         whole_inputs = self._prompt.written_whole  # Jinja would write calls as Python does
         return {
             name: _json(value) if name in whole_inputs and isinstance(value, (list, dict)) else value
@@ -276,6 +303,7 @@ class PromptyEvaluator(Evaluator):
             TypeError: the inputs are not the evaluator's parameters.
         """
         self.__signature__.bind(**inputs)
+
         prepared = self._prepare(**{name: none_if_nan(value) for name, value in inputs.items()})
         if isinstance(prepared, VerdictWithoutModel):
             return prepared.verdict
@@ -302,15 +330,19 @@ class PromptyEvaluator(Evaluator):
         """
         if self.samples == 1:
             return [await self._asking.judge(calls, messages, 0)], None
+
+        # All samples are awaited, so that no request is left running when one fails.
         outcomes = await asyncio.gather(
             *(self._asking.judge(calls, messages, sample) for sample in range(self.samples)), return_exceptions=True
         )
         judgements = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+
         # An unreadable sample is excluded. A failed call is repeated when the run is resumed.
         failed_calls = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if failed_calls or not judgements:
             raise (failed_calls or errors)[0]
+
         notes = [f"{len(errors)} of {self.samples} judge replies cannot be read: {errors[0]}"[:400]] if errors else []
         if self._override(self._prompt.parameters).get("temperature") == 0:
             notes.append("at temperature 0, samples hardly differ: raise the temperature")
@@ -324,8 +356,10 @@ class PromptyEvaluator(Evaluator):
         """
         output = self._output
         result = combine_judgements(judgements, self._combine, higher_is_better=output.higher_is_better)
+        # The reason and the other values come from one typical judgement. The tokens are those of all requests.
         answer = result.typical.answer
         completions = [completion for judgement in judgements for completion in judgement.completions]
+
         properties: dict[str, JSON] = {**tokens_of(completions), "samples": len(judgements)}
         if self.samples > 1:
             properties["spread"] = result.spread
@@ -333,10 +367,13 @@ class PromptyEvaluator(Evaluator):
         properties["model"] = self._model
         properties |= {"note": note} if note else {}
         properties |= {"simulated": True} if any(completion.simulated for completion in completions) else {}
+
         # A label's word says more than its number.
         score = () if output.labels else (output.score,)
+        # Values with a place of their own in the verdict are no properties.
         excluded = {output.reason, *score, *self._schemas, "status", *properties}
         properties |= {name: value for name, value in answer.values.items() if name not in excluded}
+
         judged = verdict(
             output.metric,
             score=result.score,
@@ -346,6 +383,7 @@ class PromptyEvaluator(Evaluator):
             properties=properties,
             not_applicable=result.score is None,
         )
+
         if result.score is not None and output.threshold is None:
             judged[f"{output.metric}_result"] = None  # without a threshold, nothing passes or fails
         return self._finish(judged, answer.values)
@@ -390,6 +428,8 @@ class PromptyEvaluator(Evaluator):
         attributes: dict[str, object] = vars(self)  # the class declares these names as class attributes
         metric: Metric = self._output.as_metric()
         attributes["metrics"], attributes["primary"] = (metric,), metric.name
+
+        # The parameters of `_prepare` come first, then those inputs of the prompt that it does not compute.
         prepared = inspect.signature(self._prepare).parameters.values()
         own = [parameter for parameter in prepared if parameter.kind is parameter.KEYWORD_ONLY]
         excluded = {parameter.name for parameter in own} | self._provided | {_MARK}
@@ -426,6 +466,7 @@ def _input_parameters(prompt: Prompt, excluded: Iterable[str]) -> list[inspect.P
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is no valid Python name: rename it")
+
     no_default, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
         inspect.Parameter(name, kind, default=no_default if given.required else given.default, annotation="object")

@@ -1,4 +1,13 @@
-"""The judges that come with the package: call_judge, difference, groundedness, relevance."""
+"""The judges that come with the package: call_judge, difference, groundedness, relevance.
+
+| judge        | without a model                                           | the model judges                |
+|--------------|-----------------------------------------------------------|---------------------------------|
+| relevance    | –                                                         | all rows                        |
+| groundedness | no context: an error                                      | all rows with a context         |
+| call_judge   | no calls: not applicable; wrong functions: 0; equal: 1    | right functions with arguments  |
+|              |                                                           | that differ                     |
+| difference   | no ground truth: an error; equal calls or texts: 1        | all other rows                  |
+"""
 
 import abc
 import os
@@ -18,14 +27,15 @@ from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
 KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
-"""The kinds of differences."""
+"""The kinds of differences. A score of 1 contradicts an answer that lists any kind but "wording"."""
 
 _STRICT = MatchPolicy()
-_KEYS = ("expected", "actual", "kind", "where")
-_MOST_DIFFERENCES = 50
+_KEYS = ("expected", "actual", "kind", "where")  # of a difference
+_MOST_DIFFERENCES = 50  # in a row's verdict
 _NOTHING_DIFFERS_FROM = 0.8
 """On the prompt's scale, scores below this mean that something differs."""
 
+# A difference: {"where": "date", "expected": "2025-11-05", "actual": "5 Nov 2025", "kind": "date format"}
 _ANY_VALUE: dict[str, JSON] = {"type": ["string", "number", "boolean", "null"]}
 _DIFFERENCES: dict[str, JSON] = {
     "type": "array",
@@ -118,6 +128,7 @@ class GroundednessEvaluator(ShippedJudge):
         support = input_text(context)
         if not support.strip():
             raise ValueError("there is no context to check the response against")
+
         return {
             "response": input_text(response, tool_definitions),
             "context": support,
@@ -151,6 +162,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         settled = self._without_model(comparison)
         if settled is not None:
             return settled
+
         calls = (*comparison.ground_truth.calls, *comparison.response.calls)
         return {
             "response": _calls_or_text(comparison.response, response, tool_definitions),
@@ -231,6 +243,7 @@ class DifferenceEvaluator(_CallsJudge):
         """
         if not comparison.expects_call and not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the response with")
+
         if comparison.expects_call:
             equal = "calls" if comparison.arguments_match else None
         else:
@@ -238,6 +251,7 @@ class DifferenceEvaluator(_CallsJudge):
             equal = "texts" if same and not comparison.has_call else None
         if equal is None:
             return None
+
         settled = self._settle(1.0, reason=f"the {equal} are equal; no model was asked")
         return VerdictWithoutModel({**settled.verdict, "difference_differences": []})
 
@@ -254,6 +268,7 @@ class DifferenceEvaluator(_CallsJudge):
         matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
         if matters is not None and score == 1:
             return f"the score is 1, and yet a difference of kind {matters!r} is listed"
+
         if values.get("differences") == [] and score < _NOTHING_DIFFERS_FROM:
             return f"the score is {score:g}, and yet no difference is listed"
         return None
@@ -261,10 +276,12 @@ class DifferenceEvaluator(_CallsJudge):
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
         """Add the listed differences to the verdict; for a failed row, also as faults."""
         kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
+
         if kept and judged["difference_passed"] is False:
             properties = judged["difference_properties"]
             assert isinstance(properties, dict)
             judged = {**judged, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
+
         return {**judged, "difference_differences": [*kept]}
 
 
@@ -285,6 +302,7 @@ def _calls_or_text(reading: Reading, value: object, tool_definitions: object) ->
     """
     if reading.complete_calls:
         return canonical_text(reading.calls)
+
     text = input_text(value, tool_definitions)
     if reading.problem is not None:
         return f"{text}\n(It looks like a function call and cannot be read as one: {reading.problem})"

@@ -5,6 +5,15 @@ tokenisation per text. A row with a function call as ground truth is not applica
 are then scored as text in canonical form.
 
 BLEU and GLEU equal nltk's `sentence_bleu` and `sentence_gleu` to the last bit, ROUGE equals Google's rouge-score.
+
+The two texts are chosen by these rules:
+
+1. If the ground truth has calls and `render_calls` is off, the row is not applicable.
+2. The reference is the ground truth's text, or its calls in canonical form, such as `get_time(city="Paris")`.
+3. The candidate is empty, with a fault, if there is no response.
+4. With `render_calls`, the candidate is the response's calls in canonical form, if it has any.
+5. A response that is text is the candidate unchanged, even if it contains a call.
+6. Of any other response, such as a list of tool calls, only its text counts. A call in it is a fault.
 """
 
 import math
@@ -46,14 +55,17 @@ def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault 
         return "", Fault(code="no_response", message="no response")
     if isinstance(response, str) and not (render_calls and cached_reading(response).complete_calls):
         return response, None
+
     reading = cached_reading(response)
     if reading.complete_calls and render_calls:
         return canonical_text(reading.calls), None
+
     if reading.complete_calls:
         names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
         scored = "only the response's text is scored" if reading.text else "there is no text to score"
         message = f"the response calls {names}; {scored}"
         return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=message)
+
     if reading.problem:
         message = f"the response holds a call that cannot be read: {reading.problem}"
         return reading.text, Fault(code="unreadable_call", message=message)
@@ -75,9 +87,9 @@ def _message_text(parameter: str, value: object, reading: Reading) -> str:
 # techniques for sentence-level BLEU", WMT 2014, as nltk's `SmoothingFunction().method4` has it. GLEU: Y. Wu et al.,
 # "Google's neural machine translation system", 2016.
 
-ORDERS = (1, 2, 3, 4)
+ORDERS = (1, 2, 3, 4)  # lengths of n-grams
 
-_SMOOTHING_K = 5
+_SMOOTHING_K = 5  # nltk's constant of smoothing method 4
 
 
 def bleu(reference: Tokens, candidate: Tokens) -> float:
@@ -85,6 +97,7 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
     common = common_ngrams(reference, candidate)
     if not common[0]:
         return 0.0
+
     length = len(candidate)
     brevity = 1.0 if length > len(reference) else math.exp(1 - len(reference) / length)
     return brevity * math.exp(math.fsum(0.25 * math.log(value) for value in _precisions(common, length)))
@@ -98,12 +111,14 @@ def _precisions(common: Sequence[int], length: int) -> list[float]:
     """
     precisions: list[float] = []
     smoothed_count = 0
+
     for order, count in zip(ORDERS, common, strict=True):
         total = max(1, length - order + 1)
         if count:
             precisions.append(count / total)
         elif length > 1:
             smoothed_count += 1
+            # Each further order without common n-grams gets half the smoothed count of the one before.
             precisions.append(1 / (2**smoothed_count * _SMOOTHING_K / math.log(length)) / total)
     return precisions
 
@@ -122,7 +137,7 @@ def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
 
 
 def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
-    """Return all runs of `order` consecutive words."""
+    """Return all runs of `order` consecutive words: of the words a b c, (a, b) and (b, c) for order 2."""
     return [*zip(*(words[start:] for start in range(order)), strict=False)]
 
 
@@ -132,6 +147,7 @@ def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     common = distinct & other_distinct
     if len(distinct) == len(first) or len(other_distinct) == len(second):
         return len(common)  # fast: at least one sequence repeats nothing
+
     counts, other_counts = Counter(first), Counter(second)
     return sum(min(counts[item], other_counts[item]) for item in common)
 
@@ -141,6 +157,7 @@ def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 # rounds: equal words, equal stems, and (as in nltk) stems that are synonyms in WordNet. Each round goes through the
 # candidate from its end and takes the last free matching word of the reference.
 
+# positions of the words that have no partner yet, by word or stem
 _Positions = dict[str, list[int]]
 
 
@@ -152,11 +169,13 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
     matches = align(reference, candidate)
     if not matches:
         return 0.0
+
     precision = len(matches) / len(candidate)
     recall = len(matches) / len(reference)
     weight = alpha * precision + (1 - alpha) * recall
     if not weight:
         return 0.0
+
     # Chunks are runs of words that are adjacent in both texts.
     chunks = 1 + sum((place + 1, wanted + 1) != next_match for (place, wanted), next_match in pairwise(matches))
     penalty: float = gamma * (chunks / len(matches)) ** beta
@@ -166,18 +185,23 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
 def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
     """Match words of both texts: equal ones first, then equal stems, then synonyms.
 
-    Returns pairs of positions, in the candidate and in the reference, sorted by candidate position.
+    Returns pairs of positions, in the candidate and in the reference, sorted by candidate position. For the reference
+    "the cats ran" and the candidate "a cat ran", these are (1, 1), by the stem, and (2, 2).
     """
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
     free = _positions(enumerate(wanted))
+
     words_left = _match_equal(reversed(list(enumerate(words))), free, matches)
+
+    # Free words of the reference are now known by their stems, which nltk also looks up as synonyms.
     if words_left and free:
         free = _positions(sorted((place, stem(wanted[place])) for places in free.values() for place in places))
         words_left = _match_equal([(place, stem(word)) for place, word in words_left], free, matches)
         if free:
             for place, word in words_left:
+                # The last free word of the reference among all synonyms, as nltk's loop from the end finds it.
                 if fitting := free.keys() & synonyms(word):
                     last_fitting = max(fitting, key=lambda name: free[name][-1])
                     matches.append((place, _pop_last(last_fitting, free)))
@@ -219,11 +243,13 @@ def _pop_last(word: str, free: _Positions) -> int:
 
 # -- ROUGE. C.-Y. Lin, "ROUGE: a package for automatic evaluation of summaries", 2004.
 
+# rouge-score's words: runs of ASCII letters and digits
 _WORD = re.compile("[a-z0-9]+")
+# the articles that SQuAD's evaluation leaves out
 _ARTICLES = re.compile(r"\b(?:an?|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_MIN_STEMMED = 4
-_MAX_CELLS = 10_000_000
+_MIN_STEMMED = 4  # letters of a word, as in rouge-score
+_MAX_CELLS = 10_000_000  # pairs of words; beyond, rougeLsum takes minutes
 
 
 class RougeScore(NamedTuple):
@@ -273,8 +299,10 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     words, others = [*chain.from_iterable(lines)], [*chain.from_iterable(other_lines)]
     if len(words) * len(others) > _MAX_CELLS:
         raise ValueError("the texts are too long for rougeLsum; use rouge_type rougeL")
+
     may_count = Counter(words) & Counter(others)  # how often each word may still count
     total = may_count.total()
+
     for line in lines:
         positions = set(chain.from_iterable(_common_positions(line, other) for other in other_lines))
         may_count -= Counter(line[position] for position in positions)
@@ -283,12 +311,15 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
 
 def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[int]:
     """Yield the positions in the reference of the longest common subsequence; of several, that of rouge-score."""
+    # The table of lengths for all beginnings of both texts, filled row by row.
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
         for index, other in enumerate(candidate):
             row.append(above[index] + 1 if word == other else max(above[index + 1], row[index]))
         lengths.append(row)
+
+    # From the end back: where both ways have the same length, rouge-score leaves out a word of the reference.
     i, j = len(reference), len(candidate)
     while i and j:
         if reference[i - 1] == candidate[j - 1]:
@@ -304,6 +335,7 @@ def _rouge_score(common: int, reference_total: int, candidate_total: int) -> Rou
     """Return precision, recall and F1 for this number of common units; all 0 if there are none."""
     if not common:
         return RougeScore(0.0, 0.0, 0.0)
+
     precision = common / candidate_total
     recall = common / reference_total
     return RougeScore(precision, recall, 2 * precision * recall / (precision + recall))
@@ -363,15 +395,18 @@ class TextEvaluator(Evaluator, ABC):
         """
         if ground_truth is None:
             raise ValueError("ground_truth is missing")
+
         reading = cached_reading(ground_truth)
         if reading.complete_calls and not self._render_calls:
             return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
+
         if reading.complete_calls:
             reference = canonical_text(reading.calls)
         elif isinstance(ground_truth, str):
             reference = ground_truth
         else:
             reference = _message_text("ground_truth", ground_truth, reading)
+
         return TextPair(reference, *_response_text(response, render_calls=self._render_calls))
 
     @abstractmethod
@@ -545,6 +580,7 @@ def _rouge_type(setting: object) -> RougeType:
     kinds = {kind.value: kind for kind in RougeType}
     if isinstance(value, str) and value in kinds:
         return kinds[value]
+
     hint = suggest_names(str(value), kinds)
     raise ConfigurationError(f"rouge_type must be one of {', '.join(kinds)}, not {value!r}{hint}")
 

@@ -10,6 +10,11 @@ nltk's Punkt, which is slower, finds the sentences. The tokens are the same in a
 NIST: as nltk's `NISTTokenizer().international_tokenize`, which follows NIST's script mteval-v14. ASCII and other
 characters are separated, and so are symbols, and punctuation beside a digit. The classes of characters are Perl's of
 Unicode 7.0. No rule looks across blanks.
+
+| text                     | tokens                               |
+|--------------------------|--------------------------------------|
+| `They can't pay $5,000.` | They ca n't pay $ 5,000 . (Treebank) |
+| `Wo ist "Köln"? 3,5 €`   | Wo ist " K ö ln " ? 3,5 € (NIST)     |
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 Tokens = tuple[str, ...]
 
 _MAX_CACHED_LENGTH = 48
-"""Maximum length of a word or piece of text that is cached, in characters."""
+"""Maximum length of a word or piece of text that is cached, in characters. Longer ones hardly repeat."""
 
 
 @lru_cache(maxsize=512)  # all metrics of a row use the same texts
@@ -59,15 +64,20 @@ def _tokens_without_punkt(text: str) -> list[str] | None:
     """
     if _rule_may_cross_blank(text):
         return None
+
     tokens: list[str] = []
     *pieces, last_piece = text.split() or [""]
     sentence_ended = False
+
     for piece in pieces:
         known = _tokenise(piece)
         if known.ends_sentence is None or (sentence_ended and piece[0] in _CLOSING):
             return None
+
         tokens += known.at_sentence_end if known.ends_sentence else known.inside_sentence
         sentence_ended = known.ends_sentence
+
+    # The last piece has its full stop separated, so it is read as the end of a sentence in any case.
     known = _tokenise(last_piece)
     if not known.may_end_text or (sentence_ended and last_piece[0] in _CLOSING):
         return None
@@ -79,11 +89,12 @@ def _tokens_of_sentence(sentence: str) -> list[str]:
     *pieces, last_piece = sentence.split() or [""]
     if _rule_may_cross_blank(sentence) or _CLOSING.issuperset(last_piece):
         return sentence_tokens(sentence)
+
     inside = chain.from_iterable(_tokenise(piece).inside_sentence for piece in pieces)
     return [*inside, *_tokenise(last_piece).at_sentence_end]
 
 
-# unusual separators, and quotation marks next to a line break or tab
+# unusual separators, and quotation marks next to a line break or tab: "\n\"", "'\t"
 _MATCH_ACROSS_BLANK = re.compile(r"[\x1c-\x1f]|[\t-\r](?:\"|'')|'[\t-\r]")
 
 
@@ -111,14 +122,17 @@ class _Piece(NamedTuple):
     """Whether a text that ends with this piece can be tokenised without Punkt."""
 
 
+# characters that a sentence may end with after its end mark
 _CLOSING = frozenset("])}>\"'")
+# words that a rule divides, such as `can not`
 _SHORT_FORMS = frozenset(("cannot", "gimme", "gonna", "gotta", "lemme", "wanna"))
+# a word with at most one mark after it, which is most of all pieces: `Paris`, `Paris,`
 _PLAIN_WORD = re.compile(r"(?P<word>[A-Za-z0-9]+)(?P<mark>[,;:])?\Z")
-# Punkt checks an end mark before a blank or before one of these characters.
+# Punkt checks an end mark before a blank or before one of these characters: `U.S.)`, `yes!"`
 _END_INSIDE = re.compile(r"[.?!](?=[)\";}\]*:@'({\[!?])")
-# an end mark before closing quotes and brackets at the end of a text, which Punkt does not separate
+# an end mark before closing quotes and brackets at the end of a text, which Punkt does not separate: `(yes!)`
 _QUOTED_END = re.compile(r"[^.?!]*[.?!][\"')\]}]+\Z")
-# a word and an end mark: the end of a sentence, unless the word is an abbreviation
+# a word and an end mark: the end of a sentence, unless the word is an abbreviation: `end.`, `5!`; not `U.S.`
 _PLAIN_END = re.compile(r"(?:[A-Za-z]{2,}\.|[A-Za-z0-9]+[?!])\Z")
 
 
@@ -133,13 +147,16 @@ def _tokenise_anew(piece: str) -> _Piece:
     if plain and plain["word"].lower() not in _SHORT_FORMS:
         tokens = (plain["word"], plain["mark"]) if plain["mark"] else (plain["word"],)
         return _Piece(tokens, tokens, ends_sentence=False, may_end_text=True)
+
     # Between two neutral words, no rule treats the piece as the beginning or end of a sentence.
     inside_sentence = tuple(sentence_tokens(f"x {piece} x")[1:-1])
     at_sentence_end = tuple(sentence_tokens(f"x {piece}")[1:])
+
     if _CLOSING.issuperset(piece):
         may_end_text = False  # the full stop before it may be in another piece
     else:
         may_end_text = not _END_INSIDE.search(piece) or _QUOTED_END.match(piece) is not None
+
     return _Piece(inside_sentence, at_sentence_end, _ends_sentence(piece), may_end_text)
 
 
@@ -162,32 +179,43 @@ def _ends_sentence(piece: str) -> bool | None:
 _OPENING_QUOTES = tuple(
     (re.compile(pattern, re.ASCII | re.IGNORECASE), replacement)
     for pattern, replacement in (
+        # opening quotes as in TeX
         (r"(``?)", r" \1 "),
+        # at the beginning of the sentence and after a blank or an opening bracket: `say "yes` → say `` yes
         (r'\A"', "`` "),
         (r"([ ([{<])(?:\"|'')", r"\1 `` "),
+        # an apostrophe before a word: `'hello` → ' hello; not `'re`
         (r"(?<!\w)'(?=\w)(?!(?:re|ve|ll|[mtsdn])\b)", "' "),
     )
 )
 _PUNCTUATION = tuple(
     (re.compile(pattern, re.ASCII), replacement)
     for pattern, replacement in (
+        # the full stop at the end, also before closing quotes and brackets: `end.")` → end . ")
         (r"([^.])\.([])}>\"' ]*+)\s*$", r"\1 . \2 "),
+        # colons and commas, but not `1,000` or `9:30`
         (r"([:,])([^\d])", r" \1 \2"),
         (r"([:,])$", r" \1 "),
+        # an ellipsis, and marks that are tokens of their own
         (r"(\.{2,}|[;@#$%&?!])", r" \1 "),
+        # a closing apostrophe: `dogs' ` → dogs '
         (r"([^'])' ", r"\1 ' "),
+        # brackets and the dash
         (r"([][(){}<>*]|--)", r" \1 "),
     )
 )
 _CLOSING_QUOTES = tuple(
     (re.compile(pattern, re.ASCII), replacement)
     for pattern, replacement in (
+        # all other quotation marks are closing ones
         (r"''|\"", " '' "),
         (r"\s+", " "),
+        # `it's ` → it 's, `they'll ` → they 'll, `don't ` → do n't
         (r"([^' ])('[sSmMdD]?) ", r"\1 \2 "),
         (r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
     )
 )
+# `cannot` → can not, `gimme` → gim me
 _CONTRACTIONS = tuple(
     (re.compile(rf"{before}({first})({second})", re.ASCII | re.IGNORECASE), r" \1 \2 ")
     for before, first, second in (
@@ -211,7 +239,7 @@ def sentence_tokens(sentence: str) -> list[str]:
 # -- sentences: nltk's Punkt, with the parameters that it learnt from the Wall Street Journal. T. Kiss and J. Strunk,
 # "Unsupervised multilingual sentence boundary detection", Computational Linguistics 32(4), 2006.
 
-# an end mark after which a sentence may begin
+# an end mark after which a sentence may begin: `end. The`, `end.)`
 _POSSIBLE_BOUNDARY = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 
@@ -230,6 +258,8 @@ def _punkt() -> PunktSentenceTokenizer:
 
     parameters = PunktParameters()
     parameters.ortho_context = _Contexts()
+
+    # a line of the table: the kind of parameter, then its values
     for kind, *values in _punkt_table():
         if kind == "abbreviations":
             parameters.abbrev_types = set(values)
@@ -240,6 +270,7 @@ def _punkt() -> PunktSentenceTokenizer:
         else:
             context, *words = values
             parameters.ortho_context.update(dict.fromkeys(words, int(context)))
+
     return PunktSentenceTokenizer(parameters)
 
 
@@ -265,6 +296,7 @@ def _punkt_table() -> list[list[str]]:
 
 # -- NIST
 
+# HTML's entities that NIST's script replaces, in its order
 _ENTITIES = {
     "&lt;": "<", "&gt;": ">", "&apos;": "'", "&quot;": '"', "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",
 }  # fmt: skip
@@ -281,9 +313,11 @@ def nist_tokens(text: str) -> list[str]:
 def _word_tokens(word: str) -> tuple[str, ...]:
     """Return the tokens of one word (a text without blanks) by NIST's rules."""
     word = word.replace("<skipped>", "")
+
     if "&" in word:
         for entity, character in _ENTITIES.items():
             word = word.replace(entity, character)
+
     for pattern, replacement in _nist_rules():
         word = pattern.sub(replacement, word)
     return tuple(word.split())
@@ -296,8 +330,11 @@ _cached_word_tokens = lru_cache(maxsize=1 << 15)(_word_tokens)
 def _nist_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return NIST's rules as patterns with replacements, made from the shipped table of Unicode's character classes."""
     number, punctuation, symbol = (_character_class(line.split(" ")[1:]) for line in _read_lines("unicode_classes.txt"))
+
     return (
+        # ASCII beside other characters: `5€` → 5 €
         (re.compile("([\0-\x7f]+)"), r" \1 "),
+        # punctuation beside a digit
         (re.compile(f"({number})({punctuation})"), r"\1 \2 "),
         (re.compile(f"({punctuation})({number})"), r" \1 \2"),
         (re.compile(f"({symbol})"), r" \1 "),
@@ -322,15 +359,18 @@ _IRREGULAR = {
     "cannings": "canning", "canning": "canning", "howe": "howe",
     "proceed": "proceed", "exceed": "exceed", "succeed": "succeed",
 }  # fmt: skip
+# double endings: `relational` → relate, `vietnamization` → vietnamize
 _STEP_2 = (
     ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("bli", "ble"),
     ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"),
     ("ator", "ate"), ("alism", "al"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"),
     ("iviti", "ive"), ("biliti", "ble"), ("fulli", "ful"), ("logi", "log"),
 )  # fmt: skip
+# `triplicate` → triplic, `hopeful` → hope, `goodness` → good
 _STEP_3 = (
     ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""),
 )  # fmt: skip
+# last endings, which are removed: `revival` → reviv, `adjustment` → adjust
 _STEP_4 = (
     "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
     "ous", "ive", "ize",
@@ -349,6 +389,7 @@ def _stem(word: str) -> str:
         return _IRREGULAR[lower]
     if len(word) <= 2:
         return lower
+
     return _step_5(_step_4(_replace_suffix(_step_2(_step_1c(_step_1b(_step_1a(lower)))), _STEP_3)))
 
 
@@ -365,7 +406,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Return Porter's m, the number of vowel-consonant sequences."""
+    """Return Porter's m, the number of vowel-consonant sequences: 0 for `tree`, 1 for `trouble`, 2 for `troubles`."""
     return _shape(word).count("vc")
 
 
@@ -401,12 +442,15 @@ def _step_1b(word: str) -> str:
 
 def _repair(base: str) -> str:
     """Restore a stem from which `ed` or `ing` was removed: `hop` from `hopp`, `file` from `fil`."""
-    if base.endswith(("at", "bl", "iz")):
+    if base.endswith(("at", "bl", "iz")):  # `conflat` → conflate
         return base + "e"
+
     if base[-1:] == base[-2:-1] and _shape(base)[-1] == "c":
         return base if base[-1] in "lsz" else base[:-1]
+
     if base.endswith("*d"):  # an accident of nltk: its rule's name "*d" also works as a suffix
         return base[:-2] + "d"
+
     return base + "e" if _measure(base) == 1 and _ends_short(base) else base
 
 
@@ -417,6 +461,7 @@ def _step_1c(word: str) -> str:
 
 def _step_2(word: str) -> str:
     """Replace a double ending such as `ational` by a simple one such as `ate`."""
+    # `rationally` arrives here as `rationalli`: nltk shortens `alli` to `al` and tries the step again.
     while word.endswith("alli") and _measure(word[:-4]) > 0:
         word = word[:-2]
     return _replace_suffix(word, _STEP_2)
@@ -427,7 +472,7 @@ def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     for ending, replacement in rules:
         if word.endswith(ending):
             base = word.removesuffix(ending)
-            condition = word[:-3] if ending == "logi" else base
+            condition = word[:-3] if ending == "logi" else base  # nltk counts the `l` of `logi` as a part of the rest
             return base + replacement if _measure(condition) > 0 else word
     return word
 
@@ -449,6 +494,7 @@ def _step_5(word: str) -> str:
         measure = _measure(base)
         if measure > 1 or (measure == 1 and not _ends_short(base)):
             word = base
+    # `controll` → control
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
@@ -491,6 +537,7 @@ class WordNet:
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
             raise ValueError("not a WordNet table of this version")
+
         position = _HEADER.size
         blocks = []
         for count in (lemmas + 1, lemmas + 1, senses, synsets + 1, names):
@@ -499,6 +546,7 @@ class WordNet:
                 numbers.byteswap()
             blocks.append(numbers)
             position += 4 * count
+
         self._lemma_starts, self._sense_starts, self._senses, self._name_starts, self._names = blocks
         self._text = data[position : position + text].decode("ascii")
         self._exceptions = _read_exceptions(data[position + text : position + text + exceptions].decode("ascii"))
@@ -535,6 +583,7 @@ class WordNet:
         irregular = self._exceptions[part].get(form)
         if irregular is None:
             irregular = [form.removesuffix(old) + new for old, new in _ENDINGS[part] if form.endswith(old)]
+
         return dict.fromkeys((form, *irregular))
 
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
