@@ -26,13 +26,19 @@ T = TypeVar("T")
 Where: TypeAlias = "str | Callable[..., str]"
 """Beginning of an error: a name, or a function from the path of a value to its place (`Document.where`)."""
 
+# Matches the end of "Expected `int`, got `str` - at `$.limits.concurrency`".
 _PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 """Matches the end of msgspec's message: the path of the value, or of the mapping whose key is wrong."""
 
+# A step of such a path: `.concurrency`, `[0]`, or `[...]` for any key of a mapping.
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+# "Object contains unknown field `concurency`", "Object missing required field `url`"
 _KEY = re.compile(r"Object (contains unknown|missing required) field `(.*?)`", re.DOTALL)
+# "Invalid enum value 'keys'"
 _INVALID = re.compile(r"Invalid enum value '?(.*?)'?$", re.DOTALL)
+# "Expected `int`, got `str`", "Expected `int` >= 1", "Expected `int | null`, got `float`"
 _EXPECTED = re.compile(r"Expected `(.*?)`(.*?)(?:, got `?(.*?)`?)?", re.DOTALL)
+# msgspec's limits and types, in words.
 _LIMITS = {
     "length >=": "length at least",
     "length <=": "length at most",
@@ -48,6 +54,7 @@ _TYPES = {
     "object": "a mapping",
     "array": "a list",
 }
+# Limits of a value that an error shows, in characters: any value, and one below `auth`, which may be a secret.
 _MOST_SHOWN = 40
 _MOST_OF_A_WORD = 12
 
@@ -71,14 +78,17 @@ def read_as(
         return convert_value(value, kind)
     except msgspec.ValidationError as mistake:
         problem = str(mistake)
+    # msgspec's message ends with the path of the value, if the value is inside of another one.
     place = _PLACE.search(problem)
     text = problem if place is None else problem[: place.start()]
     inner = "" if place is None else place["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
+
     key = _KEY.match(text)
     named = [] if key is None else [key[2]]
     path = "".join([above, inner, *(f".{name}" for name in named)]).lstrip(".")
     label = f"{'a key of ' if place and place['of_key'] else ''}{path}: " if path else ""
+
     begin = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *named)
     types = [*_below(msgspec.inspect.type_info(kind), steps)]
     raise error(f"{begin}: {label}{_in_words(text, path, types)}") from None
@@ -92,11 +102,13 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
     if key := _KEY.match(text):
         known = [field.encode_name for kind in types for field in getattr(kind, "fields", ())]
         return "is missing" if key[1] == "missing required" else f"unknown key{did_you_mean(key[2], known)}"
+
     if invalid := _INVALID.match(text):
         is_short = len(invalid[1]) <= (_MOST_OF_A_WORD if "auth" in path else _MOST_SHOWN)
         known = [str(word) for kind in types for word in getattr(kind, "values", ())]
         value = repr(invalid[1]) if is_short else f"a value of {len(invalid[1])} characters"
         return f"{value} is unknown{did_you_mean(invalid[1], known)}"
+
     if expected := _EXPECTED.fullmatch(text):
         wanted = " or ".join(_TYPES.get(name, name) for name in expected[1].split(" | ") if name != "null")
         limit = expected[2].removesuffix(".0")
@@ -150,6 +162,7 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
     """Return a list with the value without its parts that do not fit; an empty list if nothing fits."""
     if fits(value):
         return [value]
+
     kept: dict[object, object] | list[object]
     if isinstance(value, dict):
         parts = {key: _fitting(item, partial(lambda key, part: fits({key: part}), key)) for key, item in value.items()}
@@ -169,6 +182,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
     """
     if value in known:
         return value
+
     given = str(value)[:100]
     raise ConfigurationError(f"{name}: {given!r} is unknown{did_you_mean(given, map(str, known))}")
 
@@ -181,6 +195,7 @@ def shown_value(value: object) -> str:
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return "a list" if value else "an empty list"
+
     try:
         return dumps(value).decode()[:_MOST_SHOWN]
     except TypeError:

@@ -24,6 +24,7 @@ MOST_BYTES = 64 << 20
 MOST_IN_A_LINE = 256 << 20
 """Size limit of a record or a result row, in bytes."""
 
+# Without this flag, opening a pipe waits until another process writes to it.
 _NONBLOCKING = getattr(os, "O_NONBLOCK", 0)
 _NONBLOCKING_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | _NONBLOCKING
 
@@ -44,13 +45,16 @@ def _open(path: str, flags: int) -> int:
     Raises:
         OSError: the file cannot be opened, is not a regular file, or has a second name and would be written.
     """
+    # O_TRUNC waits until all checks have passed: a refused file must keep its content.
     try:
         descriptor = os.open(path, (flags | _NONBLOCKING_WITHOUT_LINKS) & ~os.O_TRUNC, 0o666)
     except OSError:
         _check_is_regular(os.lstat(path), path)  # its error is more precise than the system's
         raise
+
     try:
         status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
+
         _check_is_regular(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
             raise OSError(errno.EMLINK, "has a second name (a hard link): replace the file with a copy", path)
@@ -95,6 +99,7 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
     with open_for_reading(path) if links else open_regular(path) as file:
         # `read(most + 1)` would reserve the memory for `most` bytes first.
         content = file.read() if os.fstat(file.fileno()).st_size <= most else None
+
     if content is None or len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the limit for files of this kind", path)
     return content
@@ -144,6 +149,7 @@ def irregular_file(folder: Path) -> str | None:
 # -- whole files
 
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Waits between tries to rename a file on Windows; other programs keep a file open only briefly."""
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -190,6 +196,7 @@ _BESIDE = os.name == "nt"
 
 _TRIES = 5
 _LOCK_PAUSE_S = 0.02
+"""Number of tries to get a lock, and the wait between them: a check by `is_held` takes a moment only."""
 
 
 def lock(path: Path, message_if_held: str) -> BinaryIO:
@@ -206,6 +213,7 @@ def lock(path: Path, message_if_held: str) -> BinaryIO:
         except BaseException:  # noqa: BLE001 - the caller never gets the file to close it
             file.close()
             raise
+
     file.close()
     raise RunError(message_if_held)
 
@@ -251,6 +259,7 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     own = os.environ.get("TUNECHECK_CACHE")
+
     return Path(own).expanduser() if own else user_cache_path("tunecheck", appauthor=False)
 
 
@@ -263,9 +272,11 @@ def user_folder() -> Path:
     from platformdirs import user_config_path
 
     given = os.environ.get("TUNECHECK_CONFIG_DIR")
+
     if given:
         return Path(given).absolute()
     folder = user_config_path("tunecheck", appauthor=False, roaming=True)
+
     if not folder.is_absolute():  # a user without an entry, as in some containers
         raise OSError(0, "the user has no home folder: set TUNECHECK_CONFIG_DIR")
     return folder

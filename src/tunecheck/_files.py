@@ -1,4 +1,14 @@
-"""The structure of all files that Tunecheck writes, and the check of their versions."""
+"""The structure of all files that Tunecheck writes, and the check of their versions.
+
+    run.json              RunFile: settings and outcome of a run
+    metrics.json          Summary: metrics over all rows
+    eval_results.jsonl    ResultLine: one line for each row
+    journal.jsonl         Record: finished work, from which an interrupted run continues
+    judges/<judge>.json   JudgeCalibration: a judge's verdicts on labelled rows
+
+A reader refuses a file with a higher `format_version` than its own (`check_version`). The result rows have the version
+of run.json, the journal has that of its first record.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +32,7 @@ FORMAT_VERSION = 1
 _VERSION = "format_version"
 
 MOST_COUNTED = 1 << 48
-"""Upper limit of row and record counts that are believed; no file holds more."""
+"""Row and record counts from this number on are not believed; no file holds so many."""
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_COUNTED)]
 

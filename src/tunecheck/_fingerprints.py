@@ -1,9 +1,16 @@
 """Fingerprints: hashes by which a later run detects that an evaluator or a target has changed.
 
-A fingerprint covers a name, arguments, and the code that decides verdicts. Classes of Tunecheck declare
-`scoring_version`, which is raised whenever a verdict can change. For other classes and functions the code in memory and
-the module's source count, without comments and docstrings. Objects with hidden state or code have no fingerprint; their
-results are not reused.
+A fingerprint covers a name, arguments, and the code that decides verdicts:
+
+    a class of Tunecheck       its `scoring_version`, which is raised whenever a verdict can change
+    a class of a user          its methods and constants in memory, and the source of its module
+    a function                 its code, defaults and captured values, and the source of its module
+    a function of a script     the same without the source, but with the functions and constants that it uses
+    an instance                its class, and its dict `arguments`, else all its attributes
+    a partial, a bound method  the function or instance behind it, and the bound arguments
+
+The source is hashed without comments and docstrings, together with the version of its package. Objects with hidden
+state or code have no fingerprint; their results are not reused.
 """
 
 import ast
@@ -55,11 +62,13 @@ def _parts(thing: object) -> JSON:
     """
     if isinstance(thing, functools.partial):
         return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
+
     if isinstance(thing, MethodType):
         return ["method", thing.__func__.__name__, _parts(thing.__self__)]
     if isinstance(thing, FunctionType):
         return ["function", thing.__module__, thing.__qualname__, _function(thing, set()), _source(thing)]
     kind = type(thing)
+
     return ["instance", kind.__module__, kind.__qualname__, _data(_arguments(thing)), _class(kind, set())]
 
 
@@ -70,6 +79,7 @@ def _arguments(thing: object) -> dict[str, object]:
         TypeError: the instance keeps state outside of its attributes.
     """
     declared = getattr(thing, "arguments", None)
+
     if isinstance(declared, dict):
         return declared
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
@@ -84,6 +94,7 @@ def _data(value: object) -> str:
     Raises:
         TypeError: it contains an object.
     """
+    # The reference counts, not the value of the variable.
     text = json.dumps(value, sort_keys=True)
     for hidden, written in HIDDEN.items():
         text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
@@ -98,6 +109,7 @@ def _class(kind: type, seen: set[int]) -> JSON:
     owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
     others = [owner for owner in owners if not is_shipped(owner.__module__)]
     parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
+
     for owner in others:
         members = {name: _member(name, member, seen) for name, member in vars(owner).items()}
         parts.append([owner.__qualname__, {name: part for name, part in members.items() if part is not None}])
@@ -123,14 +135,18 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
     The rest of a script does not count, because its file names and evaluators change often.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
+    # Other modules are covered as a whole by the hash of their source.
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
+
     names = _names(function.__code__) & function.__globals__.keys() if function.__module__ == "__main__" else ()
+
     used: dict[str, JSON] = {}
     for name in sorted(names):
         value = function.__globals__[name]
         if id(value) not in seen:
             seen.add(id(value))
             used[name] = _fingerprint_of_value(value, seen)
+
     return [captured, _code(function.__code__), used]
 
 
@@ -176,9 +192,12 @@ def _source(thing: FunctionType | type) -> str:
     """
     if is_shipped(thing.__module__):
         return __version__
+
     path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
+
     if thing.__module__ == "__main__":
         return ""
+
     try:
         installed = version(_package(thing))
     except (PackageNotFoundError, ValueError):
@@ -190,8 +209,10 @@ def _source(thing: FunctionType | type) -> str:
 def _hash_without_comments(source: bytes) -> str:
     """Return a hash of source code that ignores comments, layout and docstrings."""
     tree = ast.parse(source)
+
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
+        # A class or function may consist of a docstring only.
         if isinstance(node, documented) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
     return content_hash(ast.dump(tree))

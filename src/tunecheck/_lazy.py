@@ -2,6 +2,8 @@
 
 A package's `__init__.pyi` holds `from ._module import Name as Name`, which type checkers read, too. Its `__init__.py`
 holds `__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)`.
+
+So `import tunecheck` loads only this module of the package. `tunecheck.evaluate` loads the module that defines it.
 """
 
 # `python -m tunecheck` imports this module with the current folder on the path, so it imports only built-in modules.
@@ -19,6 +21,8 @@ def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Call
     stub = file.removesuffix(".py") + ".pyi"
     loader = vars(sys.modules[package])["__loader__"]  # not open(): the package may be in a zip file
     tree = compile(loader.get_data(stub), stub, "exec", _ast.PyCF_ONLY_AST)
+
+    # The module and the name there, by the name in the package.
     homes: dict[str, tuple[str, str]] = {}
     assert isinstance(tree, _ast.Module)
     for node in tree.body:

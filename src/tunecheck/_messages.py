@@ -9,9 +9,12 @@ from collections.abc import Iterable
 from typing import TextIO
 
 _MOST_LISTED = 12
+"""Number of known names that an error lists."""
+
 _SURE, _LIKELY = 0.75, 0.58
 """Similarity from which a name is surely meant, and from which it is listed as a possibility."""
 _LETTERS_BEFORE = 10
+"""Characters kept before the first one in which two texts differ."""
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of controls (escape sequences begin with one), direction marks, and surrogates."""
@@ -22,15 +25,20 @@ _IGNORED = (
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Characters that .NET's culture-sensitive search ignores; CI agents use it, so a command may contain them."""
+# Blanks that a line may begin with, besides the ignored characters.
 _BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
+# Matches the "##vso" of "##vso[task.setvariable …]" and the first colon of "::error::" at the beginning of a line, also
+# with ignored characters between them. A space after the match disables the command.
 _LOG_COMMAND = re.compile(
     rf"#[{_IGNORED}]*#[\w{_IGNORED}]*(?=\[)|(?:\A|(?<=[\r\n]))[{_BLANK}{_IGNORED}]*:[{_IGNORED}]*(?=:)"
 )
 _PASSED_OVER = re.compile(f"[{_IGNORED}]+")
+# Matches the first `#` or `:` of a command, which JSON can escape.
 _IN_JSON = re.compile(rf"#(?=[{_IGNORED}]*#[\w{_IGNORED}]*\[)|:(?=[{_IGNORED}]*:)")
 
 _LINE_KEPT = 200
+"""Characters of the current line that are kept, to find a command that is written in pieces."""
 
 
 def without_log_commands(text: str) -> str:
@@ -58,9 +66,12 @@ class LogStream:
     def write(self, text: str) -> int:
         """Write a text with log commands disabled, also if earlier texts of the line begin one; return its length."""
         whole = without_log_commands(self._line + text)
+
         self._stream.write(whole[len(self._line) :])
+        # A line end begins a new line; blanks and ignored characters at its beginning do not matter.
         line = _PASSED_OVER.sub("", whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]).lstrip()
         self._line = line if len(line) <= _LINE_KEPT else f"-{line[-_LINE_KEPT:]}"  # "-": not a line's beginning
+
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -86,6 +97,7 @@ def clean(text: object, most: int = 400) -> str:
     A longer sentence loses its end, an identifier its middle. Text from data, a model or a server may contain escape
     sequences that a terminal would execute.
     """
+    # Invisible characters are removed first, so four times as many characters are enough for a line of `most`.
     line = " ".join(printable(str(text)[: 4 * most]).split())
     return f"{line[: most - 1]}…" if " " in line and len(line) > most else cut_middle(line, most)
 
@@ -100,6 +112,7 @@ def printable(text: str) -> str:
     """Return a text without control characters and invisible marks; tabs and line ends become spaces."""
     if text.isprintable():  # a hundred times as fast as the check below, and true of most texts
         return text
+
     return "".join(
         " " if letter.isspace() else letter
         for letter in text
@@ -114,6 +127,7 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
     """
     if max(len(first), len(second)) <= most:
         return first, second
+
     start = max(0, common_beginning(first, second) - _LETTERS_BEFORE)
 
     def cut(text: str) -> str:
@@ -144,12 +158,14 @@ def plural(number: int, word: str) -> str:
 def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     """Return the end of an error's text: `"; did you mean 'bleu'?"`, else `"; known: a, b"`.
 
-    Without a similar name, up to twelve are listed; "" without any. `ending` is a common suffix of names, such as a
-    file extension, that is not compared.
+    Without a similar name, up to twelve are listed; "" if no other name is known. `ending` is a common suffix of names,
+    such as a file extension, that is not compared.
     """
     names = [*{word.removesuffix(ending): word for word in sorted({*known} - {name})}.values()]
+
     if (near := suggest_names(name, names, ending)) or not names:
         return near
+
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
     return f"; known: {', '.join(names[:_MOST_LISTED])}{more}"
 
@@ -162,10 +178,13 @@ def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
     from difflib import SequenceMatcher, get_close_matches
 
     names = {full.removesuffix(ending): full for full in sorted({*known} - {name})}
+
     word = name.removesuffix(ending)
     near = get_close_matches(word, names, n=3, cutoff=_LIKELY)
+    # If one name is surely meant, the others would only distract.
     if near and SequenceMatcher(None, near[0], word).ratio() >= _SURE:
         near = near[:1]
+
     return f"; did you mean {' or '.join(repr(names[similar]) for similar in near)}?" if near else ""
 
 

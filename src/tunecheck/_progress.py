@@ -65,6 +65,7 @@ class Throughput:
     def left_s(self, rows: int | None) -> float | None:
         """Return the seconds until all `rows` are finished, or None if unknown."""
         rate = self.rate
+
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
     def texts_of(self, progress: Progress) -> tuple[str, str]:
@@ -94,6 +95,7 @@ class ProgressBar:
     def __call__(self, progress: Progress) -> None:
         """Show a snapshot."""
         bar = self._bar or self._start(progress.rows)
+
         rate, left = self._rows_done.texts_of(progress)
         task, done, rows, failed = bar.tasks[0].id, progress.finished, progress.rows, _errors_text(progress.failed)
         bar.update(task, completed=done, total=rows, rate=rate, failed=failed, left=left, remark=progress.remark)
@@ -115,6 +117,7 @@ class ProgressBar:
             transient=True,
             expand=True,
         )
+
         self._bar.add_task(clean(self._label, 24), total=rows, rate="", failed="", left="", remark="")
         self._bar.start()
         return self._bar
@@ -146,6 +149,7 @@ class NotebookProgress:
         failed = f"{progress.failed:,} with an error" if progress.failed else ""
         about = (f"{progress.finished:,}{rows} rows", rate, failed, left, progress.remark)
         bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
+
         text = escape(" · ".join(clean(part) for part in (self._label, *about) if part))
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tunecheck.results import RunLike
 
 _MOST_ROWS = 5
+"""Number of regressed rows that the failure message names."""
 
 
 def assert_no_regression(
@@ -72,11 +73,14 @@ def assert_no_regression(
         allow_simulated=allow_simulated,
         rows=_MOST_ROWS,
     )
+
     comparison = compare_runs([base, run], Path(results_dir), settings)
     tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
     failed = [_line(compared) for compared in tested if not _holds(compared, margin)]
+    # Objections that affect the decision fail the test, too.
     objections = [objection for objection in comparison.decision.objections if objection.effect != "none"]
     failed += [f"  {objection.effect}: {clean(objection.text, 600)}" for objection in objections]
+
     if failed:
         said = "\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed])
         raise AssertionError(without_log_commands(said))
@@ -96,8 +100,10 @@ def _line(metric: MetricComparison) -> str:
     from tunecheck.comparison._wording import headline, margin_text
 
     said = f"  {metric.name}: {headline(metric)}"
+
     margin = margin_text(metric)
     said += f"; {margin}" if margin else ""
+
     if metric.regressed:
         names = ", ".join(row.row_id for row in metric.regressed[:_MOST_ROWS])
         more = metric.totals.get("regressed", 0) - min(_MOST_ROWS, len(metric.regressed))

@@ -181,10 +181,12 @@ class UserCalls:
         """Wrap the `awaited` methods and `close` of a user's subclass to run in a user loop."""
         super().__init_subclass__(**options)
         if is_shipped(cls.__module__):
+            # Tunecheck's own classes do not block the loop.
             return
         for name in cls.awaited:
             if inspect.iscoroutinefunction(method := vars(cls).get(name)):
                 setattr(cls, name, _in_user_loop(method))
+
         cls.close = _closing(cls.close)  # type: ignore[method-assign]
 
     async def close(self) -> None:
@@ -206,6 +208,7 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
         call = functools.partial(method, self, *args, **kwargs)
         if self.tracks_each_call or is_in_user_loop():  # a tracking target uses the run's loop while it answers
             return await call()
+
         loops: PerLoop[UserLoop] = vars(self).setdefault(_LOOPS, PerLoop())
         try:
             return await loops.here(UserLoop).call(self.name, call, self.limit_s)
@@ -226,6 +229,7 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
             await close_in_loop(self)
         finally:
             loops: PerLoop[UserLoop] | None = vars(self).get(_LOOPS)
+
             if loops is not None and (loop := loops.take()) is not None:
                 await loop.close()
             if loops is not None and not loops.all():

@@ -1,4 +1,15 @@
-"""Trust: which files a command may load or write, and which names data may use (docs/security.md)."""
+"""Trust: which files a command may load or write, and which names data may use (docs/security.md).
+
+`Trust.check` allows a file to be loaded if one of these holds, in this order:
+
+1. The user typed its name, or `--trust` covers the data that names it.
+2. `--trust` covers the file, or `tunecheck trust` has approved its content.
+3. The name is in a file of the workspace (or one with approved content), and the file is in the workspace's folder for
+   such files, such as `evaluators/`. This does not hold for acts that `never` rules out for names in data.
+
+`tunecheck trust` stores a record in the user's folder, named by the content's hash, so it ends when the content
+changes. `signature` signs content with the user's key: by it, commands recognise the user's own runs.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +29,8 @@ from tunecheck._json import JSON, canonical
 from tunecheck._messages import command_line
 
 _KEY_BYTES = 32
+"""Length of the user's key for signatures, in bytes."""
+
 _MOST_FILES = 10_000
 """Maximum number of files in a folder that is trusted by content."""
 
@@ -77,6 +90,7 @@ class Trust:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
                 it.
         """
+        # Links are resolved first, so that a link in the workspace cannot lead to a file elsewhere.
         file, namer = file.resolve(), self.named_by
         if namer is not None and not self._is_allowed(file) and not is_remembered(file):
             is_namer_trusted = self.in_workspace(namer) or is_remembered(namer)
@@ -85,6 +99,7 @@ class Trust:
                 # A file of the workspace that an untrusted file names: to approve that file is enough.
                 approve_namer = not is_namer_trusted and not never and self.in_workspace(file)
                 raise self.refusal(f"would {act} ({self._short_path(file)})", namer if approve_namer else file)
+
         if self.on_code is not None and file.suffix == ".py" and self.in_workspace(file):
             self.on_code(file.relative_to(self.workspace))
 
@@ -116,12 +131,14 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     """
     below = (entry for entry in path.rglob("*") if entry.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
+
     if not files or len(files) > _MOST_FILES:
         raise ConfigurationError(f"{path}: {'over 10,000 files: trust a smaller folder' if files else 'has no file'}")
     try:
         folder = _records_folder()
         for private in (folder.parent, folder):  # `mode` does not hold for parents
             private.mkdir(parents=True, exist_ok=True, mode=0o700)
+
         records = [(file, folder / _record_name(file)) for file in files]
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
@@ -187,6 +204,7 @@ def _new_key() -> bytes | None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
+        # The key is written under another name first, so that other processes never read half a key.
         try:  # both calls fail if there is a key by now, which must not be replaced
             if sys.platform == "win32":
                 fresh.rename(folder / "key")  # on Windows, it replaces no file
@@ -198,4 +216,5 @@ def _new_key() -> bytes | None:
             fresh.unlink(missing_ok=True)
     except OSError:  # a read-only home folder: runs are not signed
         return None
+
     return _key()

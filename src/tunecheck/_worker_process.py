@@ -1,6 +1,10 @@
 """A Python process that answers numbered requests concurrently: the parent's side and the process's own side.
 
 A frame is a length and a number (8 bytes each, big-endian) and a pickle. Both ends run this module.
+
+The process's standard input and output are its pipes. User code in it must not disturb them, so `Pipes` moves them to
+other descriptors and gives user code an empty input and standard error. A guard process kills the group soon after the
+parent has closed the pipe, even if user code hangs.
 """
 
 from __future__ import annotations
@@ -22,14 +26,17 @@ from typing import NoReturn, Self
 
 from tunecheck._messages import disable_log_commands, how_it_ended
 
+# The length of the pickle, and the number of the request.
 _HEADER = struct.Struct(">QQ")
 
 _BUFFER = 1 << 22
+"""Bytes of replies that the parent buffers."""
 
 _LONGEST = 1 << 36
 """Maximum size of a reply in bytes; a frame that claims more was not written by `Pipes`."""
 
 _PATIENCE_S = 2.0
+"""Time for a process to end by itself before it is killed."""
 
 
 class ProcessEndedError(Exception):
@@ -51,6 +58,7 @@ class WorkerProcess:
     async def start(cls, module: str) -> Self:
         """Start a process that runs the module, with this package imported from the same place as here."""
         here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")
+
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # the current folder may contain a module named like one of Python's
@@ -77,9 +85,11 @@ class WorkerProcess:
         """
         if self.ended:
             raise ProcessEndedError
+
         number, pipe = next(self._numbers), self._process.stdin
         assert pipe is not None
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+
         try:
             with contextlib.suppress(ConnectionError):  # _read notices the end, too, and fails all waiting requests
                 pipe.write(_HEADER.pack(len(request), number) + request)
@@ -95,9 +105,11 @@ class WorkerProcess:
         try:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
+
                 if length > _LONGEST:
                     raise ValueError("user code wrote to the pipe of replies")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
+                # A caller that was cancelled waits no more; its reply is dropped.
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
         except asyncio.IncompleteReadError:  # the process is ending; its own exit code is more useful than our SIGKILL
@@ -106,6 +118,7 @@ class WorkerProcess:
             self.kill()
         except Exception:  # noqa: BLE001 - user code wrote to the pipe, and pickles may contain anything
             self.kill()
+
         self.ended = True
         for reply in self._waiting.values():
             if not reply.done():
@@ -138,9 +151,11 @@ def _guard() -> NoReturn:
     os.close(1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+
     closed = select.poll()
     closed.register(0, 0)
     closed.poll()
+
     time.sleep(_PATIENCE_S)
     os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -156,12 +171,15 @@ class Pipes:
         """Take over standard input and output as pipes, and fork a guard that kills this process if the parent ends."""
         if not os.fork():
             _guard()
+
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         self._lock = threading.Lock()
+        # User code reads an empty input, and its output goes to standard error.
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
+
         disable_log_commands()
         os.register_at_fork(after_in_child=self._leave)
 

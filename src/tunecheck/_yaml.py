@@ -2,6 +2,16 @@
 
 The result contains only mappings with text keys, lists, texts, numbers, true, false and null. Tags, merge keys,
 duplicate keys, expanding aliases and oversized files are refused; dates and `yes`/`no` stay text.
+
+    on: yes             {"on": "yes"}
+    day: 2026-03-05     {"day": "2026-03-05"}
+    port: 0x1F          {"port": 31}
+    ratio: 1e-3         {"ratio": 0.001}
+    nothing: ~          {"nothing": null}
+    quoted: "12"        {"quoted": "12"}
+
+PyYAML parses the text and composes nodes, and `_Values` converts them. PyYAML's own constructors follow YAML 1.1, in
+which `yes` is true and `12:30` a number.
 """
 
 import math
@@ -22,16 +32,20 @@ MAX_BYTES = 1 << 20
 """Size limit of a file in bytes; definitions and sidecars are a thousand times smaller."""
 
 MAX_DEPTH = 50
+"""Maximum nesting depth of a document."""
+
 MAX_NODES = 100_000
 """Maximum number of values in one document; aliased values count each time, which stops alias bombs."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 
+# The tag of `!!str 12`, which is allowed, because its value is plain data.
 _STR_TAG = "tag:yaml.org,2002:str"
 _NO_TAG = "!"
 """The tag of nodes without an explicit tag: their style and text decide the type. An explicit `!` means the same."""
 
+# The forms of the core schema: 12, -3; 0o17, 0x1F; 1.5, .5, 1e-3; .inf, -.INF, .NaN; true, Null, ~ or nothing.
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _PREFIXED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
@@ -96,6 +110,7 @@ def parse_document(
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, the limit for files of this kind")
+
     plain = _decode(text, name)
     values = _Values(most_nodes)
     try:
@@ -126,6 +141,7 @@ def _decode(text: str | bytes, name: str) -> str:
     """
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
+
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -183,6 +199,7 @@ class _Loader(yaml.SafeLoader):
         if self.depth > MAX_DEPTH:
             deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
             raise _NodeError(deep, f"nested deeper than {MAX_DEPTH} levels")
+
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -203,15 +220,19 @@ class _Values:
             _NodeError: it has a tag, or the document is too deep or too large.
         """
         self.lines[path] = node.start_mark.line + 1
+
         # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
         if self._nodes > self._most_nodes:
             what = f"more than {self._most_nodes:,} values (each use of an alias counts)"
             raise _NodeError(node, f"{what}: shorten the YAML, or use fewer aliases")
+
         if len(path) > MAX_DEPTH:
             raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
+        # Any explicit tag but !!str of a text could make an object of another type.
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
             raise _NodeError(node, f"the tag {node.tag} is not supported in plain data: remove it")
+
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
@@ -229,6 +250,7 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _NodeError(key, "a key must be text, not a list or mapping")
+            # A quoted "<<" is an ordinary key.
             if key.value == "<<" and key.style is None:
                 raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
             if key.value in result:
@@ -246,6 +268,7 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
     """
     if node.tag == _STR_TAG or node.style is not None:
         return str(node.value)
+
     try:
         return _read_scalar(node.value)
     except ValueError as error:
@@ -260,15 +283,18 @@ def _read_scalar(text: str) -> JSON:
     """
     if text in _WORDS:
         return _WORDS[text]
+
     if _INTEGER.match(text):
         return _integer(text, 10)
     if _PREFIXED.match(text):
         return _integer(text, 0)
+
     if _FLOAT.match(text):
         number = float(text)
         if not math.isfinite(number):
             raise ValueError(f"the number {text[:20]} is too large; quote it if text is meant")
         return number
+
     if _NOT_FINITE.match(text):
         raise ValueError(f"{text} is not a number that JSON can hold; quote it if text is meant")
     return text

@@ -1,7 +1,19 @@
 """Facts about an API, learned from its errors: refused parameters and answer formats, and a token limit for judges.
 
-An endpoint keeps its `ApiFacts`. `parameters_of()` returns the parameters to send. After an error, `learned()` returns
-the new facts.
+An endpoint keeps its `ApiFacts`. `parameters_of()` returns the parameters to send:
+
+* A refused parameter is sent under its other name (LIMITS), or left out.
+* A refused answer format becomes "JSON object", or is left out if that is refused, too.
+* A judge's token limit is raised to `room`.
+
+After an error, `learned()` returns the new facts. The first rule that fits finds the refused parameter:
+
+1. The error's `param` names it, and the error's code or message is a refusal (`_REFUSES`); the answer format needs no
+   refusal.
+2. The message is a refusal and mentions the parameter. If it mentions several, the first one counts.
+3. The message is about answer formats (`_ABOUT_FORMAT`), and the request had one.
+
+Errors that another key of the definition avoids (`remedy_for`) teach nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +26,7 @@ import msgspec
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, object_or_empty, whole_number
 
+# The parameter with the form of the answer: text, JSON object, or a JSON Schema.
 FORMAT = "response_format"
 REPEATING = "pieces of the server's streams repeat earlier pieces, so other clients read broken calls and texts"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -26,10 +39,14 @@ _OF_RESPONSES = {"text": FORMAT, "reasoning": "reasoning_effort", "max_output_to
 """Names of parameters in the Responses API, with their names in chat completions."""
 
 _LEAST_LIMIT, _MOST_LIMIT = 4_096, 32_768
+"""Lowest and highest token limit for a judge that used its whole limit to think."""
 
+# Errors whose cause is known and is no parameter.
 _OTHER_CAUSES = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
+# Codes of OpenAI and servers like it.
 _REFUSAL_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 # Compiled on first use, because most services refuse nothing.
+# Matches "Unsupported parameter: 'max_tokens' …", "temperature does not support 0", "Extra inputs are not permitted".
 _REFUSES = (
     r"(?i)unsupported|(?:is|are)(?: not|n['’]t) (?:currently |yet )?"
     r"(?:supported|allowed|permitted|available|implemented)|not (?:supported|permitted|enabled)"
@@ -37,6 +54,7 @@ _REFUSES = (
     r"|extra_forbidden|extra inputs|unavailable|enabled only|cannot both be|must be strictly positive"
     r"|must be > 0\.0 and < 1\.0|supports? only|only supports?"
 )
+# Matches "Invalid response_format", "json_schema is not …" and messages of servers about guided decoding.
 _ABOUT_FORMAT = r"(?i)response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided|grammar|schema"
 
 _REMEDIES: tuple[tuple[str, dict[str, JSON]], ...] = (
@@ -85,11 +103,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
         """Return the parameters to send: without refused ones, and with the raised limit if `may_raise_limit`."""
         sent: dict[str, JSON] = {}
+        # A parameter that is neither accepted nor known by another name is left out.
         for name, value in parameters.items():
             accepted_name = self._accepted_name(name, parameters)
             accepted_value = self._accepted_format(value) if name == FORMAT else value
             if accepted_name is not None and (name != FORMAT or accepted_value is not None):
                 sent[accepted_name] = accepted_value
+
         if may_raise_limit and self.room is not None:
             limit = next((name for name in LIMITS if name in sent), self._accepted_name("max_tokens", parameters))
             if limit is not None:
@@ -117,9 +137,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)
+
         answer_format = sent.get(FORMAT)
         if name == FORMAT and isinstance(answer_format, dict):
             return msgspec.structs.replace(self, formats=(*self.formats, str(answer_format.get("type"))))
+
         if name is not None and name not in self.parameters:
             value = sent[name] if isinstance(sent[name], (bool, int, float)) else None  # a text could be a secret
             return msgspec.structs.replace(self, parameters={**self.parameters, name: value})
@@ -128,6 +150,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
         """Return the facts with twice the token limit, within 4,096 and 32,768; None if the limit is at its maximum."""
         before = max(limit or 0, self.room or 0)
+
         room = min(_MOST_LIMIT, max(_LEAST_LIMIT, 2 * before))
         return msgspec.structs.replace(self, room=room) if room > before else None
 
@@ -137,6 +160,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             shown = name if value is None else f"{name} {str(value).lower()}"
             synonym = self._accepted_name(name, {})
             yield f"this model refuses {shown}; Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
+        # Only JSON Schema has a weaker form (JSON object); the others are left out.
         if self.formats:
             instead = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
             yield f"this model refuses {FORMAT} {self.formats[-1]}; Tunecheck {instead}"
@@ -148,18 +172,22 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             yield f"{REPEATING}: update the server or its tool parser"
 
 
+# The name of a file with a model: "/models/llama-3-8b" or "Qwen2.5-7B-Instruct-Q4_K_M.gguf".
 _FILE = re.compile(r"(?i)\A[/~]|[.-](?:gguf|ggml|bin|safetensors)\b")
+# The path before a name, and the tag "latest": both parts of "library/llama3:latest" but "llama3".
 _PATH_OR_LATEST = re.compile(r"\A.*[/\\]|[:-]latest\Z")
+# A version after a name: "-0613", "@20240620", "-2024-08-06" or ":8b-instruct".
 _VERSION = r"(?:[-@_]?\d{3,8}|[-@_]?\d{4}-\d\d-\d\d|:.*)?"
 
 
 def is_other_model(requested: str, named: str) -> bool:
     """Return whether a reply names another model than the requested one.
 
-    Case, the path before the name, and a date or tag that only one of the names has make no difference. llama.cpp
-    names its file, whatever was requested.
+    Case, the path before the name, and a date or tag that only one of the names has make no difference: `gpt-4o` and
+    `gpt-4o-2024-08-06` are the same model. llama.cpp names its file, whatever was requested.
     """
     names = (_PATH_OR_LATEST.sub("", name[:1_000].casefold()) for name in (requested, named))
+
     shorter, longer = sorted(names, key=len)
     return not (re.fullmatch(re.escape(shorter) + _VERSION, longer) or _FILE.search(named))
 
@@ -171,18 +199,22 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
     """
     if object_or_empty(sent.get(FORMAT)).get("type") not in ("json_schema", "json_object", "text"):
         sent = {name: value for name, value in sent.items() if name != FORMAT}  # any service may refuse another value
+
     candidates = [name for name in sent if name not in _KEPT]
     named = _named_parameter(error, sent)
     is_refusal = error.code in _REFUSAL_CODES or re.search(_REFUSES, error.said) is not None
+
     if named in candidates and (is_refusal or named == FORMAT):
         return named
     if is_refusal:
         mentions = {name: _mention_pattern(name).search(error.said) for name in candidates}
         places = {name: mention.start() for name, mention in mentions.items() if mention is not None}
-        if "cannot both be" in error.said and "top_p" in places:  # of temperature and top_p, top_p is left out
+        # If temperature and top_p exclude each other, top_p is left out.
+        if "cannot both be" in error.said and "top_p" in places:
             return "top_p"
         if places:
             return min(places, key=lambda name: places[name])
+
     return FORMAT if FORMAT in sent and re.search(_ABOUT_FORMAT, error.said) else None
 
 
@@ -191,8 +223,10 @@ def _named_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str:
 
     If none matches, return a known synonym or the `param` itself; "" if the error has no `param`.
     """
+    # `param` may be a path, such as `text.format`: its first name counts.
     match = re.match(r"\w+", error.param or "")
     name = "" if match is None else match[0]
+
     if name not in sent:
         name = _OF_RESPONSES.get(name, name)
     return name if name in sent else LIMITS.get(name, name)
@@ -201,10 +235,13 @@ def _named_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str:
 def _mention_pattern(name: str) -> re.Pattern[str]:
     """Return a pattern that finds the name of a parameter in an error message.
 
-    A name that is also a common word must stand in quotes, or next to a word such as "parameter".
+    A name that is also a common word must stand in quotes, or next to a word such as "parameter". So "the parameter
+    seed is not supported" mentions `seed`, but "seed the generator" does not. `maxTokens` mentions `max_tokens`.
     """
     camel = re.sub(r"_(\w)", lambda match: match[1].upper(), re.escape(name))
+    # An underscore shows that a word is a name, and "temperature" has no other meaning in these messages.
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
+
     before = r"['\"`]|\b(?:parameters?|params?|arguments?|fields?|property|name|supplied)\b[:\s\['\"`]*"
     return re.compile(rf"(?:{before}){re.escape(name)}\b|\b{re.escape(name)}(?:=| (?:parameter|field|argument))", re.I)

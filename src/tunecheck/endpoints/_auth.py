@@ -2,6 +2,11 @@
 
 There are three ways: a key (or an Azure ML token, which is sent like one), a Microsoft Entra token, or none. An HTTP
 endpoint calls `make_auth` once; its client then asks the Auth for headers before each attempt.
+
+    auth: {type: key, value: "${env:KEY}"}               Authorization: Bearer <key>, or the kind's own header
+    auth: {type: key, value: "${env:KEY}", header: X}    X: <key>
+    auth: {type: entra, scope: "https://…/.default"}     Authorization: Bearer <token>
+    no value and no type                                 no header
 """
 
 import asyncio
@@ -55,6 +60,7 @@ class KeyAuth(Auth):
 
     def __init__(self, key: Secret, header: str = "Authorization") -> None:
         """Send `key` in this header; in Authorization as `Bearer …`, unless the key itself names a scheme."""
+        # A key such as "Basic dXNlcjpwYXNz" names its scheme itself.
         bearer = header.lower() == "authorization" and " " not in key.reveal()
         self._headers = {header: f"Bearer {key.reveal()}" if bearer else key.reveal()}
 
@@ -72,8 +78,10 @@ class EntraAuth(Auth):
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
     ) -> None:
         """Keep the settings of the sign-in; the first call signs in. Refuse if azure-identity is needed but missing."""
+        # Without this check, the first call would fail, after the run has begun.
         if credential is None and not can_import("azure.identity"):
             raise MissingExtraError("sign-in with Microsoft Entra (auth type entra)", "azure")
+
         self._scope = scope
         self._redactor = redactor
         self._credential = credential
@@ -96,6 +104,7 @@ class EntraAuth(Auth):
 
     def discard_refused(self, sent: Mapping[str, str]) -> bool:
         """Discard the token that was sent, unless another call has replaced it; True, because a new token may help."""
+        # If another call has signed in since, its token is new and stays.
         if self._token is not None and sent == _bearer(self._token):
             self._token = None
         return True
@@ -113,7 +122,9 @@ class EntraAuth(Auth):
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
+
         self._redactor.add(token)
+        # Kept for all calls until it expires.
         self._token, self._expires_at = token, expires_at
         return token
 
@@ -121,11 +132,13 @@ class EntraAuth(Auth):
         """Return a new token of the credential, which may be sync (then called in a thread) or async."""
         if self._credential is None:
             self._credential = await asyncio.to_thread(_default_credential)
+
         get_token = self._credential.get_token
         if inspect.iscoroutinefunction(get_token):
             token = await get_token(self._scope)
         else:
             token = await asyncio.to_thread(get_token, self._scope)
+
         if inspect.isawaitable(token):
             token = await token
         return token  # type: ignore[no-any-return]  # `_sign_in` checks the token when it reads it
@@ -139,6 +152,7 @@ AuthType: TypeAlias = Literal["key", "aml_token", "entra", "none"]
 """The ways to authenticate. Only the kind `azure_ml` accepts `aml_token`: a token that expires, sent like a key."""
 
 _TYPES_BY_FIELD = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
+"""The types of sign-in to which each key of `auth:` belongs."""
 
 
 class AuthConfig(Written, frozen=True):
@@ -170,16 +184,20 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
         MissingExtraError: azure-identity is needed but not installed.
     """
     auth_type: AuthType = config.type or ("none" if config.value is None else "key")
+
     for field, types in _TYPES_BY_FIELD.items():
         if getattr(config, field) is not None and auth_type not in types:
             raise place.at(field).error(f"unknown key for auth type {auth_type}: leave it out")
+
     if auth_type == "none":
         return Auth()
+
     if auth_type == "entra":
         scope = config.scope or defaults.scope
         if scope is None:
             raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")
         return EntraAuth(scope, redactor, credential=defaults.credential, clock=defaults.clock)
+
     header = config.header or defaults.key_header
     if not is_header_name(header):
         raise place.at("header").error("must be the name of a header, such as api-key")

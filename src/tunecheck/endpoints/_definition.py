@@ -1,4 +1,12 @@
-"""Make endpoints from definitions (YAML files or mappings)."""
+"""Make endpoints from definitions (YAML files or mappings).
+
+A definition is found by its name or path, in this order (the suffix may be left out):
+
+    a bare name (`my-endpoint`)         endpoints/my-endpoint, then ./my-endpoint, each also with .yaml and .yml
+    a path, or a name with .yaml/.yml   as given, then below endpoints/
+
+Its `kind` is an extension of the kind `endpoints`, so plug-ins and files of the workspace can add kinds.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +51,16 @@ def load_endpoint(
     """
     if trust is not None and not isinstance(source, Mapping):
         check_named(source, trust)
+
     definition = read_definition(source, name=name, workspace=workspace)
     try:
         kind = plugins.find("endpoints", definition.kind, workspace=workspace, trust=trust)
     except PluginError as error:
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
+
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
         raise PluginError(f"the endpoint kind {definition.kind!r} is not a subclass of tunecheck.endpoints.Endpoint")
+
     endpoint = kind.from_definition(definition)
     _set_format(endpoint, definition, trust)
     return endpoint
@@ -62,10 +73,12 @@ def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None)
         ConfigurationError: `format` is unknown, or `tools: text` needs another one.
     """
     family = definition.data.get("format", AUTO)
+
     try:
         endpoint.profile = choose_profile(str(family), trust=trust)
     except PluginError as error:
         raise definition.at("format").error(str(error)) from error.__cause__
+
     endpoint.tools_as_text = definition.data.get("tools") == "text"
     if endpoint.tools_as_text and (endpoint.profile is None or endpoint.profile.prompt is None):
         problem = f"the format {family!r} cannot describe tools in the prompt: name another, such as hermes"
@@ -81,10 +94,12 @@ def check_named(source: str | Path, trust: Trust) -> None:
         ConfigurationError: the origin must not use the definition, or there is no such definition.
     """
     path = _find_definition(Path(source), Path())
+
     trust.check(path, f"ask the endpoint {path.stem!r}", folder=_FOLDER)
     definition = read_definition(path)
     function = definition.data.get("function")
     if definition.kind == "python" and isinstance(function, str):
+        # A definition may run any Python function, so data may never name it.
         act = f"run {function} as an endpoint"
         trust.check(path, act, never=True)
         file = definition.file(function.rpartition(":")[0])
@@ -109,6 +124,7 @@ def read_definition(
         except TypeError as error:
             raise ConfigurationError(f"endpoint definition: {error}") from None
         return _definition(document, name, workspace or Path())
+
     path = _find_definition(Path(source), workspace or Path())
     return _definition(read_yaml(path), name or path.stem, path.parent)
 
@@ -120,12 +136,15 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
         ConfigurationError: the document is no mapping, or has no valid `kind`.
     """
     values = document.value
+
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:`")
     kind = values.get("kind")
+
     if kind is None:
         hint = did_you_mean("kind", values)
         raise Place(document).error(f"kind is missing{hint if 'did you mean' in hint else ''}")
+
     if not isinstance(kind, str) or not kind.strip():
         raise Place(document, ("kind",)).error(f"must be a text, not {shown_value(kind)}")
     return Definition(document, values, kind, name or kind, folder)
@@ -145,11 +164,13 @@ def _find_definition(path: Path, workspace: Path) -> Path:
             f"an endpoint is a YAML file, not a URL: write {folder / 'NAME.yaml'} with the keys kind, url and model; "
             "`tunecheck init` makes examples"
         )
+
     is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace
     for base in (folder / path, path) if is_name else (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():
                 return candidate
+
     known = [file.stem for file in folder.glob("*.y*ml")] if folder.is_dir() else []
     looked = f" (looked in '.' and {_FOLDER!r})" if is_name else ""
     raise ConfigurationError(f"there is no endpoint definition {str(path)!r}{looked}{did_you_mean(path.stem, known)}")

@@ -1,4 +1,8 @@
-"""Limits of calls: an adaptive concurrency limit, token buckets and backoff."""
+"""Limits of calls: an adaptive concurrency limit, token buckets and backoff.
+
+A call passes an `AdaptiveGate`, which keeps as many calls in flight as the service accepts. Then each attempt takes its
+tokens and one request from the `TokenBucket`s of the rate limits. After a failure, `Backoff` says how long to wait.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +72,7 @@ class TokenBucket:
     @classmethod
     def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
         """Return an empty bucket that gives at most `per_minute` units, including its burst, in any 60 seconds."""
+        # Full, the bucket gives its capacity at once and the rest within the minute: together at most `per_minute`.
         bucket = cls(per_minute, clock=clock, burst_s=burst_s)
         bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
         bucket._per_second = max(per_minute - bucket._capacity, per_minute / 2) / 60
@@ -77,6 +82,7 @@ class TokenBucket:
     async def take(self, units: float) -> EndCall:
         """Wait until this many units are available and take them. Call the result at the end with the units used."""
         async with self._lock:
+            # A sum of small floats may stay just below the units, so a tiny rest counts as available.
             while (missing := min(units, self._capacity) - self._refill()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
             self._level -= units
@@ -112,10 +118,15 @@ class AdaptiveGate:
     """
 
     TOLERATED = 0.1
+    """Share of refused attempts that does not cut the limit."""
     RANDOM = 0.4
+    """A share above this is never taken for refusals at random."""
     HELPED = 0.7
+    """A cut has helped if the share falls below this part of the share before it."""
     SLOW_GROWTH = 0.25
+    """Growth of the limit in a round, after the first cut."""
     LEAST_ROUND = 10
+    """Lowest number of outcomes in a round; fewer would make the share of refusals a matter of chance."""
 
     def __init__(self, most: int, *, start: int = 10) -> None:
         """Start at `start` concurrent calls; the limit never exceeds `most`."""
@@ -159,6 +170,7 @@ class AdaptiveGate:
         if self.under_way < self._current_limit and not queue:
             self._start_call()
             return
+
         admission: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(admission)
         try:
@@ -184,6 +196,7 @@ class AdaptiveGate:
             while queue and self.under_way < self._current_limit:
                 admission = queue.popleft()
                 if not admission.done():
+                    # An admission that is done belongs to a call that was cancelled while it waited.
                     self._start_call()
                     admission.set_result(None)
 
@@ -210,12 +223,15 @@ class AdaptiveGate:
     def _end_round(self, outcomes: int) -> None:
         """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round.
 
-        If the last round cut the limit and the share stayed high, the refusals do not depend on the load. The cut is
-        undone, and that share is tolerated from then on.
+        1. The share is tolerated: raise the limit if it was used, by all of it or, after the first cut, by a quarter.
+        2. The last round cut the limit and the share stayed high: the refusals do not depend on the load. Undo the cut,
+           and tolerate that share from now on.
+        3. Else cut the limit by the share.
         """
         share = self._refusals / outcomes
         cut, self._last_cut = self._last_cut, None
         self._random_share = min(self._random_share, share)
+
         if share <= self.TOLERATED + self._random_share:
             if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
@@ -226,6 +242,7 @@ class AdaptiveGate:
             self._last_cut = _Cut(self.limit, share)
             self.limit = max(1, int(self.limit * (1 - share)))
             self.cuts += 1
+
         self._successes = self._refusals = 0
         self._peak = self.under_way
         # A raised limit is tried with new calls first: a call that was refused before could run out of attempts.
@@ -248,7 +265,9 @@ class Backoff:
 
     def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
         """Return the random wait in seconds after this number of failures; `retry_after` is the service's own wait."""
+        # 2^32 is far above any cap, and greater exponents would overflow a float.
         jitter = min(self.cap_s, self.base_s * 2 ** min(failures, 32))
+
         if retry_after is not None:
             return retry_after + rng.uniform(0, jitter / 2)
         return rng.uniform(0, jitter)
@@ -264,10 +283,12 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         milliseconds = _finite_number(headers.get(name))
         if milliseconds is not None:
             return milliseconds / 1000
+
     text = headers.get("retry-after")
     seconds = _finite_number(text)
     if seconds is not None or not text or len(text) > 64:
         return seconds
+
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, TypeError, OverflowError, IndexError, OSError):
@@ -276,6 +297,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 def _finite_number(text: str | None) -> float | None:
     """Return a header's text as a finite number of 0 or more; None for any other text and for no header."""
+    # A longer text is no number of seconds that a service would send.
     try:
         value = float(text) if text and len(text) < 32 else math.nan
     except ValueError:

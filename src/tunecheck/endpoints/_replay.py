@@ -1,4 +1,13 @@
-"""The `replay` endpoint: recorded answers from a JSON Lines file, found by row id or messages."""
+"""The `replay` endpoint: recorded answers from a JSON Lines file, found by row id or messages.
+
+    {"id": "row-1", "response": "The train leaves at 9:30."}
+    {"id": "row-2", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]}
+    {"messages": [{"role": "user", "content": "Hi"}], "response": "Hello!"}
+    {"id": "row-3", "error": {"type": "TimedOutError", "message": "no complete answer within 60 s"}}
+
+A record with the row's id wins over a record with the same messages. Two records may have the same messages only if
+both have an id; by messages, the first one is found.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +39,7 @@ MAX_LINE_BYTES = 64 << 20
 """The maximum length of a record."""
 
 _BOM = b"\xef\xbb\xbf"
+"""UTF-8's byte order mark, which some editors write at the beginning of a file."""
 
 
 class NoAnswerError(ReplyError):
@@ -103,11 +113,14 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
+
         where = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
             raise NoAnswerError(f"{where}: no recorded answer in {self._path}")
+
         if record.get("error") is not None:
             raise _recorded_error(record)
+
         values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
         try:
             answer = read_answer(next((value for value in values if value is not None), None))
@@ -115,7 +128,9 @@ class ReplayEndpoint(Endpoint):
             raise ContentFilterError(f"{where}: {error}") from None
         except UnreadableReplyError as error:
             raise ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
+        # The fields of the record win over those of its message.
         recorded = Completion.of_columns(record)
+
         return replace(
             recorded,
             text=recorded.text if answer.text is None else answer.text,
@@ -133,6 +148,7 @@ class ReplayEndpoint(Endpoint):
     def answer_settings(self) -> dict[str, JSON]:
         """Return the settings with a hash of the files' content in place of the path."""
         sha256 = "".join(file.sha256 for file in self._files)
+        # One hash, so that the settings do not grow with the number of files.
         if len(self._files) > 1:
             sha256 = hashlib.sha256(sha256.encode()).hexdigest()
         return {"kind": self.kind, "sha256": sha256, "response": self._response}
@@ -146,7 +162,9 @@ class ReplayEndpoint(Endpoint):
         record = self._find(id_key(row.id))
         if record is None:
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
+
         value = record.get(self._response)
+        # A list of turns, each a list of steps, is a recorded conversation.
         if self._response == "result" or (isinstance(value, list) and any(isinstance(turn, list) for turn in value)):
             return {**record, "result": value}
         return None
@@ -164,6 +182,7 @@ def _result_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
+
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
     if not files:
         raise DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}); name a file")
@@ -174,6 +193,7 @@ def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
     """Return the error in a record: of the recorded type if `_ERRORS` has the type, else an EndpointError."""
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
+
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
     text = text or "an error was recorded in place of an answer"
     return _ERRORS.get(name, EndpointError)(
@@ -214,6 +234,7 @@ class RecordedFile:
         self.path = path
         self._answer_keys = answer_keys
         self._places: dict[bytes, _RecordPlace] = {}
+
         digest, offset = hashlib.sha256(), 0
         try:
             with open_for_reading(path) as file:
@@ -223,6 +244,7 @@ class RecordedFile:
                     offset += len(line)
         except OSError as error:
             raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+
         if not self._places:
             raise DataError(f"{path}: has no recorded answers: write one JSON object per line")
         self.sha256 = digest.hexdigest()
@@ -236,10 +258,12 @@ class RecordedFile:
         place = self._places.get(key)
         if place is None:
             return None
+
         record: JSON = None
         with contextlib.suppress(OSError), self.path.open("rb") as file:
             file.seek(place.offset)
             record = value_of(file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
+        # The offset may now be in the middle of another line.
         if not isinstance(record, dict) or key not in _keys(record):
             raise ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
         return record
@@ -251,10 +275,12 @@ class RecordedFile:
             DataError: the line is too long or no record, or another record has the same key.
         """
         where = f"{self.path}, line {number}"
+
         if len(line) > MAX_LINE_BYTES:
             raise DataError(f"{where}: the line is longer than {MAX_LINE_BYTES >> 20} MiB: shorten its record")
         if not line.strip():
             return
+
         try:
             record = loads(line.removeprefix(_BOM) if number == 1 else line)
         except ValueError as error:
@@ -262,10 +288,12 @@ class RecordedFile:
                 where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
             reason = error.msg if isinstance(error, JSONDecodeError) else error
             raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
+
         if not isinstance(record, dict):
             raise DataError(f"{where}: each line must be one object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
             raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
+
         place = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)
@@ -288,11 +316,13 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
         raise DataError(f"{where}: the id must be text or a whole number")
+
     if messages is not None:
         try:
             keys.append(content_key(messages))
         except TypeError as error:
             raise DataError(f"{where}: messages: {error}") from None
+
     if not keys:
         raise DataError(f"{where}: has neither an id nor messages, so it matches no row: add one")
     return keys
@@ -302,8 +332,10 @@ def _normalized(message: object) -> object:
     """Return a message without null values, and with a list of text parts joined to one text."""
     if not isinstance(message, Mapping):
         return message
+
     normalized = {name: value for name, value in message.items() if value is not None}
     content = normalized.get("content")
+    # Some clients send a text as a list with one part.
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]

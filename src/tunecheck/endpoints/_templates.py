@@ -1,4 +1,13 @@
-"""Request templates (`{"input_data": "${messages}"}`) and paths into a reply (`choices[0].message`)."""
+"""Request templates (`{"input_data": "${messages}"}`) and paths into a reply (`choices[0].message`).
+
+With the template
+
+    {"input_data": "${messages}", "tools": "${tools}", "user": "id-${data.customer}", "key": "${env:KEY}"}
+
+and a row without tools, whose column `customer` is 7, the body is
+
+    {"input_data": [{"role": "user", "content": "Hi"}], "user": "id-7", "key": "…"}
+"""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +17,9 @@ from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import ChatRequest, Place, time_text
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolve
 
+# A reference such as `${messages}` or `${data.customer}`, or the literal `$${`.
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+# References besides `${data.…}` and `${env:…}`.
 _NAMES = ("messages", "parameters", "time", "tools")
 
 
@@ -32,6 +43,7 @@ class RequestTemplate:
         def checked(text: str, path: ValuePath) -> JSON:
             """Return a text of the body with environment variables inserted; check and note its other references."""
             text_place = Place(place.document, path)
+            # Texts without references may still be secrets, which `resolve` refuses under a key for secrets.
             if "${" not in text:
                 return resolve(text, text_place, redactor)
             return _REFERENCE.sub(lambda match: self._reference(match, text_place, redactor), text)
@@ -48,6 +60,7 @@ class RequestTemplate:
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         time = "" if request.sent_at is None else time_text(request.sent_at)
         values: dict[str, JSON] = {"messages": messages, "tools": tools, "parameters": dict(parameters), "time": time}
+
         # Keys with only such a reference as their value are left out.
         left_out = {f"${{{name}}}" for name in ("tools", "time") if not values[name]}
 
@@ -65,9 +78,11 @@ class RequestTemplate:
                 return [filled(item) for item in value]
             if not isinstance(value, str):
                 return value
+            # A whole reference keeps the value's type, such as a list; within a text, it becomes text.
             whole = _REFERENCE.fullmatch(value)
             if whole and whole[1] is not None:
                 return value_of(whole[1])
+
             return _REFERENCE.sub(lambda match: "${" if match[1] is None else text_or_json(value_of(match[1])), value)
 
         return filled(self._body)
@@ -81,13 +96,16 @@ class RequestTemplate:
         inner = match[1]
         if inner is None:  # `$${`, which stands for `${` itself
             return match[0]
+
         if ENV_REFERENCE.fullmatch(match[0]):
             # A value that contains `${` must not be read as a reference later.
             return str(resolve(match[0], place, redactor)).replace("${", "$${")
+
         try:
             first, *columns = parse_path(inner)
         except ValueError:
             first, columns = "", []
+
         if inner not in _NAMES and (first != "data" or not columns):
             known = [*_NAMES, "data.<column>", "env:<NAME>"]
             raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
@@ -102,6 +120,7 @@ def _column(request: ChatRequest, name: str) -> JSON:
         ValueError: the request has no row, or the row has no such column.
     """
     value = find_value(request.row.values, parse_path(name)[1:]) if request.row else None
+
     if request.row is None or isinstance(value, Missing):
         raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")
     return value

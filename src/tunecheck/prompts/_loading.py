@@ -31,6 +31,7 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
     path = Path(source)
     if text is None:
         return _load(str(source), _read(path), path)
+    # A text has the line ends of its source; files are decoded with line feeds.
     return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), path if path.is_file() else None)
 
 
@@ -56,8 +57,10 @@ def _read(path: Path) -> str:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise PromptError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
     if len(content) > MAX_BYTES:
         raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, the limit for prompts")
+
     try:
         return decode_text(content)
     except ValueError as error:

@@ -32,19 +32,28 @@ _TYPES: Mapping[str, str] = MappingProxyType({
     ".png": "image/png", ".svg": "image/svg+xml", ".tif": "image/tiff", ".tiff": "image/tiff", ".webp": "image/webp",
 })  # fmt: skip
 
+# An image's address, without spaces and quotes: https://example.com/cat.png
 _ADDRESS = re.compile(r"https?://[^\s<>\"]+\Z", re.IGNORECASE)
+# Image data in base64: data:image/png;base64,iVBORw0KGgo=
 _DATA = re.compile(r"data:image/[a-z0-9.+*-]+;base64,[A-Za-z0-9+/=_-]+\Z", re.IGNORECASE)
+# Any data in base64, which only the template itself may contain: data:application/octet-stream;base64,…
 _OWN_DATA = re.compile(r"data:[^;,\s]*;base64,", re.IGNORECASE)
+# prompt flow's reference to a file: data:image/png;path:cat.png
 _DATA_PATH = re.compile(r"data:([^;,]*);path:(.*)\Z", re.IGNORECASE | re.DOTALL)
 
 
 def find_images(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and link of every `![description](link)` on one line, in linear time."""
+    """Yield start, end and link of every `![description](link)` on one line, in linear time.
+
+    "See ![a cat](cat.png)." gives (4, 21, "cat.png"). A regular expression would take quadratic time for many `![`.
+    """
     start, close, line_end = text.find("!["), -1, -1
+
     while start >= 0:
         middle = text.find("]", start + 2)
         if middle < 0:
             return
+
         after = middle + 1
         if text.startswith("(", after):
             # Each position is searched once, however many `![` come before it.
@@ -53,6 +62,7 @@ def find_images(text: str) -> Iterator[tuple[int, int, str]]:
             if close < min(line_end, len(text)):
                 after = close + 1
                 yield start, after, text[middle + 2 : close]
+
         start = text.find("![", after)
 
 
@@ -81,6 +91,7 @@ class ImageFiles:
         """
         links = {link.strip() for _, _, link in find_images(template)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
+
         urls: dict[str, str] = {}
         for link, (name, kind) in files.items():
             content = base64.b64encode(folder.read(name, MAX_IMAGE_BYTES)).decode()
@@ -92,6 +103,7 @@ class ImageFiles:
 
         `own` is True if the template contains the link. Only such links may name files.
         """
+        # A value must not name files: it comes from data or a model.
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):
             return link
@@ -113,6 +125,7 @@ def _file_of(link: str) -> tuple[str, str] | None:
     data = _DATA_PATH.match(link)
     if data is not None:
         return data.group(2).strip(), data.group(1).strip() or "image/*"
+
     suffix = Path(link).suffix.lower()
     return (link, _TYPES[suffix]) if suffix in _TYPES and ":" not in link else None
 
@@ -231,10 +244,12 @@ class Prompt:
         for name in values:
             if name not in self.inputs:
                 raise PromptError(f"{self.source}: there is no input {name!r}{did_you_mean(name, self.inputs)}")
+
         missing = [name for name, known in self.inputs.items() if known.required and name not in values]
         if missing:
             inputs = "input" if len(missing) == 1 else "inputs"
             raise PromptError(f"{self.source}: no value for the {inputs} {', '.join(missing)}")
+
         bound: dict[str, JSON] = {}
         for name, known in self.inputs.items():
             if name in values:
@@ -242,6 +257,7 @@ class Prompt:
                     bound[name] = self._insertable(known, plain(values[name], path=name))
                 except TypeError as error:
                     raise PromptRenderError(f"{self.source}: the input {error}") from None
+            # Else the template tests the name itself, with `default(…)` or `is defined`, so it stays undefined.
             elif not self._template.may_lack(name):
                 bound[name] = self._insertable(known, known.default)
         return bound
@@ -268,7 +284,9 @@ def digest(
     A secret default enters only as a short trace, so that the secret cannot be guessed from the hash.
     """
     known: list[JSON] = []
+
     for item in inputs.values():
+        # A masked default differs from the default itself.
         default = secrets.answer(item.default)
         known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])
     return content_hash([dialect, body, known, list(images.digest())])
@@ -297,10 +315,13 @@ def definition_of(
     It signs in with the key if there is one, else with Entra if `entra` is set, else not at all.
     """
     definition: dict[str, JSON] = {"kind": kind, "url": url, "deployment" if kind == AZURE else "model": model}
+
     if api_version:
         definition["api_version"] = api_version
+
     if key or entra:
         definition["auth"] = {"type": "key", "value": key} if key else {"type": "entra"}
+
     if headers:
         definition["headers"] = dict(headers)
     return definition
