@@ -51,7 +51,7 @@ _ONE_BY_ONE = 16
 """The most suspect rows in one chunk, where they run one by one; a group stays whole."""
 
 _MOST_DEATHS = 8
-"""A row whose Ray worker is lost runs again, until the row has lost this many workers alone."""
+"""A row whose Ray worker is lost runs again, until it was in flight in this many lost tasks, alone or with others."""
 
 
 @dataclass(eq=False)
