@@ -2,6 +2,24 @@
 
 `check` prints one result for each of its arguments. Plug-ins add data checks. The core's own check is
 `find_unusable_rows()`.
+
+An argument means a data set in these cases (`_is_data`); any other argument means an endpoint:
+
+| argument | reason |
+|---|---|
+| `val.jsonl`, `val.json`, `val.csv`, `val.parquet` | the ending of a data file |
+| `datasets/` | a folder |
+| `bfcl:multi_turn_base` | a loader before the colon; but `http://…` and names ending in `.yaml` are endpoints |
+
+A row has these problems (`_RowCheck.problems`):
+
+* no messages, or messages in a wrong form, unless the data holds recorded answers
+* a ground truth with a call, but no tools: always only a note, because the messages may describe them
+* no column for an evaluator's parameter
+* a misspelt key in a tool definition
+
+A problem of all rows is only a note if a column may be mapped, or if nobody chose the evaluators: the data may be for
+another target or for other evaluators. Rows of conversations and of another target are not checked here.
 """
 
 from __future__ import annotations
@@ -37,6 +55,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._doctor.examination import Examination
 
 _MOST_PLACES = 3
+"""The most rows that a line on a problem names."""
 _MAP = "map another column under column_mapping of the data set's YAML file: "
 _NO_TOOLS = "the ground truth calls a function, but the row has no tools"
 _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
@@ -89,7 +108,9 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     names = [*(options.targets or ()), *(options.dataset or ()), *(options.endpoint or ())]
     if not names:
         raise ConfigurationError("nothing to check: name data sets and endpoints, such as  mine.jsonl my-endpoint")
+
     results = [_check_data(name, options) if _is_data(name) else _check_endpoint(name) for name in names]
+
     if options.json:
         facts: list[JSON] = [dict(result.facts) for result in results]
         print_json(facts[0] if len(facts) == 1 else facts)
@@ -102,6 +123,7 @@ def _is_data(name: str) -> bool:
     """Return True if a name means a data set: a data file, a folder, or `format:name`; else it means an endpoint."""
     is_url = name.startswith(("http://", "https://"))
     is_loader = ":" in name and Path(name).suffix not in (".yaml", ".yml")
+
     return not is_url and (is_loader or Path(name).suffix in _DATA_FILES or Path(name).is_dir())
 
 
@@ -110,6 +132,7 @@ def _check_endpoint(name: str) -> CheckResult:
     import asyncio
 
     definition = None if is_embedded(name) else endpoints.read_definition(name)
+
     examination = asyncio.run(
         endpoints.examine(load_named(name, Trust()), {} if definition is None else definition.data)
     )
@@ -124,6 +147,7 @@ def _endpoint_lines(examination: Examination, definition: endpoints.Definition |
     yield from examination.report.lines()
     if examination.simulated:
         yield SIMULATED
+
     counts = examination.counts
     if examination.findings and examination.report.ok:
         skipped = f", {counts['skip']} skipped" if counts["skip"] else ""
@@ -133,6 +157,7 @@ def _endpoint_lines(examination: Examination, definition: endpoints.Definition |
             yield f"{verdict.status}  {', '.join(finding.check for finding in findings)}: {verdict.evidence}"
             if verdict.advice:
                 yield f"      {verdict.advice}"
+
     if examination.changes and definition is not None:
         yield ""
         yield f"put these lines into {definition.document.name}, and remove other lines with the same keys:"
@@ -143,11 +168,13 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
     """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
     dataset = datasets.open_dataset(name, limit=options.limit, number_ids=True)
     checks = [cast("DataCheck", find("data_checks", candidate.name)) for candidate in discover("data_checks")]
+
     if not checks:
         row_count = sum(1 for _ in dataset.rows())
         unusable, lines = find_unusable_rows(dataset)
         facts: dict[str, JSON] = {"rows": row_count, "problems": sum(map(len, unusable.values())), "findings": []}
         return CheckResult(not unusable, [*lines, f"read {plural(row_count, 'row')}"], facts)
+
     results = [check(dataset, options) for check in checks]
     lines = [line for result in results for line in result.lines]
     facts = {key: value for result in results for key, value in result.facts.items()}
@@ -157,9 +184,9 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
 def find_unusable_rows(dataset: datasets.Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the rows without messages, without a column for an evaluator, or with misspelt tool definitions.
 
-    The result has the place of each row by problem and id, and a line for each problem. Rows of conversations have
-    their own check. If no row has messages, or all rows lack a column and no evaluator was chosen, the line is only a
-    note: the rows may be for another target or for other evaluators. Rows without tools get a note, too.
+    The result has the place of each row by problem and id, without problems that are only notes, and a line for each
+    problem and note. For example `2 rows (val.jsonl:3, val.jsonl:7): cannot be scored: …`, and
+    `note: all 46 rows: …`.
     """
     check = _RowCheck(dataset)
     places, row_count = defaultdict[str, dict[str, str]](dict), 0
@@ -167,16 +194,19 @@ def find_unusable_rows(dataset: datasets.Dataset) -> tuple[dict[str, dict[str, s
         row_count += 1
         for problem in check.problems(row.values):
             places[problem][row.id] = place
+
     lines = []
     for problem, place_by_id in [*places.items()]:
         count = len(place_by_id)
         more = f" and {count - _MOST_PLACES:,} more" if count > _MOST_PLACES else ""
         where = f"{plural(count, 'row')} ({', '.join(islice(place_by_id.values(), _MOST_PLACES))}{more})"
+
         in_all_rows = count == row_count
         may_be_meant = in_all_rows and (_MAP in problem or not dataset.defaults.evaluators)
         if problem.startswith(_NO_TOOLS) or may_be_meant:
             where = f"note: all {row_count:,} rows" if in_all_rows and row_count > 1 else f"note: {where}"
             del places[problem]
+
         lines.append(clean(f"{where}: {problem}", 600))
     return places, lines
 
@@ -193,46 +223,58 @@ class _RowCheck:
         defaults = self._defaults = dataset.defaults
         parse_mapping(defaults.column_mapping, defaults.place_of)  # raises an error with the mapping's place
         read_paths(defaults.target_mapping, defaults.target_places)
+
         self._messages_column = defaults.target_mapping.get("messages", "messages or query")
         self._messages = value_reader({"default": parse_mapping(defaults.target_mapping, "")}, "messages", "query")
+
         names = defaults.evaluators or DEFAULT_EVALUATORS
         layers = read_layers(None, names, defaults.evaluator_mapping)
         query_mapping = {} if "messages" in defaults.target_mapping else layers["default"]
         self._query = value_reader({"default": query_mapping}, "query")
         self._tools = value_reader(layers, *TOOL_COLUMNS)
         self._kind = row_kind_reader(layers)
+
         self._evaluators: list[BoundEvaluator] = []
         for name in names:
             evaluator = find("evaluators", name)
             with suppress(TunecheckError):  # judges are made with their model
                 self._evaluators.append(bind_evaluator(name, evaluator, layers[name]))
+
+        # Columns that an answer will have: an evaluator's parameter may be mapped to them.
         self._columns_of_answers = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
 
     def problems(self, columns: Mapping[str, JSON]) -> Iterator[str]:
         """Yield the problems of a row with these columns; a row of a conversation or of another target has none."""
         if "turns" in columns or self._defaults.target is not None:
             return
+
         if "${data." not in self._defaults.column_mapping.get("response", ""):  # else the rows have recorded answers
             try:
                 found = self._messages(columns, {}) or self._query(columns, {})
                 read_messages(cast("JSON", found), self._messages_column)
             except ValueError as error:
                 yield f"{error}; correct the column, or {_MAP}target.messages: {_reference_to(columns, 'role')}"
+
             has_tools = "tools" in self._defaults.target_mapping or self._tools(columns, {}) is not None
             if not has_tools and self._kind(columns, {}) == "call":
                 column = _reference_to(columns, "function")
                 yield f"{_NO_TOOLS}; unless the messages contain them, {_MAP}tool_definitions: {column}"
+
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._columns_of_answers)
             except ColumnMissingError as error:
                 yield f"cannot be scored: {str(error).partition(': ')[2]}; add the column, or map another one"
+
         with suppress(ValueError):  # reported with the definitions
             tools = ToolDefinitions.read(self._tools(columns, {}))
             yield from (f"a tool definition has the unknown key {key}" for key in tools.misspelt_keys())
 
 
 def _reference_to(columns: Mapping[str, JSON], key: str) -> str:
-    """Return a reference to the first column with a list whose first object has this key; else to `COLUMN`."""
+    """Return a reference to the first column with a list whose first object has this key; else to `COLUMN`.
+
+    For the key `role`, `"${data.chat}"` if the row has a column `chat` with `[{"role": "user", …}]`.
+    """
     lists = (name for name in columns if not isinstance(find_value(columns, (name, 0, key)), Missing))
     return f'"${{data.{next(lists, "COLUMN")}}}"'

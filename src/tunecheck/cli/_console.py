@@ -1,4 +1,8 @@
-"""Output of commands: JSON, paths, progress, files; output stops if the reader has closed the pipe."""
+"""Output of commands: JSON, paths, progress, files.
+
+If the reader closes the pipe, as `head` does, output stops. A command with its own exit code keeps that code
+(`until_pipe_closes`); any other ends with 0 (`cli/_app.py`).
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,7 @@ def print_path(path: str | os.PathLike[str]) -> None:
 
 
 def print_json(value: JSON) -> None:
+    """Print a value as one line of JSON, in which a CI system executes no log commands."""
     sys.stdout.write(json_without_log_commands(dumps_line(value).decode("utf-8")))
 
 
@@ -69,10 +74,11 @@ def check_output(option: str, name: str | None) -> None:
     """Check before the command starts that the file that an option names can be written; None means no file.
 
     Raises:
-        ConfigurationError: the file is a folder, or its folder does not exist.
+        ConfigurationError: the name is empty or that of a folder, or the file's folder does not exist.
     """
     if name is None:
         return
+
     path = Path(name)
     if not name or path.is_dir():
         raise ConfigurationError(f"{option} {name}: expected a file, not a folder")
@@ -81,7 +87,7 @@ def check_output(option: str, name: str | None) -> None:
 
 
 def write_output(name: str, content: str | bytes) -> None:
-    """Write a whole file or nothing; escape characters that UTF-8 cannot hold.
+    """Write a whole file or nothing; escape characters that UTF-8 cannot hold, such as `\\ud83d`.
 
     Raises:
         TunecheckError: the file cannot be written.

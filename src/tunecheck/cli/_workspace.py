@@ -21,6 +21,7 @@ from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plu
 from tunecheck.views import Cell, Table, Text, View, Words
 
 _MOST_SHOWN = 20
+"""The most unreadable conversations that `datasets convert` lists."""
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
 _COPIED = (
@@ -31,6 +32,7 @@ _COPIED = (
 """The example files that the wheel includes."""
 
 _IGNORED = b"eval_results/\n__pycache__/\n.env\n"
+"""The content of the workspace's .gitignore: runs, compiled code, and `.env`, which may hold secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
     """List plug-ins, their extensions, and the files of this workspace."""
     origins = _extensions_by_origin()
     absent = absent_plugins()
+
     if options.json:
         listed: list[JSON] = [
             {"name": name, "brings": {kind: [*map(_as_json, extensions)] for kind, extensions in by_kind.items()}}
@@ -81,6 +84,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
         ]
         print_result({"plugins": listed, "missing": to_builtins([*absent])})
         return DONE
+
     tables = [_table(name, by_kind) for name, by_kind in origins.items()]
     lines = [f"missing: {clean(plugin.name)} ({clean(plugin.problem)})" for plugin in absent]
     print_result(View("plug-ins", [*tables, *([Text(lines)] if lines else [])]))
@@ -121,6 +125,7 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
 
     listed: list[dict[str, JSON]] = []
+
     for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
         try:
             data = endpoints.storable_settings(dict(endpoints.read_definition(path).data))
@@ -129,8 +134,10 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
             listed.append({"name": path.stem, "kind": data.get("kind"), "model": model, "url": data.get("url")})
         except ConfigurationError as error:
             listed.append({"name": path.stem, "problem": str(error)})
+
     if is_embedded(SIMULATED):
         listed.append({"name": SIMULATED, "kind": SIMULATED, "model": None, "url": None})
+
     rows = [[Words(clean(value or "", 200), foreign=True) for value in facts.values()] for facts in listed]
     table = Table(["name", "kind", "model", "url"], rows, "l")
     print_result([*listed] if options.json else View("endpoints", [table]))
@@ -186,10 +193,12 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
             )
     elif (form := known.get(options.form)) is None:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
+
     if options.graders is not None:
         if form.with_graders is None:
             raise ConfigurationError(f"--graders: {form.words} has no graders: leave --graders out")
         form = form.with_graders(options.graders)
+
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
     _print_conversion(datasets.convert(options.source, form, out, overwrite=options.overwrite), form)
     return DONE
@@ -201,10 +210,12 @@ def _print_conversion(report: datasets.ConversionReport, form: datasets.Form) ->
     read = f"{report.conversations - left_out:,} of {plural(report.conversations, form.unit)}"
     calls = f", {report.call_rows:,} with {plural(report.calls, 'function call')}" if report.calls else ""
     print(f"{read}: {plural(report.rows, 'row')}{calls}")
+
     for unreadable in report.unreadable[:_MOST_SHOWN]:
         print(f"  left out number {unreadable.number}: {clean(unreadable.reason)}")
     if left_out > _MOST_SHOWN:
         print(f"  and {left_out - _MOST_SHOWN:,} more")
+
     print(f"written {report.out}")
     kept = "not replaced: its content differs" if report.sidecar_kept else "its defaults"
     print(f"        {report.sidecar} ({kept})", *(f"        {name}" for name in form.files), sep="\n")

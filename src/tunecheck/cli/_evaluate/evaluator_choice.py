@@ -1,6 +1,15 @@
 """Creates evaluators by name, with the settings of `--set`.
 
-`prepared_run.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns.
+`prepared_run.py` calls `make_evaluators()` with the settings that `settings_by_evaluator()` returns. A setting goes
+through these steps:
+
+1. `cli/_options.py` reads the option: `{"bleu.threshold": 0.4, "caller.key": "${env:KEY}"}`.
+2. `_by_owner` groups the settings by evaluator: `{"bleu": {"threshold": 0.4}, "caller": {"key": "${env:KEY}"}}`.
+3. `_resolve_references` replaces references by values from the environment. Files and fingerprints keep `${env:KEY}`.
+4. `_check_settings` checks that each parameter exists and has this type, and that none is missing.
+
+A secret must be a reference. Its value must have at least 8 characters, because shorter ones cannot be masked;
+`${env:NAME:plain}` marks a value that is not secret.
 """
 
 from __future__ import annotations
@@ -30,6 +39,7 @@ DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """The evaluators of a run if neither the command nor the data set names any."""
 
 _PLAIN = (bool, int, float, str, NoneType)
+"""Types whose values are checked before an evaluator is created."""
 
 
 def make_evaluators(
@@ -44,6 +54,7 @@ def make_evaluators(
         ConfigurationError: an evaluator does not exist or cannot be created; secrets are masked in the text.
     """
     extensions = {name: find("evaluators", name, trust=trust) for name in names}
+
     try:
         return {name: _make(name, extensions[name], settings.get(name, {}), judge, trust) for name in extensions}
     except ConfigurationError as error:
@@ -65,15 +76,18 @@ def _make(
     """
     # The extension of a prompt file is the judge's class with the file bound.
     kind = extension.func if isinstance(extension, functools.partial) else extension
+
     if not inspect.isclass(kind):
         if settings:
             parameter = next(iter(settings))
             advice = f"write a class whose __init__ takes {parameter}"
             raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function and has no settings: {advice}")
         return extension
+
     assert callable(extension)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
     _check_settings(name, extension, kind, settings, frozenset(given), trust)
+
     try:
         evaluator: object = extension(**given, **settings)
     except ConfigurationError as error:
@@ -101,25 +115,33 @@ def _check_settings(
     parameters: Sequence[inspect.Parameter] = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
     with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, has no signature
         parameters = [*inspect.signature(make).parameters.values()]
+
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     named_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     named = {parameter.name: parameter for parameter in parameters if parameter.kind in named_kinds}
+
     hints: Mapping[str, Any] = {}
     with contextlib.suppress(Exception):  # annotations may be failing code; then types are not checked
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
+
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
             raise ConfigurationError(f"--set {name}.{key}: name the model of a judge with --judge")
+
         if key not in named and not takes_any:
             raise ConfigurationError(f"--set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
+
         hint = hints.get(key)
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if key in hints and all(hint_type in _PLAIN for hint_type in types):
             read_as(value, hints[key], f"--set {name}.{key}")
+
         if Profile in types and isinstance(value, str):  # loaded here, because `trust` is known here
             choose_profile(value, trust=trust)
+
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
+
     if missing:
         remedy = "--judge NAME" if missing[0] == "model_config" else f"--set {name}.{missing[0]}=…"
         raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: give {remedy}")
@@ -145,6 +167,8 @@ def _by_owner(
 ) -> dict[str, dict[str, JSON]]:
     """Group entries such as `{"bleu.threshold": 0.4}` by the word before the last dot, or by `default` without a dot.
 
+    The result is `{"bleu": {"threshold": 0.4}}`. An evaluator's name may contain dots, a parameter may not.
+
     Raises:
         ConfigurationError: a word is not among the `known` ones, or an entry does not have this `form`.
     """
@@ -152,12 +176,15 @@ def _by_owner(
     for name, value in entries.items():
         owner, dot, parameter = name.rpartition(".")
         owner = owner if dot else default
+
         if not owner or not parameter:
             raise ConfigurationError(f"{option} {name!r}: write {form}")
         if owner not in known:
             hint = did_you_mean(owner, known)
             raise ConfigurationError(f"{option} {name!r}: this run has no evaluator {owner!r}{hint}")
+
         grouped.setdefault(owner, {})[parameter] = value
+
     return grouped
 
 
@@ -170,12 +197,15 @@ def _resolve_references(name: str, value: JSON) -> JSON:
         ConfigurationError: a secret is written out, or is too short to be masked in output.
     """
     written = dumps(value).decode()
+    # A setting with a secret's name, such as `caller.token`, needs a reference. So does any value that looks secret.
     without_references = value_of(masking.ENV_REFERENCE.sub("", written))
     is_secret = masking.looks_secret(name.rpartition(".")[2]) and without_references == value
     if is_secret or masking.storable_settings(without_references) != without_references:
         raise ConfigurationError(f"--set {name!r}: {masking.WRITTEN_OUT}")
+
     place = Place(Document("--set", value, {}), (name,))
     resolved = masking.resolve(value, place, masking.ALL_SECRETS, in_answers=True)
+
     for reference in masking.ENV_REFERENCE.finditer(written):
         if not reference["plain"]:
             secret = os.environ[reference["name"]].strip()
@@ -183,11 +213,14 @@ def _resolve_references(name: str, value: JSON) -> JSON:
                 remedy = f"if the value is not secret, write ${{env:{reference['name']}:plain}}"
                 raise ConfigurationError(f"--set {name!r}: the value of {reference[0]} is too short to mask; {remedy}")
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
+
     return resolved
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
     """Group entries such as `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator, or `target`.
+
+    The result is `{"default": {"response": …}, "bleu": {"response": …}}`.
 
     Raises:
         ConfigurationError: an entry names an evaluator that this run lacks, or no parameter.
