@@ -1,4 +1,8 @@
-"""Benchmarks with their own prompts, call formats and judgement; plug-ins register them as dialects."""
+"""Benchmarks with their own prompts, call formats and judgement; plug-ins register them as dialects.
+
+A run follows the benchmark of `compat`, if it names one. Otherwise, a row in text mode follows the benchmark that
+`owns` it. The texts for models are read from the user's copy of the benchmark; none are part of this package.
+"""
 
 from __future__ import annotations
 

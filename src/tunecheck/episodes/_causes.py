@@ -1,4 +1,23 @@
-"""Finds the causes of a failed conversation, as faults with evidence beyond the differences of states and results."""
+"""Finds the causes of a failed conversation, as faults with evidence beyond the differences of states and results.
+
+`TurnComparison` executes the calls of the ground truth and of the model again, up to the failed turn. The causes in
+that turn (`causes_of_calls`), in the order in which they are tried:
+
+  unknown_function   always reported: no simulator has the function
+  loop               always reported: three equal calls with equal results
+
+  Only the first of these that applies:
+
+  unfounded_value    an argument has a value that the model could not know; the right one it could
+  skipped_lookup     a call without the lookup that the ground truth makes before it
+  needless_step      without the calls of one function the state would be right
+  against_state      the simulator refused a call that the ground truth makes with other values
+  gave_up            a call failed and did not succeed later
+  differences        up to three differences between the calls, as the evaluator `match` names them
+  extra_call         a call that changed the state in an earlier turn without expected calls
+
+`causes_of_ending` adds a forced end and the first answer that was cut off, whatever the failed turn's calls are.
+"""
 
 import re
 from collections import Counter
@@ -18,25 +37,27 @@ from tunecheck.episodes._playing import GroundTruth, Player, Services, play
 from tunecheck.pipeline._row_causes import name_fault
 from tunecheck.simulators._backend import ArgumentError, Operation
 
+# Case, spacing, 15.0 for 15, and further calls are no differences here.
 _LENIENT = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
 
 _LOOP_LENGTH = 3
 """This many equal calls with equal results in one turn are a loop."""
 
-_MOST_DIFFERENCES = 3
+_MOST_DIFFERENCES = 3  # faults of one turn
 _MOST_WORDS = 6
 """Longer texts (in words) are written by the model, so they need no source in the conversation."""
 
 _FEWEST_DIGITS = 3
 """Numbers with fewer digits are amounts that a model may choose."""
 
-_LONGEST_CALL = 160
+_LONGEST_CALL = 160  # characters of a call in a message
 
-# a number, or a run of letters
+# a number, or a run of letters: `Room 12.5b` has `Room`, `12.5` and `b`
 _NUMBER_OR_WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")
 
-# a word of a function's name that says the function only looks something up: `get_user`, `cart_view`
+# a word of a function's name that says the function only looks something up: `get_user`, `cart_view`; not `target`
 _LOOKUP = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
+# a comma within a number: that of `1,500`, so that it is found as `1500`
 _THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 
 _MOST_BYTES = 50_000_000
@@ -74,18 +95,26 @@ class TurnComparison:
         self.turn = len(turns)
         self.lacks_results = lacks_results
         self._truth, self._turns, self._services, self._user_messages = truth, turns, services, user_messages
+
+        # Each side has simulators of its own, so that one side's calls do not change the other's states.
         self._truth_backend = services.play(truth)
         self.expected: list[Called] = []
         self.lookups: list[Called] = []
         self._record_expected(truth.turns[: self.turn])
+
+        # Turns without expected calls: a change in one of them may explain a later failure (`_early_change`).
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
+
         self.early_changes: list[tuple[int, Called]] = []
         for number, turn in enumerate(earlier, 1):
             self.early_changes += [(number, self._by_name(called)) for called in turn.calls if called.changes]
+
+        # Earlier results without their order, then those of the failed turn in order: `known_before` cuts this list.
         self.actual = [self._by_name(called) for called in last.calls]
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
+
         if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
             raise ValueError("the results of the simulators are too large to compare")
 
@@ -97,9 +126,12 @@ class TurnComparison:
         """
         *before, last = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
         play(self._truth_backend, before, compared=())
+
+        # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
         if player.size * sum(map(len, self._turns)) > _MOST_BYTES:
             raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
+
         for call in last:
             expected = self._by_name(player.call(call))
             self.expected.append(expected)
@@ -117,6 +149,7 @@ class TurnComparison:
         arguments: Mapping[str, object] = called.call.arguments
         sources = {name: source_text(value) for name, value in arguments.items() if isinstance(value, FunctionCall)}
         call = FunctionCall(called.call.name, {**called.call.arguments, **sources})
+
         operation = self.operations.get(call.name)
         named = bind_positional(call, operation.parameters) if operation else call
         return Called(named, called.result, called.changes, called.acted)
@@ -169,6 +202,7 @@ class TurnComparison:
         """Return True if the final states would be right without the model's calls of this function in the turn."""
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
+
         episode = play(self._services.play(self._truth), turns, compared=[self.turn - 1])
         return bool(episode.turns[-1].states == copy_state(self._truth_backend.states()))
 
@@ -177,6 +211,7 @@ def _is_lookup(called: Called, states: object) -> bool:
     """Return True if a call only looked something up: its name says so, or its result repeats a value of the state."""
     if _LOOKUP.search(called.call.name):
         return True
+
     return not _distinctive_values(states).isdisjoint(_distinctive_values(called.result.value))
 
 
@@ -198,6 +233,7 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
     """
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
+
     turns = episode.turns if failed_turn is None else episode.turns[: failed_turn + 1]
     for number, turn in enumerate(turns, 1):
         for answer in turn.answers:
@@ -214,12 +250,14 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
     """
     yield from _unknown_function(compared)
     yield from _loop(compared)
+
     # the most informative first
     for faults_of in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
         fault = next(faults_of(compared), None)
         if fault is not None:
             yield fault
             return
+
     differences = [*_difference_faults(compared)]
     yield from differences or _early_change(compared)
 
@@ -232,6 +270,7 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
     for position, actual in enumerate(compared.actual):
         if actual.call.name in compared.operations:
             continue
+
         fault, meant = _unknown_name(actual.call.name, compared.operations)
         if meant not in {later.call.name for later in compared.actual[position:]}:
             yield replace(fault, turn=compared.turn)
@@ -239,12 +278,17 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault, JSON]:
-    """Return the fault of a name that no function has, and the name of the probable function or None."""
+    """Return the fault of a name that no function has, and the name of the probable function or None.
+
+    Example: `send_now` is no function and `send` is: the fault is `unknown_function`, and `send` is meant.
+    """
     fault = name_fault(name[:100], frozenset(operations))
     if fault.code.startswith("decorated_name"):
         return fault, fault.expected
+
     # the function with the longest name that the called name extends: `send` for `send_now`
     meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
+
     hint = f": the name extends {meant}" if meant else ""
     message = f"{name[:100]} is not among the functions{hint}"
     return Fault(code="unknown_function", call=name[:100], message=message), meant
@@ -256,6 +300,8 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
     A call that the ground truth repeats as often is no loop.
     """
     times = Counter((actual.call.name, _call_text(actual.call), actual.result.text) for actual in compared.actual)
+
+    # Calls with another result each time are no loop.
     for (name, call, _), count in times.items():
         expected_count = sum(_call_text(expected.call) == call for expected in compared.expected)
         if count >= _LOOP_LENGTH and count > expected_count:
@@ -268,17 +314,23 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each argument value that neither the user, the definitions nor an earlier result contain.
 
     An argument counts only if the ground truth's value could be known.
+
+    Example: the user said "flight 417", and the model called `book(flight='AA417')`. Nothing before has `aa`.
     """
     expected_results = _searchable([expected.result.text for expected in compared.expected])
+
     for actual, expected in compared.attempts():
         if _is_expected(actual, compared):
             continue
+
         known = compared.known_before(actual)
         for name, value in actual.call.arguments.items():
             right = expected.call.arguments.get(name)
             is_invented = any(_could_be_given(leaf) and not _has_source(leaf, known) for leaf in leaves(value))
             if right == value or not is_invented:
                 continue
+
+            # If the right value is in no message and no result either, the model is not to blame.
             if all(_has_source(leaf, known + expected_results) for leaf in leaves(right)):
                 message = f"{actual.call.name}: {name} is {shown_value(value)}, which no message or result contains"
                 fault = Fault(code="unfounded_value", call=actual.call.name, path=name, turn=compared.turn)
@@ -303,6 +355,7 @@ def _has_source(value: object, known: str) -> bool:
         value = int(value)
     if value is None or isinstance(value, bool):
         return True
+
     return all(part in known for part in _NUMBER_OR_WORD.findall(str(value).casefold()))
 
 
@@ -313,6 +366,8 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
             continue
         if lookup.result.text in compared.results or compared.calls_of(lookup.call.name):
             continue  # the model looked it up
+
+        # The later calls of the ground truth that the lookup may prepare.
         for prepared in compared.expected[position + 1 :]:
             attempts = compared.calls_of(prepared.call.name)
             if prepared.acted and attempts and (compared.lacks_results or not compared.got_result_of(prepared)):
@@ -328,9 +383,11 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
     """
     if compared.lacks_results or compared.missed:
         return
+
     expected_names = {expected.call.name for expected in compared.expected}
     # the first call of each function that changed the state
     changing = {actual.call.name: actual for actual in reversed(compared.actual) if actual.changes}
+
     for name, actual in changing.items():
         if name not in expected_names and compared.is_right_without(name):
             message = f"{_call_text(actual.call)} was needless: without it the state would be right"
@@ -364,9 +421,11 @@ def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
     expected = [called.call for called in compared.expected]
     match = match_calls([called.call for called in compared.actual], expected, _LENIENT)
     faults = [*call_faults(match, _LENIENT), *argument_faults(match)]
+
     if not faults:
         further = [actual for actual in compared.actual if actual.acted and not _is_expected(actual, compared)]
         faults = [Fault(code="extra_call", call=actual.call.name, actual=actual.call.arguments) for actual in further]
+
     yield from (replace(fault, turn=compared.turn) for fault in faults[:_MOST_DIFFERENCES])
 
 
@@ -417,6 +476,7 @@ def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
     common = [(actual.arguments[name], value) for name, value in expected.arguments.items() if name in actual.arguments]
     if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):
         return False
+
     return not _is_same_call(actual, expected)
 
 

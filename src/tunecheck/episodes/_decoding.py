@@ -1,5 +1,11 @@
 """Decodes a model's answer, as stored in a result file, into calls.
 
+A step of a result file has one of these forms (`decode_step`):
+
+  [{"cd": "{\"folder\": \"docs\"}"}]   calls, each a name with its arguments as JSON text or as an object
+  "[cd(folder='docs'), ls()]"          a text; it has calls only in text mode
+  null, ""                             an empty answer
+
 A scanner reads call text such as `[cd(folder='docs'), send(text=cat('a.txt'))]` without compiling or evaluating it. All
 other formats of `tunecheck.calls` are read as well, because a model may answer in the format that it was trained on.
 """
@@ -18,10 +24,11 @@ from tunecheck.simulators._backend import holds_calls
 NO_CALL = "the answer holds no call"
 
 _NAME = re.compile(NAME)
-# a text that is one fenced code block; group 1 is its content
+# a text that is one fenced code block: a line with ```python, then `[ls()]`, then ```; group 1 is its content
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 # an empty answer: white space, backticks or an empty list
 _NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
+# the beginning of call text: `[cd(`, `fs.cd (`
 _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
 CallMode = Literal["tools", "text"]
@@ -32,6 +39,8 @@ def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
     """Return how the model was prompted: "tools" if a result or one of its steps is a list of calls, else "text".
 
     If the results do not decide, `FC` in the model's name means tools.
+
+    Examples of names: `gpt-4o-2024-11-20-FC` means tools, and `gpt-4o-2024-11-20` text.
     """
     if any(_from_tools(result) for result in results):
         return "tools"
@@ -54,6 +63,7 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(_decode_text(step, tools))
+
     if step is None or (isinstance(step, str) and not step.strip()):
         return Reading()
     return decode_entries(step, _calls)
@@ -73,6 +83,7 @@ def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]
     """
     if not isinstance(step, (list, tuple)):
         return Reading(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
+
     try:
         return at_most_max_calls(Reading(tuple(read(step))))
     except (UnreadableError, ValueError, TypeError, RecursionError) as error:
@@ -80,8 +91,12 @@ def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]
 
 
 def source_text(call: FunctionCall, separator: str = ", ") -> str:
-    """Return a call as Python source, `f('a', n=1)`; calls inside its arguments are written as source, too."""
+    """Return a call as Python source, `f('a', n=1)`; calls inside its arguments are written as source, too.
+
+    Arguments with the names "0", "1" … are positional: `{"0": "a", "n": 1}` is written as `f('a', n=1)`.
+    """
     places = {str(place) for place in range(positional_count(call.arguments))}
+
     arguments = call.arguments.items()
     parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
     return f"{call.name}({separator.join(parts)})"
@@ -98,6 +113,7 @@ def _source(value: object) -> str:
         return "{" + ", ".join(f"{key!r}: {_source(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list) and holds_calls(value):
         return "[" + ", ".join(map(_source, value)) + "]"
+
     try:
         return repr(value)
     except ValueError:  # an integer with more digits than Python converts
@@ -125,6 +141,7 @@ def _calls(step: object) -> Iterator[FunctionCall]:
                 value = decode(arguments)
             except UnreadableError as error:
                 raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
+
         if not isinstance(value, Mapping):
             raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
         yield FunctionCall(name, dict(value))
@@ -152,9 +169,12 @@ def _decode_text(text: str, tools: object) -> Reading:
     """
     if _NOTHING.fullmatch(text):
         return Reading()
+
     body = text.strip(" \t\r\n")
     fenced = _FENCED.fullmatch(body)
     body = fenced[1].strip() if fenced else body.strip("`")
+
+    # Call text, whose calls may be nested.
     if _CALL_AHEAD.match(body) and len(body) <= MAX_CHARACTERS:
         try:
             calls = _NestedScanner(body).all_calls()
@@ -166,6 +186,7 @@ def _decode_text(text: str, tools: object) -> Reading:
         reading = read_calls(text, tools=tools)
     except ValueError:  # definitions of an unknown kind; the model got them in its prompt
         reading = read_calls(text)
+
     if reading.problem is not None or reading.calls:
         return Reading(reading.calls, problem=reading.problem)
     return Reading(problem=NO_CALL)
@@ -183,6 +204,8 @@ class _NestedScanner(PythonScanner):
         name = _NAME.match(self.text, self.position)
         if name is None or not self.text.startswith("(", name.end()):
             return super()._word()
+
+        # Untrusted text: a limit of our own, before Python's recursion limit is reached.
         self._nested += 1
         if self._nested > MAX_TEXT_DEPTH:
             raise UnreadableError(f"calls are nested deeper than {MAX_TEXT_DEPTH} levels")

@@ -1,7 +1,11 @@
 """Dialects: how a model gets its functions (as OpenAI tools or in the prompt) and calls them (as data or in text).
 
 A dialect converts a completion to a step of the result, a step to calls, and the calls' results to the model's next
-messages.
+messages. For the call `cd(folder='docs')`:
+
+          functions                step of the result                   results
+  tools   `tools` of the request   [{"cd": "{\"folder\": \"docs\"}"}]   a message with the role `tool` for each
+  text    in the system prompt     "[cd(folder='docs')]"                one message of the user
 """
 
 from abc import ABC, abstractmethod
@@ -87,16 +91,19 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, k
     """
     if not tool_calls:
         return text or ""
+
     entries: list[JSON] = []
     for call in tool_calls:
         function = call.get("function")
         name = function.get("name") if isinstance(function, dict) else None
         if not isinstance(function, dict) or not isinstance(name, str):
             return f"tool_calls: {dumps([dict(tool_call) for tool_call in tool_calls]).decode()}"
+
         arguments = function.get("arguments")
         if not arguments and not keep_nothing:
             arguments = {}
         entries.append({name: text_or_json(arguments)})
+
     return entries
 
 
@@ -112,10 +119,14 @@ def answer_text(
     `tools` are the definitions for reading calls in the text; `write` writes a call. Other text is unchanged. Without a
     `form`, an answer with text stays that text, without its structured calls.
     """
+    # Calls of a family's format leave the text and become structured calls.
     if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)
+
     if completion.text or not completion.tool_calls:
         return completion.text or ""
+
+    # Through the step and back: calls are written as the result file would hold them.
     step = answer_step(None, completion.tool_calls)
     decoded = decode_step(step)
     if isinstance(step, str) or decoded.problem is not None:
@@ -197,11 +208,14 @@ class ToolsDialect(Dialect):
 
         Unreadable calls go back as text, which every server accepts, unless `refuses_unreadable` is False.
         """
+        # A step is a text if a call had no name: then the text shows what the server sent.
         if not completion.tool_calls or isinstance(step, str):
             return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
+
         if decoded.problem is not None and self.refuses_unreadable:
             text = dumps(step).decode()
             return {"role": "assistant", "content": f"{completion.text}\n{text}" if completion.text else text}
+
         calls: list[JSON] = [
             _sent_back(call, f"call_{stem}_{index}") for index, call in enumerate(completion.tool_calls)
         ]
@@ -213,14 +227,18 @@ class ToolsDialect(Dialect):
         APIs require the reasoning within a turn of calls, some exactly as received.
         """
         opening = "" if completion.raw_text is None else thought_of(completion.raw_text)
+
+        # A server that keeps the reasoning in the text gets it back where it was.
         fields: dict[str, JSON] = {"content": f"{opening}{completion.text or ''}"} if opening else {}
         fields |= completion.reasoning_fields
+
         if message.get("content") != completion.text:
             fields.pop("content", None)  # the content holds calls that could not be read
         return {**message, **fields}
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
         """Return one tool message for each result, with the id of its call."""
+        # A message without calls was sent back as text; it gets no tool messages, because these need the id of a call.
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         return [
@@ -271,6 +289,7 @@ def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
     assert isinstance(function, dict)
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) and arguments else dumps(arguments or {}).decode()
+
     own_id = call.get("id")
     return {
         "id": own_id if isinstance(own_id, str) and own_id else id_,

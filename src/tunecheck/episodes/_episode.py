@@ -3,10 +3,17 @@
 Playing a call records the `changes` of the states, and the report shows them for each turn. The state check names the
 `deviations` of the model's states from the expected ones.
 
+The events of one turn, in order: Said, then for each step Answered and a Called for each of its calls, then TurnEnded
+and StateSeen. A StateSeen before the first Said is the initial state.
+
 The log has the fields of BFCL's result files, so that each tool reads the other's. It alternates lists of `state_info`
 (at the beginning and after each turn) and one object per turn, `{"begin_of_turn_query": […], "step_0": […], …}`. Steps
 hold items with the roles inference_input, assistant, handler_log and tool. The `event` of a `handler_log` is a code for
-its sentence.
+its sentence. Example of a step, shortened:
+
+  [{"role": "assistant", "content": [{"cd": "{\"folder\": \"docs\"}"}]},
+   {"role": "handler_log", "event": "decode_success", "model_response_decoded": ["cd(folder='docs')"]},
+   {"role": "tool", "content": "{\"current_working_directory\": \"docs\"}"}]
 """
 
 from __future__ import annotations
@@ -34,8 +41,8 @@ States: TypeAlias = Mapping[str, Mapping[str, object]]
 ABSENT: Final = object()
 """Marks a missing value."""
 
-_DEEPEST = 200
-_LONGEST_KEY = 120
+_DEEPEST = 200  # levels of a state that are compared; below, a whole value is the difference
+_LONGEST_KEY = 120  # characters of one key in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +68,19 @@ def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
     """Yield the differences between two states, each at the deepest place where they differ.
 
     `path` is the place of both states in a larger one. States are not copied, so they may still be in use.
+
+    Example: `{"a": {"b": 1, "c": 2}}` and `{"a": {"b": 1, "c": 3}}` differ in one place, with the path `("a", "c")`.
     """
+    # Identity first: equal large states are often the same object.
     if before is after or before == after:
         return
+
     whole = True  # no part of the two values differs, so the values are the difference
     for step, old, new in _parts(before, after) if len(path) < _DEEPEST else ():
         if old is not new and old != new:
             whole = False
             yield from changes(old, new, (*path, step))
+
     if whole:
         yield Change(path, before, after)
 
@@ -143,9 +155,11 @@ _ENDINGS = {
 }
 """The ends of a turn, with event and sentence for the log: BFCL's own, except for an overflow."""
 
+# Ends of a turn that also end the conversation. `force` stands for a reason that no log names.
 _FORCED = ("step_limit", "overflow", "force")
 
 
+# Columns with one value for each turn and step.
 BY_STEP = ("input_token_count", "output_token_count", "latency")
 
 OUTPUT_COLUMNS = (
@@ -256,6 +270,7 @@ class Episode:
                 self.turns[-1].answers.append(event)
             case Called():
                 self.turns[-1].calls.append(event)
+            # A state before the first turn belongs to no turn.
             case StateSeen() if self.turns:
                 self.turns[-1].states = event.states
 
@@ -280,6 +295,7 @@ class Episode:
         """
         made: list[JSON] = [[answer.made for answer in turn.answers] for turn in self.turns]
         reasons = [[answer.finish_reason for answer in turn.answers] for turn in self.turns]
+
         has_reason = any(reason is not None for turn in reasons for reason in turn)
         return {
             "calls_made": made or None,
@@ -306,13 +322,17 @@ class Episode:
             ended_by: the forced end: `step_limit` or `overflow`.
         """
         episode = cls()
+
         made: list[JSON] = calls_made if isinstance(calls_made, list) else []
         reasons: list[JSON] = finish_reasons if isinstance(finish_reasons, list) else []
+
+        # Both columns may lack turns or steps, so the longer one decides.
         for turn, columns in enumerate(zip_longest(made, reasons)):
             episode.add(Said())
             steps = max((len(column) for column in columns if isinstance(column, list)), default=0)
             for step in range(steps):
                 episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
+
         if forced_quit is True:
             episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
         return episode
@@ -322,10 +342,14 @@ class Episode:
         """Return the events in the `inference_log` of a record of a result file, BFCL's or Tunecheck's.
 
         Return no events if the record has no log.
+
+        Only answers, their executed calls and forced ends are read. The calls' results stay in the log.
         """
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
+
         episode = cls(event for turn in turns for event in _read_turn(turn))
+
         if record.get("forced_quit") is True:
             episode.add(TurnEnded("force"))
         return episode
@@ -335,14 +359,20 @@ class Episode:
 
         Without a record of them, return `reading`, which is how the answer reads today. If the record shows that no
         call was executed although the answer has some today, return a problem instead of calls.
+
+        This keeps the verdict on an old run: a newer version may read the same answer differently.
         """
         answers = self.turns[turn].answers if turn < len(self.turns) else []
         texts = answers[step].made if step < len(answers) else None
+
         if not isinstance(texts, list):
             return reading
+
+        # A text that no longer reads as one call each does not replace the reading.
         if texts:
             executed = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
             return executed if len(executed.calls) == len(texts) else reading
+
         if reading.calls:
             return Reading(problem="the original run read no call in this answer")
         return reading
@@ -352,6 +382,7 @@ class Episode:
         entries: list[JSON] = []
         turn: dict[str, JSON] = {}
         step: list[JSON] = []
+
         for event in self.events:
             match event:
                 case StateSeen():
@@ -362,6 +393,7 @@ class Episode:
                 case Said():
                     turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
                     entries.append(turn)
+                # The turn has one key already, `begin_of_turn_query`, so its first step is `step_0`.
                 case Answered():
                     step = [*_answer_entries(event)]
                     turn[f"step_{len(turn) - 1}"] = step
@@ -369,12 +401,14 @@ class Episode:
                     step.append({"role": "tool", "content": event.result.text})
                 case TurnEnded():
                     step.extend(_end_entries(event, self.turns[-1].answers[-1].made))
+
         return entries
 
     def output_columns(self) -> dict[str, JSON]:
         """Return the columns that the conversation adds to its row: result, log, counts by turn and step, totals."""
         turns = [turn.completions for turn in self.turns]
         completions = [completion for turn in turns for completion in turn]
+        # A conversation without any answer has the columns of an empty one.
         last = completions[-1] if completions else Completion(text="")
         latencies = [completion.latency_ms for completion in completions if completion.latency_ms is not None]
 
@@ -395,6 +429,7 @@ class Episode:
             "error": None,
             "simulated": any(completion.simulated for completion in completions),
         }
+
         if any(completion.masked for completion in completions):
             columns["masked"] = True
         if any(completion.reasoning for completion in completions):
@@ -413,6 +448,7 @@ class Episode:
         result = record.get("result")
         recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
         is_error = isinstance(result, str) and "traceback" in record
+
         return {
             **columns,
             **recorded,
@@ -434,14 +470,18 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
     completion = answer.completion
     if completion is None:
         return
+
+    # The text is kept if the result has a rewritten form of it, such as call text instead of a family's format.
     message: dict[str, JSON] = {"role": "assistant", "content": answer.content}
     if completion.reasoning:
         message["reasoning_content"] = completion.reasoning
     text_was_changed = isinstance(answer.content, str) and completion.text not in (None, answer.content)
     if completion.raw_text is not None or text_was_changed:
         message["raw_text"] = completion.raw_text or completion.text
+
     if completion.finish_reason is not None:
         message["finish_reason"] = completion.finish_reason
+
     yield message
     if answer.made:
         yield _note("decode_success", "Successfully decoded model response.", answer.made)
@@ -449,8 +489,10 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
 
 def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
     """Yield the log entries for the end of a turn; `made` are the calls of its last answer."""
+    # As BFCL's own logs: an empty answer is decoded successfully, to no calls.
     if end.by == "empty":
         yield _note("decode_success", "Successfully decoded model response.", [])
+
     event, sentence = _ENDINGS[end.by]
     error: dict[str, JSON] = {"error": end.detail} if end.by in ("unreadable", "overflow") else {}
     yield _note(event, sentence.format(end.detail), made if end.by == "step_limit" else [], **error)
@@ -468,9 +510,11 @@ def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
             continue
         entries = [entry for entry in value if isinstance(entry, dict)]
         notes = [entry for entry in entries if entry.get("role") == "handler_log"]
+
         if key.startswith("step_"):
             message = next((entry for entry in entries if entry.get("role") == "assistant"), {})
             yield Answered(message.get("content"), _executed_calls(notes), message.get("finish_reason"))
+
         for note in notes:
             reason = _forced_end(note)
             if reason is not None:
@@ -481,6 +525,7 @@ def _executed_calls(notes: Sequence[Mapping[str, JSON]]) -> JSON:
     """Return the calls that the notes of a step report as executed; None (unknown) without any note."""
     if not notes:
         return None
+
     reported = [note.get("model_response_decoded") for note in notes]
     return next((calls for calls in reported if calls), [])  # a note without calls reports that none was read
 

@@ -1,4 +1,9 @@
-"""Plays the calls of a ground truth and of a model, each side on its own simulators."""
+"""Plays the calls of a ground truth and of a model, each side on its own simulators.
+
+An `Attempt` makes the calls and returns their results, for a verdict. A `Player` also records which call changed the
+states, for the causes of a failure; this takes longer. `play` makes all calls of a conversation, with a `Player` where
+changes are needed.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +34,8 @@ class GroundTruth:
 
     `turns` holds the calls of each turn, as texts or in any format; a turn without calls requires an answer. `judging`
     are the row's settings for strict judgement.
+
+    Example of turns: `[["cd(folder='docs')", "ls()"], []]`. The first expects two calls, the second an answer in words.
     """
 
     id: str
@@ -48,8 +55,10 @@ class GroundTruth:
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
             raise ValueError("ground_truth must be a list of turns, each a list of calls")
+
         simulators, config = simulators_of(row), configuration_of(row)
         judging = Judging.read(row, len(turns))
+
         return cls(str(row.get("id") or ""), turns, simulators, config, row.get("long_context") is True, judging)
 
 
@@ -112,8 +121,11 @@ class Attempt:
         """
         if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")
+
+        # JSON cannot express such a number, so no simulator has to expect it.
         if _holds_unwritable(call.arguments):
             return failure("an argument holds NaN or an infinity, which a call cannot contain")
+
         return self.backend.call(call)
 
     def make_truth(self, item: object) -> list[OperationResult]:
@@ -133,6 +145,7 @@ class Attempt:
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
     for leaf in leaves(value):
+        # A call may stand inside an argument of another call, as in `send(text=cat('a.txt'))`.
         if isinstance(leaf, FunctionCall) and _holds_unwritable(leaf.arguments):
             return True
         if isinstance(leaf, float) and not math.isfinite(leaf):
@@ -141,7 +154,11 @@ def _holds_unwritable(value: object) -> bool:
 
 
 class Player:
-    """Simulators that execute calls in order from the state `start`; `state` is the current state."""
+    """Simulators that execute calls in order from the state `start`; `state` is the current state.
+
+    Pickles of all data are compared first, because they also show changes of hidden data. The states are copied and
+    compared only if the pickles differ, or if a simulator cannot be pickled.
+    """
 
     def __init__(self, backend: Backend) -> None:
         """Copy the current state of the simulators, which later calls cannot change."""
@@ -153,9 +170,12 @@ class Player:
         """Make a call; return its result and the differences of the simulators' states before and after it."""
         result = self.backend.call(call)
         states = self.backend.states()  # before pickling: a simulator may store the states that it returns
+
         pickled_before, self._pickled = self._pickled, self._pickle_data()
+        # Nothing changed, not even hidden data: the call only returned a value.
         if pickled_before is not None and pickled_before == self._pickled:
             return Called(call, result)
+
         before, self.state = self.state, copy_state(states)
         found = list(islice(changes(before, self.state), MAX_CHANGES))
         return Called(call, result, found, acted=bool(found) or pickled_before is not None)
@@ -188,8 +208,10 @@ def play(
             for call in calls:
                 episode.add(Called(call, backend.call(call)))
             continue
+
         player = Player(backend)
         for call in calls:
             episode.add(player.call(call))
         episode.add(StateSeen(player.state))
+
     return episode

@@ -1,6 +1,12 @@
 """A row as a conversation: its turns, functions and simulators, and the two sides that speak.
 
-The user sends the data set's turns. An endpoint or a recorded result answers as the model.
+The user sends the data set's turns. An endpoint or a recorded result answers as the model. Example of a row:
+
+  {"turns": [[{"role": "user", "content": "Go to docs."}], [{"role": "user", "content": "List it."}]],
+   "involved_classes": ["GorillaFileSystem"], "initial_config": {"GorillaFileSystem": {…}},
+   "held_out": {"1": ["ls"]}, "ground_truth": [["cd(folder='docs')"], ["ls()"]]}
+
+The operation `ls` is offered only from the second turn on.
 """
 
 from __future__ import annotations
@@ -82,18 +88,25 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     """
     values = row.values
     names = [] if values.get("involved_classes") is None else simulators_of(values)
+
+    # A simulator's operations are offered at once, except those that a later turn adds by name.
     added, added_tools = held_out_of(values), held_out_of(values, "held_out_tools")
     added_operations = {item for items in added.values() for item in items if isinstance(item, str)}
+
     tools: list[Tool] | None = openai_tools(values.get("tools"))
     operations = _operations(names, backends) if tools is None or added_operations else {}
     if tools is None:
         tools = [tool for name, tool in operations.items() if name not in added_operations]
+
     held_out = {turn: _added_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
+
     functions, turns = values.get("functions"), values.get("turns")
     if not isinstance(turns, list) or not turns:
         raise ValueError("column turns must hold a list of turns, each a list of messages")
+
     return Scenario(
         turns=[_turn(turn, number, number in held_out) for number, turn in enumerate(turns)],
+        # Without `functions`, the prompt of a text model has the same functions as the tools.
         offer=Offer(tools, functions if isinstance(functions, list) else [_document(tool) for tool in tools]),
         held_out=held_out,
         simulators=names,
@@ -110,9 +123,11 @@ def _turn(value: JSON, number: int, may_be_empty: bool) -> list[Message]:
     """
     if not isinstance(value, list) or not (value or may_be_empty):
         raise ValueError(f"turns[{number}] must be a list of messages; an empty list needs functions in held_out")
+
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
         raise ValueError(f"turns[{number}] holds a message without a role")
+
     return cast("list[Message]", messages)
 
 
@@ -139,15 +154,20 @@ def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
 def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int, list[JSON]]:
     """Return the functions that later turns add, from a column of the row, by the number of the turn (from 0).
 
+    Example: `{"2": ["ls"]}` adds `ls` in the third turn.
+
     Raises:
         UnusableRowError: the column has the wrong form.
     """
     held_out: dict[int, list[JSON]] = {}
     value = row.get(column)
+
     for turn, items in as_object({} if value is None else value, column).items():
+        # Keys of JSON are texts. `02` is a second spelling of a turn, and `²` a digit for Python, but no number.
         if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
             refuse(f"{column} must have turn numbers as keys, not {turn[:60]!r}")
         held_out[int(turn)] = as_list(items, f"{column}[{turn}]")
+
     return held_out
 
 
@@ -160,10 +180,13 @@ def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapp
     Raises:
         ValueError: no simulator of the row has the operation.
     """
+    # A name can only mean an operation of the row's simulators.
     for item in items:
         if isinstance(item, str) and item not in operations:
             raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
+
     documents = [_document(operations[item]) if isinstance(item, str) else item for item in items]
+
     if tools is None:
         tools = cast("JSON", [operations[item] if isinstance(item, str) else item for item in items])
     return Offer(openai_tools(tools) or [], documents)
@@ -189,15 +212,20 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
 
     The right answer to a turn's first step (step 0) is the turn's calls, to later steps a closing text.
     """
+    # The id varies with the step, so that the simulated endpoint draws anew for each.
     row_id = f"{row.id} turn {turn} step {step}"
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
+
     if step > 0 or not isinstance(texts, list) or not texts:
         return _answer_row(row, row_id, _DONE)
+
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
+    # OpenAI's calls name all arguments, so positional ones get the names of the parameters.
     if any("0" in call.arguments for call in calls):  # "0" marks a positional argument
         names = {name: [*(schema.get("properties") or ())] for name, schema in parameters_by_name(tools).items()}
         calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
+
     return _answer_row(row, row_id, write_calls(calls, "openai"))
 
 
@@ -207,22 +235,31 @@ def question_row(row: Row, tools: Tools) -> Row:
     Rows of other kinds are returned unchanged.
     """
     check, truth = row.values.get("check"), row.values.get("ground_truth")
+
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
+
     schemas = parameters_by_name(tools)
+    # Any call is right, so the first function is called without arguments.
     if check == "relevance":
         return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in [*schemas][:1]], "openai"))
+
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
+
     required = {name for schema in schemas.values() for name in (schema.get("required") or ())}
     texts_only = row.values.get("language") in ("java", "javascript")
+
     calls: list[FunctionCall] = []
     for expected in truth:
         for name, options in expected.items() if isinstance(expected, dict) else ():
             arguments = _first_accepted(options, required) if isinstance(options, dict) else {}
+            # BFCL's Java and JavaScript rows expect every value as source text.
             if texts_only:
                 arguments = {key: text_or_json(value) for key, value in arguments.items()}
+            # Tools have names without dots: `math.gcd` is offered as `math_gcd`.
             calls.append(FunctionCall(name if name in schemas else tool_name(name), arguments))
+
     return _answer_row(row, row.id, write_calls(calls, "openai"))
 
 
@@ -287,10 +324,12 @@ class EndpointModel:
             EndpointError: the request failed for good.
         """
         part = f"{turn}.{step}"
+        # The part of the journal for this step, such as `2.0`: the third turn's first step.
         journaled = self.context.recall(part)
         earlier = Completion.of_columns(journaled) if isinstance(journaled, dict) else None
         if earlier is not None:
             return earlier
+
         request = ChatRequest(
             messages=tuple(messages),
             tools=tools,
@@ -298,6 +337,7 @@ class EndpointModel:
             idempotency_key=self.context.idempotency_key(part),
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
+
         completion = await (self.endpoint.complete(request) if self.in_text else ask(self.endpoint, request))
         self.context.record(part, completion.journaled())
         return completion
@@ -319,8 +359,10 @@ class RecordedModel:
             return step_item(self._record.get(name), turn, step)
 
         recorded_step = recorded("result")
+
         if recorded_step is None:
             return None
+        # The log has seconds, a completion milliseconds.
         seconds = real_number(recorded("latency"))
         return Completion(
             text=recorded_step if isinstance(recorded_step, str) else None,
@@ -345,16 +387,22 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
     """Return a recorded step as OpenAI tool calls with ids such as `call_{stem}_0`.
 
     A text has no calls. Any other step that is not a list becomes one call without a function, which is unreadable.
+
+    Example: `[{"cd": {"folder": "docs"}}]` becomes one call of `cd` with the arguments as JSON text.
     """
     if isinstance(step, str):
         return []
+
     if not isinstance(step, list):
         return [{"type": "function", "function": None}]
+
     calls: list[Mapping[str, JSON]] = []
     for item in step:
+        # An object may hold several calls; any other item is an unreadable call.
         for name, arguments in item.items() if isinstance(item, dict) else [(None, item)]:
             function: JSON = {"name": name, "arguments": text_or_json(arguments)}
             calls.append({"id": f"call_{stem}_{len(calls)}", "type": "function", "function": function})
+
     return calls
 
 

@@ -1,4 +1,23 @@
-"""Judges conversations: do the model's calls give the same simulator states and results as the ground truth's?"""
+"""Judges conversations: do the model's calls give the same simulator states and results as the ground truth's?
+
+The verdict on a conversation is the first that applies:
+
+  no_response    the result is no list of turns
+  forced_quit    the result has another number of turns than the ground truth
+  no_response    a turn of the result is no list of steps
+  forced_quit    the conversation was ended by force
+  (not scored)   the simulators cannot be started, or every call of the ground truth fails
+  (passed)       no turn fails by the ground truth, or by one of the row's alternatives
+  (failed)       the first failure of a turn by the ground truth, see below
+
+A turn fails by the first that applies (`_turn_failure`):
+
+  with `final_state_only`   state_mismatch, in the last turn only
+  calls are expected        empty_turn (no call at all), state_mismatch, response_mismatch (a result is missing)
+  no calls are expected     called_instead_of_answering (unless the call is allowed), state_mismatch
+
+The codes are those of faults; `_CODES` has the leaderboard's names for them.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +51,9 @@ class RowVerdict:
     `message` is a text for users. `path` is the place in the simulators' states. `causes` explain the failure further.
     `details` are several faults that replace the single one. `differences` are the differing places of the states after
     the turn: path, expected value, found value.
+
+    Example: `RowVerdict(False, "multi_turn:instance_state_mismatch", turn=1, path="TicketAPI.ticket_queue[2].id")` is
+    shown as the fault `state_mismatch` in turn 2.
     """
 
     valid: bool | None
@@ -54,6 +76,7 @@ class RowVerdict:
         """The faults of a failed row with their causes; their turns count from 1. Empty if the row passes."""
         if self.error_type is None or self.details:
             return self.details
+
         turn = None if self.turn is None else self.turn + 1
         code = self.code or self.error_type.replace(":", ".")
         return (Fault(code=code, path=self.path, turn=turn, message=self.message), *self.causes)
@@ -89,13 +112,14 @@ Results: TypeAlias = "Counter[str | bytes]"
 """Counts of results by their text, or by the digest of a long text, because results may be gigabytes long."""
 
 _LONG = 2_000  # characters from which a result counts as long
-_LONGEST_PATH = 10_000
-_SHOWN = 120
+_LONGEST_PATH = 10_000  # characters of a path, which is compared with the paths to ignore
+_SHOWN = 120  # characters of a value of the state in a message
 _MOST_DIFFERENCES = 20  # kept with a verdict
 _MOST_EXPLAINED = 300  # calls of a conversation, because all simulator data is compared after each call
 
 PASSED = RowVerdict(True)
 
+# The leaderboard's error types, with the codes of the faults that they become.
 _CODES = {
     "multi_turn:empty_turn_model_response": "empty_turn",
     "multi_turn:execution_response_mismatch": "response_mismatch",
@@ -170,18 +194,24 @@ class StateCheck:
             DataError: the constants for long context are needed but missing.
         """
         truth, mode = GroundTruth.read(row), mode or mode_of([result])
+
         turns: Sequence[Turn] = ()
         verdict = _unplayable(truth, result)
+
+        # A forced end needs the calls for its causes, although not for the verdict.
         if verdict is None or verdict.error_type in _EXPLAINED:
             turns = self._turns(cast("list[object]", result), mode, episode)
+
         if verdict is None:
             verdict = self.judge(Given(truth, turns, mode == "tools", episode, model))
         if verdict.valid is not False:
             return verdict
+
         causes = [*causes_of_ending(episode, verdict.turn)]
         if verdict.turn is not None and verdict.error_type in _EXPLAINED:
             messages = row.get("turns") or row.get("question")
             causes += self._explain(truth, messages, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
+
         return replace(verdict, causes=tuple(causes))
 
     def judge(self, given: Given) -> RowVerdict:
@@ -194,6 +224,7 @@ class StateCheck:
         """
         if given.truth.long_context:
             _ = self.services.constants  # raises here, because missing constants are not the row's fault
+
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
@@ -212,9 +243,11 @@ class StateCheck:
         if given.episode.forced_quit:
             text = "the conversation stopped early"
             return failed_verdict("multi_turn:force_terminated", text, len(given.turns) - 1)
+
         verdict = self._judge_by_truth(given)
         if verdict.valid is not False:
             return verdict
+
         alternatives = [replace(given.truth, turns=turns) for turns in given.truth.judging.alternatives]
         passes = any(self._judge_by_truth(replace(given, truth=truth)).valid for truth in alternatives)
         return PASSED if passes else verdict
@@ -223,20 +256,27 @@ class StateCheck:
         """Make the calls of the model and of the ground truth turn by turn; return the first failure, or `PASSED`.
 
         If every call of the ground truth fails, the row is not scored.
+
+        Example of results: the ground truth's two calls of a turn both return "ok". The model must have got "ok" twice
+        by then, but not from the same functions.
         """
         model, truth = Attempt(self.services, given.truth, named=given.named), Attempt(self.services, given.truth)
+
         unused: Results = Counter()  # the model's results that no call of the ground truth has used up
         failure: RowVerdict | None = None
         truth_works = not any(given.truth.turns)
         for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             wanted = [result for result in results_of(truth, items) if not result.error]
             truth_works = truth_works or bool(wanted)
+
+            # Results of earlier turns count as well, so a model may look something up before it is asked to.
             if failure is None:
                 unused.update(made_results(model, turn))
                 failure = _turn_failure(given, number, truth, model, missing_result(wanted, unused))
                 unused -= Counter(map(_key, wanted))
             elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
+
         if not truth_works:
             return RowVerdict(None, INVALID_ENTRY, message="every call of the ground truth fails")
         return failure or PASSED
@@ -262,6 +302,7 @@ class StateCheck:
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:
             return ()
+
         try:
             compared = TurnComparison(truth, messages, calls, self.services, lacks_results=lacks_results)
             return [*causes_of_calls(compared)]
@@ -273,14 +314,17 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     """Return a failure if the result has another number of turns than the ground truth, or an unreadable turn."""
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"the result is not a list of turns: {value_text(result)}")
+
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
         last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
         return failed_verdict("multi_turn:force_terminated", text, last_turn)
+
     unreadable = next((number for number, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is None:
         return None
+
     text = f"the turn is {value_text(result[unreadable], 60)}, not a list of steps"
     return failed_verdict("multi_turn:inference_error", text, unreadable)
 
@@ -296,6 +340,7 @@ def _turn_failure(
     """
     turn, judging = given.turns[number], given.truth.judging
     calls = [call for step in turn for call in step]
+
     failure: RowVerdict | None = None
     if judging.final_state_only:
         failure = wrong_state(truth, model, judging) if number == len(given.turns) - 1 else None
@@ -303,6 +348,7 @@ def _turn_failure(
         failure = no_call(turn) or wrong_state(truth, model, judging) or missing
     elif calls:
         failure = _refused_call(calls, judging) or wrong_state(truth, model, judging)
+
     return failure and replace(failure, turn=number)
 
 
@@ -350,8 +396,10 @@ def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdi
             differences.append((path, _text(change.before), _text(change.after)))
         if len(differences) == _MOST_DIFFERENCES:
             break
+
     if not differences:
         return None
+
     path, expected, actual = differences[0]
     failure = failed_verdict(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path)
     return replace(failure, differences=(*differences,))
@@ -369,6 +417,7 @@ def missing_result(expected: Sequence[OperationResult], obtained: Results) -> Ro
     missing = Counter(map(_key, expected)) - obtained
     if not missing:
         return None
+
     first = next(result.text for result in expected if _key(result) in missing)
     others = missing.total() - 1
     more = f" (and {others} more)" if others else ""

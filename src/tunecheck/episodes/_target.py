@@ -5,6 +5,14 @@ A `ConversationAttempt` runs one conversation. It has turns, and each turn has s
 turn   the user speaks (functions may be added)
 step   the model answers: calls are made and their results shown to it, which asks for the next step;
        an answer without a call, or without anything, ends the turn; too many steps end the conversation
+
+A row is answered in one of four ways (`ConversationTarget.answer`):
+
+  turns   recorded result   answer
+  yes     yes               the recorded calls are made again on simulators (`_replay`)
+  yes     no                a conversation with the endpoint (`_converse`)
+  no      yes               the record's columns
+  no      no                one request (`_answer_question`)
 """
 
 from __future__ import annotations
@@ -114,27 +122,35 @@ class ConversationTarget(EndpointTargetBase):
         one_of(mode, get_args(CallMode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
             raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
+
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: CallMode = mode
+
+        # Only text has a family's format; with tools, the server reads the calls.
         self._profile = choose_profile(format)
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":
             raise ConfigurationError("format works only with mode text: pass mode text, too")
+
         self.step_limit = step_limit
         self.compat = compat
         self._data = data
         self._benchmark = None if compat is None else find_benchmark(compat)(data)
         self._owners: dict[str, BenchmarkDialect] = {}
+
         self.include_input_log = include_input_log
         self.include_state_log = include_state_log
+
         self._make_user = user
         self._wording = wording
         self._parameters = dict(parameters or {})
         self._time_limit_s = time_limit_s
+
         self._services = Services(data=data, time_limit_s=time_limit_s)
+        # Rows of one question need no simulators; they are asked as any endpoint target asks.
         self._single = EndpointTarget(endpoint)
 
     def set_trust(self, trust: Trust) -> None:
@@ -150,8 +166,10 @@ class ConversationTarget(EndpointTargetBase):
             DataError: a configuration is invalid, or the needed copy of BFCL is missing or unusable.
             EndpointError: a call failed for good.
         """
+        # A replay endpoint has a recorded result for the row; other endpoints have none.
         record = self.endpoint.recorded_result(row)
         has_turns = row.values.get("turns") is not None
+
         if has_turns and record is not None:
             return await self._replay(row, record, context)
         if has_turns:
@@ -164,11 +182,17 @@ class ConversationTarget(EndpointTargetBase):
         """Run the conversation of a row with turns against the endpoint; return its output columns."""
         scenario = scenarios.read_scenario(row, self._services)
         in_text = self.mode == "text"
+
         model = scenarios.EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else scenarios.ScriptedUser(scenario.turns)
+
         wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
+
+        # BFCL forces the end after its 21st request, although its log says "after 20 steps".
         step_limit = self.step_limit if self._benchmark is None else self.step_limit + 1
+
+        # New simulators for each attempt: a retry must not begin with the states of a failed attempt.
         backend = self._services.play(scenario)
         attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, step_limit)
         return (await attempt.run(context)).output_columns()
@@ -177,14 +201,21 @@ class ConversationTarget(EndpointTargetBase):
         """Send the question of a row without turns; return the output columns. Calls in the answer are not made."""
         in_text = self.mode == "text"
         request = self._single.request(row, context.idempotency_key())
+
         tools = self._tools_of_question(row, request)
         offer = scenarios.Offer(tools, [tool.get("function") for tool in tools])
         dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
+
+        # In text mode the functions are in the prompt, so the request has no tools.
         if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
+
+        # The simulated endpoint answers from the ground truth, which it needs in the form of an answer.
         request_row = scenarios.question_row(row, tools) if self.endpoint.simulated else row
         request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
+
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
+
         log = [_input_entry(request.messages, request.tools)] if self.include_input_log else None
         return _single_columns(completion, dialect.step(completion), log)
 
@@ -202,11 +233,14 @@ class ConversationTarget(EndpointTargetBase):
         """
         scenario = scenarios.read_scenario(row, self._services)
         model = scenarios.RecordedModel(record)
+        # The user speaks only in as many turns as were recorded.
         user = scenarios.ScriptedUser(scenario.turns[: model.turn_count])
+
         try:
             wording = self._wording_for(row, from_benchmark_copy=True)
         except DataError:
             wording = OwnWording()  # used only for the log, because no request is sent
+
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
         backend, recorded = self._services.play(scenario), Episode.read(record)
         attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, None, recorded)
@@ -222,6 +256,7 @@ class ConversationTarget(EndpointTargetBase):
         benchmark = self._benchmark
         if not in_text:
             return ToolsDialect(offer, wording) if benchmark is None else benchmark.tools_dialect(offer, wording)
+
         benchmark = benchmark or self._owner(row)
         if benchmark is None:
             return TextDialect(offer, wording, self._profile)
@@ -232,6 +267,7 @@ class ConversationTarget(EndpointTargetBase):
         name = benchmark_of(row.values)
         if name is None:
             return None
+
         if name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
         return self._owners[name]
@@ -245,6 +281,7 @@ class ConversationTarget(EndpointTargetBase):
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return FamilyWording(self._profile.prompt)
+
         owner = self._owner(row) if from_benchmark_copy else None
         return OwnWording() if owner is None else owner.wording()
 
@@ -255,10 +292,13 @@ class ConversationTarget(EndpointTargetBase):
         """
         if row.values.get("turns") is None:
             return [self._single.request(row)]
+
         scenario = scenarios.read_scenario(row, self._services)
         truth = row.values.get("ground_truth")
         messages: list[scenarios.Message] = []
         requests = []
+
+        # A turn with calls needs two requests or more: one that makes them, and one that ends the turn.
         for turn, user_messages in enumerate(scenario.turns):
             calls = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
             messages += user_messages
@@ -266,12 +306,15 @@ class ConversationTarget(EndpointTargetBase):
             if calls:
                 messages.append({"role": "assistant", "content": str(calls)})
                 requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
+
         return requests
 
     def inputs(self, row: Row) -> JSON:
         """Return all parts of the row that can change its conversation, to decide if an old answer may be reused."""
+        # Such an endpoint or user may read any column.
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
+
         owner = benchmark_of(row.values)
         if row.values.get("turns") is None:
             functions = row.values.get("functions") if self.mode == "text" else None
@@ -284,6 +327,7 @@ class ConversationTarget(EndpointTargetBase):
         user = "" if self._make_user is None else fingerprint(self._make_user)
         if endpoint is None or user is None:
             return None
+
         wording = "" if self._wording is None else self._wording.fingerprint()
         return content_hash([endpoint, self._settings(), dict(self._parameters), user, wording, self.scoring_version])
 
@@ -338,6 +382,7 @@ class ConversationAttempt:
             ValueError: the user said nothing in a turn that adds no functions.
         """
         self._record_states()
+
         for turn in range(MOST_TURNS):
             user_messages = await self.user.say(turn, tuple(self._messages), context)
             if user_messages is None:
@@ -345,8 +390,10 @@ class ConversationAttempt:
             self._begin_turn(turn, user_messages)
             await self._answer_turn(turn)
             self._record_states()
+            # No turn follows a forced end: the step limit, or a full context.
             if self.episode.forced_quit:
                 break
+
         return self.episode
 
     def _record_states(self) -> None:
@@ -364,14 +411,20 @@ class ConversationAttempt:
         """
         new_functions = self.scenario.held_out.get(turn)
         if new_functions is not None:
+            # The dialect may add a message that announces the functions.
             messages = self.dialect.add(new_functions, messages)
+
         if not messages:
             raise ValueError(f"turn {turn} has neither a user message nor a new function: add one")
+
         if turn == 0:
             messages = self.dialect.open(messages)
+
+        # Answers of the turn that has ended lose their reasoning.
         for position, answer in self._without_reasoning.items():
             self._messages[position] = answer
         self._without_reasoning.clear()
+
         self._messages.extend(messages)
         self.episode.add(Said(messages))
 
@@ -389,27 +442,37 @@ class ConversationAttempt:
         Both become events of the episode. A full context window ends the conversation; it raises instead with `compat`,
         or if the model never answered.
         """
+        # Before the answer: the dialect's tools and the messages as they are sent.
         request = _input_entry(self._messages, self.dialect.tools) if self.target.include_input_log else None
+
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
         except EndpointError as error:
             has_answers = any(isinstance(event, Answered) for event in self.episode.events)
+            # An overflow in the first request says that the row does not fit at all: an error, not an end.
             if self.target.compat is not None or not has_answers or error_cause(str(error)) != "overflow":
                 raise
             self.episode.add(Answered(made=[], request=request))
             self.episode.add(TurnEnded("overflow", str(error)))
             return False
+
+        # A recorded turn has no more steps.
         if completion is None:
             return False
+
         content = self.dialect.step(completion)
+        # In a replay, the calls that were executed then count, not those that the answer reads as today.
         reading = self.recorded.decoded(turn, step, self.dialect.decode(content))
         made: list[JSON] = [source_text(call, self.dialect.separator) for call in reading.calls]
         self.episode.add(Answered(content, made, completion.finish_reason, completion, request))
+
         message = self.dialect.said(completion, content, reading, f"{turn}_{step}")
         self._add_answer(message, completion)
+
         if reading.calls:
             await self._make_calls(reading, message)
             return True
+
         self.episode.add(TurnEnded(self._ending(completion, content, reading), reading.problem or ""))
         return False
 
@@ -418,12 +481,17 @@ class ConversationAttempt:
         sent_back = self.target.endpoint.sent_back
         if sent_back == "turn":
             self._without_reasoning[len(self._messages)] = message
+
         self._messages.append(message if sent_back == "never" else self.dialect.within_turn(message, completion))
 
     def _ending(self, completion: Completion, content: JSON, reading: Reading) -> str:
-        """Return how an answer without readable calls ends its turn: `empty`, `answer` or `unreadable`."""
+        """Return how an answer without readable calls ends its turn: `empty`, `answer` or `unreadable`.
+
+        With `compat`, an answer in words is `unreadable`, because the benchmark logs it so.
+        """
         if reading.problem is None:
             return "empty"
+
         if self.target.compat is not None or completion.tool_calls or not is_answer(content):
             return "unreadable"
         return "answer"
@@ -433,12 +501,15 @@ class ConversationAttempt:
 
         Simulators that may block run in a thread, so that other conversations go on.
         """
+        # `bounded` simulators return at once, so a thread would only cost time.
         if all(simulator.bounded for simulator in self.backend.simulators.values()):
             results = self._make(reading.calls)
         else:
             results = await asyncio.to_thread(self._make, reading.calls)
+
         for call, result in zip(reading.calls, results, strict=True):
             self.episode.add(Called(call, result))
+
         self._messages.extend(self.dialect.results(message, reading, [result.text for result in results]))
 
     def _make(self, calls: Sequence[FunctionCall]) -> list[OperationResult]:
