@@ -53,6 +53,7 @@ from tunecheck.statistics._agreement import (
 from tunecheck.statistics._results import CONFIDENCE, Proportion, Result
 
 LabelKind: TypeAlias = Literal["pass_fail", "score"]
+"""The kind of the labels: classes, or scores that a threshold turns into classes."""
 
 PASS: Final = "pass"  # noqa: S105 - no password
 FAIL: Final = "fail"
@@ -167,6 +168,7 @@ def calibrate(
 
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
+    # Labels are checked before the evaluator is called, because a judge costs money.
     dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
 
     result = evaluate(
@@ -184,6 +186,9 @@ def calibrate(
     return replace(calibration, rows=calibration.rows + unlabelled, unlabelled=unlabelled, saved=saved)
 
 
+# -- reading labels
+
+
 def _name_of(evaluator: object) -> str:
     """Return an evaluator's name in the run: its own name, else its main metric's or function's, else "evaluator"."""
     if isinstance(evaluator, str):
@@ -198,6 +203,7 @@ def _rereadable(labels: Data, limit: int | None) -> Dataset:
 
     An iterable is read into memory.
     """
+    # The labels are read several times: for their kind, and by the run.
     dataset = open_dataset(labels, limit=limit)
     if dataset.scan().rows is None:
         return open_dataset([dict(row.values) for row in dataset.rows()])
@@ -225,6 +231,7 @@ def _labelled_rows(
     found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
 
     if len(given) < len(rows):
+        # Ids stay those of the labelled data, although rows are missing.
         kept = [{**row.values, "id": row.id} for row in given]
         dataset = open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
     return dataset, found, len(rows) - len(given)
@@ -279,6 +286,9 @@ def as_number(label: JSON) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+# -- comparing verdicts with labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +402,7 @@ class _LabelledRun:
         prefix = f"outputs.{self._evaluator}."
         for row in self._rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+            # A failed evaluator may still have returned some keys.
             yield row, output if output and f"error.{self._evaluator}" not in row else None
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
@@ -400,6 +411,7 @@ class _LabelledRun:
         Raises:
             ConfigurationError: There is no such metric, or the evaluator has several and declares no main one.
         """
+        # The first row with an output shows which metrics there are.
         keys = next((list(output) for _, output in self._outputs() if output is not None), [])
         results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
 

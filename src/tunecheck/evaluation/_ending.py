@@ -387,6 +387,7 @@ class _Stopper:
     def bind(self) -> None:
         """Remember the current task as the one to stop; stop it at once if that was requested before."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        # Ctrl-C may have come before the loop ran.
         if self._pending:
             self._stop()
 
@@ -445,6 +446,7 @@ async def _run(
         if load is not None and load.refused:
             engine.tally.notes.append(load.sentence())
 
+        # Connections are closed in the loop that opened them.
         for name, closable in closing.items():
             await _close(name, closable, engine.tally.notes)
 
@@ -502,6 +504,7 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
         if not stopper.request():
             raise LeftAtOnceError
 
+    # Python handles signals in the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

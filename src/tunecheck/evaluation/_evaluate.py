@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
+"""A target, or its name: `load_endpoint` takes the name or the file of an endpoint's definition."""
 
 
 def evaluate(
@@ -170,6 +171,9 @@ def score(
     return Execution(rows, target, bound, layers, settings, inherited=recorded.decision).run()
 
 
+# -- from arguments to a finished run
+
+
 def _prepare(
     data: Data | None,
     target: TargetLike | None,
@@ -284,12 +288,16 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
         raise RunError(f"cannot write {path}: {error.strerror}; run {result.run_dir.name} is finished") from error
 
 
+# -- checking arguments
+
+
 def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., object], declared: type) -> None:
     """Refuse keyword arguments that `function` does not have; `declared` is the type of its further arguments.
 
     Raises:
         ConfigurationError: The first unknown argument, with the most similar known name.
     """
+    # `**arguments` takes any name, so Python itself refuses no misspelled one.
     further = declared.__annotations__.keys()
     unknown = arguments.keys() - further
     if unknown:
@@ -315,6 +323,9 @@ def uploader_to(
 
     make = plugins.uploader("foundry")
     return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
+
+
+# -- the target
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
@@ -361,6 +372,7 @@ def _make_target(
             raise ConfigurationError("the target takes whole rows: leave 'target' out of evaluator_config")
         return target
 
+    # A class is callable, so it would pass for a function below.
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
 
@@ -398,6 +410,9 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     return EndpointTarget(endpoint, columns, places)
 
 
+# -- the evaluators
+
+
 def _bind_evaluators(
     evaluators: Mapping[str, object],
     layers: MappingLayers,
@@ -416,6 +431,7 @@ def _bind_evaluators(
     for name, evaluator in evaluators.items():
         loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         bound = bind_evaluator(name, in_format_of(target, loaded), layers[name], columns)
+        # Only the evaluator's own mapping must fit it. The mapping of `default` may name parameters of others.
         _check_own_parameters(bound, configured_mapping(config, name))
         all_bound.append(bound)
     return all_bound
@@ -485,6 +501,7 @@ def set_trust(trust: Trust, dataset: Dataset, target: Target | None, evaluators:
 
     if loaders and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
+        # This column names a row's simulators.
         names = None if first is None else first.values.get("involved_classes")
         for plugin in plugins.discover("simulators"):
             if isinstance(names, list) and plugin.name in names:

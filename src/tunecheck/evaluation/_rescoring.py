@@ -79,6 +79,8 @@ class RecordedRun:
 
 
 class _RecordedRows(Dataset):
+    """The rows of a finished run as a data set: the inputs that the results hold."""
+
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
         """Make a data set of a run's rows, with the name, path and clusters of the run's data set."""
         from tunecheck.datasets._in_memory import ListSource
@@ -92,6 +94,7 @@ class _RecordedRows(Dataset):
 
     def scan(self) -> Scan:
         """Return the recorded facts about the data, with the columns of the recorded rows."""
+        # Rows may have different columns, so all of them are read.
         columns = {key.removeprefix(_INPUTS) for row in self._recorded for key in row if key.startswith(_INPUTS)}
         return Scan(len(self._recorded), self._described.sha256, frozenset(columns), True)
 
@@ -131,6 +134,7 @@ class _RecordedAnswers(Target):
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
 
         if recorded is None:
+            # The row gets the same error and cause as in the recorded run.
             details = object_or_empty(self._rows[row.index].get("error.target"))
             reason = f": {details.get('type')}: {details.get('message')}" if details else ""
             failed = EndpointError(f"run {self._run_id} has no answer to this row{reason}")
@@ -158,6 +162,7 @@ def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurr
     target), and answered rows without a verdict of some evaluator.
     """
     names = frozenset(evaluators)
+    # From the offset 0, so that all failures of the run count.
     with closing(JournalReader(run.journal, by_row=True, evaluators=names, answers=True, since=0)) as journal:
         indices = {*_indices(journal, evaluators, concurrency, asked)}
     return [row.id for row in data.rows() if row.index in indices]
@@ -166,6 +171,7 @@ def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurr
 def _indices(journal: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
     """Yield the indices of rows that may have been in flight; see `rows_in_flight`."""
     answered = {*journal.answered()}
+    # A row on which the target failed is not in flight any more.
     failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
     done = answered | failed
 

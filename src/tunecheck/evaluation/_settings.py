@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._plan import Plan
 
 RunLike: TypeAlias = "str | PathLike[str]"
+"""A run's folder, its id, its name, the beginning of its id, or `last`."""
 
 MOST_TRIALS = 1_000
 """The largest value of `repeat` and `--repeat`."""
@@ -192,6 +193,7 @@ class RunSettings:
             ConfigurationError: A value is out of its range; the text names the argument.
         """
         counts = ((1, "concurrency", self.concurrency), (0, "workers", self.workers), (1, "repeat", self.repeat))
+        # True and False are integers in Python, but no counts.
         for least, name, count in counts:
             if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")

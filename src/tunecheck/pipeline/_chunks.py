@@ -65,6 +65,7 @@ def _remove_leftover_folders() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
+            # A living task holds the lock of its journal. Folders of other users are left alone.
             is_old, is_own = time.time() - status.st_mtime > _MINIMUM_AGE_S, status.st_uid == os.getuid()
             if is_old and is_own and not is_held(folder / "journal.jsonl"):
                 shutil.rmtree(folder)
@@ -157,6 +158,7 @@ class _Outbox:
                 self._changed.wait_for(lambda: self._is_ended or self._portion != Portion(), timeout_s)
                 portion, self._portion, is_last = self._portion, Portion(), self._is_ended
 
+            # Without the lock, so that the engine can go on while the portion is sent.
             yield portion
             with self._changed:
                 self._in_flight.subtract({"answered": previous.answered, "asked": previous.asked})
@@ -172,6 +174,7 @@ class _StreamedJournal(Journal):
 
     def _append(self, record: object, *rows: int) -> int:
         """Write a record to the file and to the next portion; return its offset. `rows` are its rows' indices."""
+        # First into the file: this task's engine reads its own records there.
         body = dumps(record)
         offset = self.append_encoded(body)
 
@@ -312,6 +315,7 @@ class ChunkRunner:
 
         The last portion gets the engine's notes and remarks, and the facts learned about endpoints.
         """
+        # The stack closes in reverse order: the watcher first, the outbox last.
         with contextlib.ExitStack() as opened:
             opened.callback(outbox.end)  # in any case, because its reader waits for the end
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"

@@ -50,6 +50,7 @@ def cost_of(usage: Usage, price: Price) -> float:
     For example, 2,000 input tokens at 1.50 USD per million and 100 output tokens at 6 USD per million cost 0.0036 USD.
     """
     input_tokens, cached_price = usage.input_tokens or 0, price.cached_input_per_million
+    # Without a price for cached tokens, they cost as much as all others.
     cached_tokens = 0 if cached_price is None else min(usage.cached_input_tokens or 0, input_tokens)
 
     # Tokens times the price of a million tokens are millionths of the currency.
@@ -310,6 +311,7 @@ class Budget:
         Raises:
             StopRunError: the attempts could exceed the limit.
         """
+        # An attempt without an answer may have been billed, so the amount spent grows with each one.
         if self.limit is not None and self.spent + self.reserved_total > self.limit * _ROUNDING:
             raise self._limit_error("retries of unanswered calls may exceed the limit")
 

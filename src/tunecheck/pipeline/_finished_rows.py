@@ -49,8 +49,10 @@ BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
 """If rows are longer than `LONG_ROW` bytes on average, only this many bytes are kept in memory."""
 
 _COPY_BLOCK = 1 << 20
-_PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
-"""Bytes that are read at once: all rows in order, and rows at positions, which are mostly in order."""
+"""Bytes that are read at once if all rows are read."""
+
+_PICKED_BLOCK = 1 << 16
+"""Bytes that are read at once if some rows are read; they are mostly picked in order."""
 
 
 class RowsView(Sequence[ResultRow]):
@@ -174,6 +176,7 @@ WORDS: Mapping[str, Word] = MappingProxyType(
 """The values of a `<metric>_result`; Azure AI Evaluation writes `not applicable`."""
 
 RESULT = "_result"
+"""Ending of the keys with a metric's result: `match_result`."""
 
 PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
 """The name of an evaluator's pass rate among its metrics."""
@@ -334,6 +337,7 @@ _LONGEST_TITLE = 100
 
 # Errors of one kind often differ only in quotations and numbers: `key "city" is missing in line 12`.
 _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
+# Matches `12`, `3.5`, `1,024` and `10:30:00`.
 _NUMBER = re.compile(r"\d[\d.,:]*")
 
 
@@ -352,6 +356,7 @@ class FailureGroup:
 
 
 Groups: TypeAlias = dict[str, FailureGroup]
+"""Groups of failures by a key: a cause, a fault's code, or the pattern of an error."""
 
 
 @dataclass(slots=True)

@@ -58,6 +58,9 @@ _INDICES_PER_RECORD = 4
 """Each record raises that limit by this number, so a record adds at most 32 bytes to the array."""
 
 
+# -- offsets of records by row, or by the hash of inputs
+
+
 class _Place(NamedTuple):
     """The offset of a record in the journal, and the index of the row in it."""
 
@@ -144,6 +147,9 @@ class _ByContent:
             # The last record stays, for all further rows with these inputs.
             self._assigned[key, index] = known.pop(row) if len(known) > 1 else known[row]
         return self._assigned[key, index]
+
+
+# -- reading records
 
 
 class _Record(msgspec.Struct):
@@ -245,6 +251,7 @@ class JournalReader:
             elif record.k == "accepted":
                 records.accept(record.lost)
 
+            # Only the record of an early end has `settled`, and only records of verdicts have `rows`.
             self._result_rows = record.settled or self._result_rows
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
@@ -334,6 +341,7 @@ class JournalReader:
         """Yield the calls that this run paid for; equal calls by several workers are yielded separately."""
         for offset in self._paid_offsets:
             record = self._read(offset)
+            # `e` is null if another run has paid for the call.
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None

@@ -37,6 +37,8 @@ from tunecheck.pipeline._scoring import (
     Signature,
 )
 
+# -- reading mappings
+
 
 def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], str]) -> dict[str, Mapped]:
     """Parse one layer of a mapping; `where` is its place for errors, or returns the place of a parameter.
@@ -169,6 +171,9 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     return mapping
 
 
+# -- binding and checking parameters
+
+
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
     """Return the binder that builds an evaluator's arguments for each row; `what` names the evaluator in errors.
 
@@ -178,6 +183,7 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
     choices: list[tuple[Binding, ...]] = []
     for parameters in signature.choices:
         bindings = [Binding(name, mapping.get(name), required) for name, required in parameters.items()]
+        # `**kwargs` also takes mapped names that are no parameters.
         if signature.takes_any:
             bindings += [Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
         choices.append(tuple(bindings))
@@ -201,6 +207,7 @@ def check_binding(
         required parameter has no column.
     """
     for name, mapped in mapping.items():
+        # The mapping of all evaluators may name parameters that this one does not have.
         if not signature.takes_any and name not in signature:
             continue
         where = f"{what}, parameter {name!r}"
@@ -262,6 +269,9 @@ def _check_reference(
 
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
+
+
+# -- reading signatures
 
 
 def read_signature(function: Callable[..., object], what: str) -> Signature:
@@ -350,6 +360,7 @@ def bind_evaluator(
         ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its
         parameters cannot be read.
     """
+    # A class is instantiated first, because the attributes are read from the instance.
     function = _as_callable(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
     cpu_bound = bool(getattr(function, "cpu_bound", False))
@@ -413,6 +424,7 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
     Raises:
         ConfigurationError: the class needs arguments or its constructor fails, or the object is not callable.
     """
+    # A class is callable, too, but calling it makes an instance instead of a verdict.
     if inspect.isclass(evaluator):
         try:
             evaluator = evaluator()

@@ -63,6 +63,7 @@ class RandomOrder:
 
         self.units = [*units.values()]
         random.Random(seed).shuffle(self.units)
+        # Sorting is stable: both kinds of units keep their random order.
         self.units.sort(key=is_useful, reverse=True)
 
         self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
@@ -91,6 +92,7 @@ class RandomOrder:
         After each unit, `enough` decides whether the run may stop. Once it may, yield nothing.
         """
         self._waiting.setdefault(self._unit_of[state.row.index], []).append(state)
+        # A unit that finishes may release several later ones, which have waited for it.
         while not self.decided and len(self._waiting.get(self._next_unit, ())) == len(self.units[self._next_unit]):
             unit = sorted(self._waiting.pop(self._next_unit), key=lambda finished: finished.row.index)
             yield from unit
@@ -235,6 +237,7 @@ class CallableTarget(Target):
         self._bind = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
 
+        # Coroutines run in the user loop and need no threads.
         self._threads = None if is_async(function) else Threads(concurrency, "target")
         self.loop = UserLoop()
         """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
@@ -250,6 +253,7 @@ class CallableTarget(Target):
             TimedOutError: the call took longer than the time limit.
             Exception: whatever the function raises.
         """
+        # The function may change its arguments, so it gets copies.
         function = partial(self._function, **private_copies(self._bind(row.values, {})))
         returned: list[Awaitable[object]] = []
 

@@ -69,6 +69,7 @@ _LONGEST_VALUE = 200
 """Maximum number of characters of a value of a grouping column."""
 
 Metrics: TypeAlias = dict[str, JSON]
+"""Metrics by name, such as `match.binary_aggregate`."""
 
 _AGGREGATE_S = 3_600.0
 """Time limit for an evaluator's own aggregation, which reads a whole run."""

@@ -57,8 +57,10 @@ _FILTERED = symptoms.in_any_case(
 """The `finish_reason`s of answers that a content filter stopped, in the words of several services."""
 
 _OVERFLOWED = "model_context_window_exceeded"
+"""The `finish_reason` for a full context window."""
+
 _REFUSED = "refusal"
-"""The `finish_reason`s for a full context window and for a refusal."""
+"""The `finish_reason` for a refusal."""
 
 _WITHOUT_CALL = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
 """Codes of faults for which there is no readable call."""

@@ -54,11 +54,13 @@ CallsChoice: TypeAlias = Literal["strict", "lenient"]
 """`strict`: an answer calls what the API returned; `lenient`: calls in its text or wrongly encoded calls count, too."""
 
 Output: TypeAlias = dict[str, JSON]
+"""One evaluator's result for one row, such as `{"match": 1.0, "match_result": "pass"}`."""
 
 
 # -- the arguments of an evaluator, from the columns of a row
 
 Source = Literal["data", "target"]
+"""The source of a value: the row's data, or the target's answer to it."""
 
 RowValues: TypeAlias = Mapping[str, object]
 """The columns of a row's data, or of the target's answer to it, by name."""
@@ -535,6 +537,7 @@ _MOST_BYTES = 16 << 20
 """Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
 
 _TOO_LARGE = "{}.{} is larger than 16 MB; return less for one row"
+"""The error of a larger value, with the names of the evaluator and the key."""
 
 
 def as_output(result: object, name: str) -> Output | Partial:

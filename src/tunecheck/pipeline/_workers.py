@@ -74,6 +74,9 @@ class Loadable:
     modules: list[tuple[str, str]]
 
 
+# -- choosing and sending evaluators
+
+
 async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
     """Start worker processes for the evaluators that belong there and can be loaded; return their executors.
 
@@ -163,6 +166,9 @@ def _loadable(evaluator: BoundEvaluator) -> Loadable:
 def _return_failure(failure: Failure, **arguments: object) -> Failure:
     """Return the failure for any row, in place of an evaluator that crashes while it is loaded."""
     return failure
+
+
+# -- running batches in processes
 
 
 class _NotLoadedError(RunError):
