@@ -185,6 +185,7 @@ def find_close(text: str, start: int) -> int | None:
             depth += 1
         elif len(mark) == 1:  # a closing bracket; escapes have two characters
             depth -= 1
+
         if depth <= 0 and not quote:
             return token.end()
     return None

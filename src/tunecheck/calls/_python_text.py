@@ -7,6 +7,16 @@ lists, tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b':
 may contain `.` and `-`, because names in schemas do. Everything else (a name, an operation, a call inside a call, a
 set, a comprehension) is not a literal and raises an error.
 
+| text                      | value                                                          |
+|---------------------------|----------------------------------------------------------------|
+| `f(a=1, **{'b c': 2})`    | the call of `f` with `{"a": 1, "b c": 2}`                      |
+| `'it' "'s"`               | `"it's"`, because adjacent texts are joined                    |
+| `(1, 2)`, `(1,)`, `(1)`   | `[1, 2]`, `[1]`, `1`                                           |
+| `{1: None}`               | `{"1": null}`                                                  |
+| `0xFF`, `1_000`, `-.5`    | 255, 1000, -0.5                                                |
+| `f(a=1, 2)`, `f(a=b)`     | errors: a positional argument after a named one, a name        |
+| `f(a=g())`, `f(a=1, a=2)` | errors: a call inside a call, an argument twice                |
+
 **Positional arguments** get their position as key: `move('doc')` is `{"0": "doc"}`. No named argument in this syntax
 can have such a key. `bind_positional` replaces the positions by names if there is a definition.
 """
@@ -108,8 +118,10 @@ class PythonScanner:
             self._fail("expected the name of a function")
         self.position = name.end()
         self._expect("(")
+
         arguments: dict[str, JSON] = {}
         next_position, named_seen = 0, False
+
         for _ in self._items(")"):
             self._skip()
             if self.text.startswith("**", self.position):
@@ -123,12 +135,15 @@ class PythonScanner:
             else:
                 arguments[str(next_position)] = self.value()
                 next_position += 1
+
         return FunctionCall(name[0], arguments)
 
     def value(self) -> JSON:
         """Read one literal as a JSON value and move past it; tuples become lists."""
         self._skip()
         first = self.text[self.position : self.position + 1]
+
+        # The first character decides. A letter may begin a text with a prefix (`r'a'`) or a word (`None`).
         if first in ("[", "(", "{"):
             return self._container(first)
         if _QUOTE.match(self.text, self.position):
@@ -196,6 +211,7 @@ class PythonScanner:
         values = self.value()
         if not isinstance(values, dict):
             self._fail("expected an object after '**'")
+
         for name, value in values.items():
             self._add_argument(arguments, name, value)
 
@@ -211,8 +227,10 @@ class PythonScanner:
         """Read the list, tuple or dict that begins here with this bracket."""
         if self._depth >= MAX_TEXT_DEPTH:
             self._fail(f"the text is nested deeper than {MAX_TEXT_DEPTH} levels")
+
         self._depth += 1
         self.position += 1
+
         container: JSON
         if opener == "[":
             container = [self.value() for _ in self._items("]")]
@@ -220,6 +238,7 @@ class PythonScanner:
             container = self._tuple()
         else:
             container = self._dict()
+
         self._depth -= 1
         return container
 
@@ -227,6 +246,7 @@ class PythonScanner:
         """Read the rest of a parenthesis: a tuple becomes a list, a value in parentheses stays a value."""
         if self._accept(")"):
             return []
+
         first = self.value()
         if self._accept(")"):
             return first  # parentheses around one value
@@ -241,12 +261,14 @@ class PythonScanner:
             if not self._accept(":"):
                 self._fail("expected ':' after a key")
             value = self.value()
+
             if isinstance(key, int) and not isinstance(key, bool):
                 key = str(key)  # as in JSON
             if not isinstance(key, str):
                 self._fail("a key is not text")
             if key in entries:
                 self._fail(f"the key {quoted(key)} is given twice")
+
             entries[key] = value
         return entries
 
@@ -271,9 +293,11 @@ class PythonScanner:
         """
         if prefix not in ("", "r", "u"):
             self._fail(f"a text with the prefix {prefix!r} is not a literal")
+
         body = _BODIES[quote].match(self.text, start)
         if not body:
             self._fail("a text has no closing quote")
+
         written: str = body[1]
         read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescape, written)
         self.position = body.end()
@@ -284,10 +308,12 @@ class PythonScanner:
         code: str = escape[1]
         if code in _PLAIN_ESCAPES:
             return _PLAIN_ESCAPES[code]
+
         if code[0] in "01234567":
             return chr(int(code, 8))
         if code[0] not in "xuUN":
             return f"\\{code}"  # Python keeps unknown escapes
+
         try:
             return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
         except (ValueError, KeyError, OverflowError):
@@ -298,8 +324,10 @@ class PythonScanner:
         match = _NUMBER.match(self.text, self.position)
         if not match:
             self._fail("expected a number")
+
         digits = match["digits"]
         is_integer = digits[:2].lower() in ("0x", "0o", "0b") or digits.replace("_", "").isdigit()
+
         try:
             number = int(digits, 0) if is_integer else float(digits)  # base 0 refuses leading zeros, as Python does
             value = exact(-number if match["sign"] == "-" else number)  # refuses what JSON cannot have, such as 1e999
@@ -313,10 +341,13 @@ class PythonScanner:
         match = _NAME.match(self.text, self.position)
         if not match:
             self._fail("expected a literal")
+
         word = match[0]
         if word in _CONSTANTS:
             self.position = match.end()
             return _CONSTANTS[word]
+
+        # A word before a parenthesis is a call, which the error says. It cannot be an argument.
         space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
             self._fail(f"arguments must be literals, not a call of {quoted(word)}")

@@ -107,7 +107,7 @@ class FrameSource(Source):
         from tunecheck.datasets._tables import to_json
 
         names = self._frame.columns.tolist()
-        # In blocks, because lists of all cells would need the memory of the frame again.
+        # In blocks, so that not all cells of the frame are converted at once.
         for start in range(0, len(self._frame), _FRAME_ROWS):
             block = self._frame.iloc[start : start + _FRAME_ROWS]
             columns = [map(to_json, block.iloc[:, place].tolist()) for place in range(len(names))]
@@ -126,7 +126,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
     if not isinstance(row, Mapping):
         source.refuse(f"must be a dict of columns, not of type {type(row).__name__}", number)
 
-    # A copy, so that the user's dict is not changed and later changes to it have no effect.
+    # A copy, so that the user's dict stays as it is.
     record: Record = dict(row)
     if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
         for key in record:

@@ -116,7 +116,7 @@ class Turns:
         Raises:
             ConversationError: no such call waits for a result.
         """
-        # Older files name the function in place of the call. Its first waiting call is meant then.
+        # A message with the role `function` names the function instead of the call. Its first waiting call is meant.
         if call_id is not None:
             found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
         else:
@@ -150,7 +150,7 @@ class Turns:
         if not calls and not text:
             raise self.error("the assistant's message has neither text nor calls")
 
-        # Turns are counted from the first question, and also if they are not trained on, so that ids stay the same.
+        # All turns after a question are counted, so that the number in a row's id is that of its turn.
         self._turn += self._asked
         if trained and self._asked:
             self._add_row(_expected_answer(text, calls))

@@ -96,6 +96,7 @@ class CallComparison:
 
         Calls cannot be compared if only one side has a call, or if the response's call is unreadable.
         """
+        # An unreadable call is the fault itself: its differences are unknown.
         if self.response.problem is not None:
             message = f"the response's call cannot be read: {self.response.problem}"
             return [Fault(code="unreadable_call", message=message)]
@@ -126,6 +127,7 @@ def compare_calls(
     definitions = cached_tools(_value_or_none(tool_definitions))
     actual = _read_response(response, definitions, format)
     expected = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
+    # The calls before an unreadable one are not matched, because the row fails anyway.
     match = match_calls(actual.complete_calls, expected.calls, policy, definitions)
     return CallComparison(policy, actual, expected, match)
 
@@ -225,6 +227,7 @@ class CallEvaluator(Evaluator):
         """Return a copy that reads the response in this format; return the evaluator itself if it has a format."""
         if self._format != AUTO:
             return self
+        # The task is the key of the row's cache, so readings in different formats are not mixed up.
         copied = copy.copy(self)
         copied._format, copied._task = profile, f"{self._task}, by the endpoint {profile.name}"
         copied._arguments = {**self._arguments, "format": profile.name}
@@ -419,6 +422,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
     wrong: Counter[str] = Counter()
 
     for pair in match.pairs:
+        # Both sides count: an unexpected argument is one of the total.
         names = pair.expected.arguments.keys() | pair.actual.arguments.keys()
         # an argument that is wrong twice in the same way counts once
         faults = {(difference.place[0], difference.kind or difference.fault) for difference in pair.differences}

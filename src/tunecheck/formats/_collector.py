@@ -65,6 +65,7 @@ def may_hold_calls(text: str, *, gated: bool) -> bool:
     """Return whether a text may contain a call or reasoning. `gated`: the row's tools are known."""
     if text.lstrip()[:1] in ("{", "[") or "tool_uses" in text:
         return True
+    # Calls of known tools need no mark, but they have a brace or a parenthesis.
     if gated and ("{" in text or "(" in text):
         return True
     return may_hold_marks(text)
@@ -128,6 +129,7 @@ class CallCollector:
         """Return the definition of a tool, by its name with or without the namespace."""
         if not self.tools:
             return None
+        # `functions.f` is the tool `f`, unless a tool has the whole name.
         return self.tools.spelled(name) or self.tools.spelled(name.removeprefix(NAMESPACE))
 
     def plain_name(self, name: str) -> str:
@@ -172,6 +174,7 @@ class CallCollector:
     def add_text(self, text: str) -> None:
         """Add text outside calls, without white space and end marks around it."""
         if "<" in text:
+            # The end mark of the message before may stand at the beginning.
             first = _FIRST_MARKS.match(text)
             text = without_end_marks(text[first.end() :] if first else text)
         if stripped := text.strip():
@@ -198,6 +201,7 @@ class CallCollector:
         models of this format say that they call nothing adds no call, unless a tool has it. The wrapper is
         `multi_tool_use.parallel`, with the argument `{"tool_uses": [{"recipient_name": "functions.f", …}]}`.
         """
+        # The format is set before the call is checked, so that a problem has it, too.
         self.format = self.format or wire_format
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
@@ -274,8 +278,10 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
         try:
             parsed = decode(value, MAX_DEPTH)
         except UnreadableError as error:
+            # "not JSON: …" continues "the arguments are"; any other problem is one inside them.
             problem = f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
             raise UnreadableError(problem) from None
+        # The JSON text `null` is read as no arguments.
         parsed = {} if parsed is None else parsed
     else:
         parsed = exact(value)

@@ -130,10 +130,12 @@ class Marks:
         for profile in profiles:
             for mark in profile.marks:
                 self.profiles[mark] = (*self.profiles.get(mark, ()), profile)
+
         # by opening mark: reasoning anywhere in an answer, and all reasoning at its beginning
         self.openings = {thought.opens: thought for thought in thoughts if not thought.leading}
         self.leading = {thought.opens: thought for thought in thoughts}
         self.beginnings = tuple(self.leading)
+
         # by closing mark: reasoning that the prompt may have opened
         self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
         self._reasoning_marks = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
@@ -235,10 +237,12 @@ def _take_calls(
     """
     while True:
         collector.call_start = start
+
         try:
             position = profile.take(text, start, mark, collector)
         except UnreadableError as error:
             failures.append(error)
+            # The calls after an unreadable one count, too, if its end can be found.
             following = profile.after_unreadable(text, mark, collector)
             if following is None or _stops_search(failures):
                 return collector.call_start + 1

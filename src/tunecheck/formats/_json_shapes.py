@@ -248,8 +248,10 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
     """Collect an item of `tool_calls`: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
     collector.format = collector.format or "openai"
     function = call.get("function") if isinstance(call, dict) else None
+
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
+    # a call in the shape of another API, or with unusual keys
     elif isinstance(call, dict) and ("type" in call or name_in(call) is not None):
         shape = shape_of(call)
         if shape is None or shape.ambiguous:  # the key `tool_calls` makes it a certain call

@@ -128,6 +128,7 @@ class Profile:
         collector.format = collector.format or self.name
         call_start = self._call_start(text, start, mark)
         position = self.shape.read(text, call_start, mark, collector)
+        # If a fence was opened before the call, its end is skipped, too.
         if "```" in text[start + len(mark) : call_start]:
             position = past(_FENCE_END, text, position)
 
@@ -313,4 +314,5 @@ class ToolPrompt:
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Fill the placeholders of a template. Other braces are text, and placeholders in values stay unchanged."""
+    # One pass, so that a value with `{name}` in it is not filled again.
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)

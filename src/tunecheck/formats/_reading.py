@@ -89,6 +89,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
     profile = None if format == AUTO else choose_profile(format)
 
+    # The run has decided that calls in this text do not count.
     if isinstance(value, UnreadText):
         return Reading(text=str(value))
     if isinstance(value, str):
@@ -114,6 +115,7 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
     if ("Ġ" in text or "Ċ" in text) and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
 
+    # Most texts of answers end here.
     if profile is None and not may_hold_calls(text, gated=bool(tools)):
         return Reading((), text)
 
@@ -171,6 +173,7 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
     from tunecheck.formats._json_shapes import read_value
 
     listed = [value] if isinstance(value, FunctionCall) else value
+    # Lists may mix dicts, calls and objects of the OpenAI client.
     plain = [*map(_plain_object, listed)] if isinstance(listed, (list, tuple)) else _plain_object(listed)
 
     reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)
@@ -236,6 +239,7 @@ def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[]
 
     key = (task, *map(id, values))
     made = row.made.get(key, _NOTHING)
+    # A value that is not the row's may be freed, and another one may get its id.
     if made is _NOTHING:
         for value in values:
             if value is not None and not row.holds(value):

@@ -144,6 +144,7 @@ class TextReader:
         reasoning, the unreadable call was part of the reasoning and is left out.
         """
         collector, marks = self._new_collector(), self._marks
+
         try:
             self._take_body(body, collector, marks)
         except UnreadableError:
@@ -156,6 +157,7 @@ class TextReader:
             if not answer.calls and collector.names_tool(body[collector.call_start : thought_end]):
                 # One more on each side, so that marks at both ends count as inside.
                 collector.spans.append((collector.call_start - 1, len(body) + 1))
+
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:

@@ -158,6 +158,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
         Return the verdict if the comparison decides the row, else the prompt's inputs with the differences.
         """
+        # Strict, because the model judges whether a difference matters.
         comparison = compare_calls(response, ground_truth, tool_definitions, _STRICT, AUTO)
         settled = self._without_model(comparison)
         if settled is not None:
@@ -266,6 +267,7 @@ class DifferenceEvaluator(_CallsJudge):
         """Return how the score contradicts the listed differences, or None if it fits them."""
         listed = _valid_differences(values)
         matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
+        # Only a difference in wording may go with a score of 1.
         if matters is not None and score == 1:
             return f"the score is 1, and yet a difference of kind {matters!r} is listed"
 
