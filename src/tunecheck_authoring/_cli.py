@@ -1,4 +1,13 @@
-"""The commands `datasets audit`, `datasets author` and `datasets export`, and the row checks of `tunecheck check`."""
+"""The commands `datasets audit`, `datasets author` and `datasets export`, and the row checks of `tunecheck check`.
+
+Each command checks its options first, calls a function of the package with the same name, and prints the result, as
+JSON with `--json`. Most imports are inside functions, so that a help text loads few modules.
+
+| command | exit code |
+|---|---|
+| `audit` | 3 if there are sure or likely findings, else 0; 0 after `--review` |
+| `author`, `export` | 0 |
+"""
 
 from __future__ import annotations
 
@@ -33,16 +42,20 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
     """
     rows = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
     listed = [finding for findings_of_row in rows for finding in findings_of_row]
+
     unusable, lines = cli.find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed) + sum(map(len, unusable.values()))
+
     findings: list[JSON] = [asdict(finding) for finding in listed]
     findings += [
         {"entry": name, "problem": "unusable", "text": problem, "place": place}
         for problem, places in unusable.items()
         for name, place in places.items()
     ]
+
     unusable_ids = {name for places in unusable.values() for name in places}
     all_rows_lack = any(line.startswith("note: ") for line in lines)
+
     lines += _finding_lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
     if all_rows_lack and not problems:
         lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
@@ -82,9 +95,11 @@ def _finding_lines(
         if shown:
             yield clean(entry)
             yield from (f"  {clean(_finding_line(finding))}" for finding in shown)
+
     entries = unusable | {finding.entry for finding in findings if not finding.is_remark}
     noted = sum(finding.is_remark for finding in findings)
     hint = "" if remarks else " (--remarks lists them)"
+
     found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
     yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
 
@@ -94,6 +109,8 @@ def _finding_line(finding: authoring.Finding) -> str:
     where = "" if finding.turn is None else f"turn {finding.turn}: "
     return f"{where}{authoring.PROBLEMS[finding.problem]}: {finding.full_text}"
 
+
+# -- datasets audit
 
 _CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
 
@@ -124,6 +141,7 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
         raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
+
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     result = authoring.audit(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
@@ -131,9 +149,11 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
         training=_training_dialogues(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
+
     if options.review:
         _review(dataset, result, options)
         return cli.DONE
+
     if options.json:
         cli.print_json({"rows": result.rows, "findings": [finding.as_json() for finding in result.findings]})
     else:
@@ -151,9 +171,11 @@ def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) ->
 
     if options.limit is not None:
         raise ConfigurationError("--review writes all rows of the data set; leave out --limit")
+
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
+
     chosen = [each for each in result.findings if options.remarks or each.certainty != "look"]
     review = Review(dataset, chosen, out)
     print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
@@ -180,6 +202,7 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
 
     dataset = open_dataset(path, number_ids=True)
     reader = _dialogue_reader(dataset)
+
     count, unread = 0, []
     for row in dataset.rows():
         dialogue = reader.read(authoring.CheckedRow(row.id, row.values, ()))
@@ -188,6 +211,7 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
             unread.append(dialogue)
         else:
             yield dialogue
+
     if unread:
         summary = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
         if len(unread) == count:
@@ -207,6 +231,7 @@ def _show_audit(result: authoring.Audit, options: AuditOptions) -> None:
             print(f"  {clean(f'{where}: {KINDS[finding.kind]}: {finding.evidence}', 600)}")
             if finding.fix:
                 print(f"    fix: {clean(finding.fix)}")
+
     hidden = len(result.findings) - len(listed)
     more = f"; {plural(hidden, 'finding')} only worth a look (--all lists them)" if hidden else ""
     print(f"audited {plural(result.rows, 'row')}: {len(result.flagged):,} with certain or probable mistakes{more}")
@@ -216,7 +241,11 @@ def _show_audit(result: authoring.Audit, options: AuditOptions) -> None:
         print(f"baseline: never calling a function passes {result.idle / result.rows:.1%} of the rows")
 
 
+# -- datasets author
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Names of data sets, which become names of files, such as `parcels-2`."""
+
 _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 
@@ -275,6 +304,7 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
         least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
         if not 1 <= least <= most:
             raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
+
         if least == 1 < most:
             hint = f"conversations need at least two turns (--turns 2-{most}); for single-turn rows, give --turns 1"
             raise ConfigurationError(f"--turns {self.turns}: {hint}")
@@ -305,6 +335,7 @@ def author(options: AuthorOptions, invocation: cli.Invocation) -> int:
     models = _make_models(options)
     simulators = [*map(_simulator_name, options.simulator or ()), *_made_services(options)]
     command = _command_line(options, invocation.typed)
+
     with _open_backends(options) as backends:
         report = authoring.author(options, simulators, backends, command=command, models=models)
     if options.json:
@@ -324,6 +355,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     """
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
+
     if options.openapi is not None and options.mcp is not None:
         raise ConfigurationError(f"--openapi and --mcp both write {path}; give one of the two services as --simulator")
     if options.openapi is not None:
@@ -332,6 +364,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
         is_new = authoring.write_recorded(options.mcp, path)
     else:
         return []
+
     if not options.json:
         print(f"{path}: {'made' if is_new else 'exists, and is kept'}")
     return [name]
@@ -367,10 +400,12 @@ def _check_author(options: AuthorOptions) -> None:
 
     if not _NAME.fullmatch(options.name):
         raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
+
     if options.stage is not None and options.stage not in STAGES:
         raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
     if not options.simulator and options.openapi is None and options.mcp is None:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
+
     options.turn_range()
     options.kinds()
 
@@ -412,17 +447,23 @@ def _show_author(report: authoring.AuthorReport) -> None:
 
     for file, what in report.stages.items():
         print(f"{clean(report.work / file)}: {what}")
+
     if not report.written:
         return
+
     train = f", {plural(report.train, 'training row')}" if report.train else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
     print(f"{plural(report.rows, 'test row')}{train}: {kinds}")
     for line in plain_turns(report.plain):
         print(line)
+
     for reason, count in report.rejected.most_common():
         print(f"rejected {count:,}: {clean(reason)}")
     for path in report.written:
         print(f"written {clean(path)}")
+
+
+# -- datasets export
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -460,12 +501,15 @@ def export(options: ExportOptions, invocation: cli.Invocation) -> int:
 
     if options.to not in FORMS:
         raise ConfigurationError(f"--to: there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
+    # A code with a dot has a detail, such as `wrong_argument.unit`, and `causes` may not list all details.
     unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
     if unknown is not None:
         raise ConfigurationError(f"--cause: there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
+
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
     report = authoring.export(run, options, find_run(options.against, options.folder) if options.against else None)
+
     if options.json:
         cli.print_json(_export_as_json(report))
     else:
@@ -480,6 +524,7 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
     """
     if options.leave_test_set is not None and options.no_test_set:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
+
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
             f"the rows of run {run_id} must not be both test and training rows; give --leave-test-set FILE to remove "
@@ -488,6 +533,7 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
 
 
 def _export_as_json(report: authoring.ExportReport) -> JSON:
+    """Return a report as JSON. A cause "" is called unknown."""
     values = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
     written = {code or "unknown": count for code, count in report.written.items()}
     return {**values, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
@@ -498,14 +544,17 @@ def _show_export(report: authoring.ExportReport, options: ExportOptions) -> None
     what = "that just one run got right" if options.against else "that failed"
     written = report.written.total()
     print(f"{plural(written, 'example')} from {plural(report.failed, 'row')} {what} ({report.rows:,} in all):")
+
     width = len(f"{max(report.written.values()):,}")
     for code, count in report.written.items():
         title = f"{code}: {cause_named(code).title}" if code else "cause unknown, such as a low text score"
         print(f"  {count:>{width},}  {clean(title)}")
+
     if report.equal:
         print(f"left out {plural(report.equal, 'duplicate example')}")
     for reason, count in report.left_out.most_common():
         print(f"left out {count:,}: {clean(reason)}")
+
     print(f"written {report.out}")
     print(f"        {report.source} (source row of each line)")
     if options.leave_test_set is not None:

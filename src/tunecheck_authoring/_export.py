@@ -3,6 +3,23 @@
 An example has the question, the right answer and the model's wrong answer. A conversation's expected calls are executed
 one after another on new simulators, so that each example contains the results on which the next call depends.
 
+A row is tested in this order. A row that is left out is counted with the reason:
+
+1. It failed: the target had an error, or an evaluator's counted metric is a fail. With `--against`, exactly one of the
+   two runs failed it
+2. Its cause is one of `--cause`; without `--cause`, its cause is the model's or unknown
+3. It has a question and a ground truth that can be read; a conversation expects a call from the failed turn on
+4. In preferences, the model gave a reply to reject
+5. No earlier example is equal; equal ones are counted, and also leave the test set
+
+| form | without `--against` | with `--against` |
+|---|---|---|
+| `sft` | prompt and completion | the same |
+| `dpo` | prompt, chosen and rejected reply | the same |
+| `openai` | a chat that ends with the right answer | a preference: input, preferred and other output |
+
+With `--against`, the right answer is the reply of the run that passed; in conversations, the expected call.
+
 Formats: OpenAI's and Azure OpenAI's chat fine-tuning (https://platform.openai.com/docs/guides/supervised-fine-tuning)
 and preferences (https://platform.openai.com/docs/guides/direct-preference-optimization); TRL's conversational
 prompt-completion and preference types with tools (https://huggingface.co/docs/trl/dataset_formats).
@@ -39,7 +56,11 @@ Calls: TypeAlias = Sequence[FunctionCall]
 Values: TypeAlias = Mapping[str, JSON]
 
 _QUESTIONS = ("messages", "query", "question", "prompt", "input")
+"""Columns that may hold the question. The first one that a row has counts."""
+
 _CONVERSATION = ("turns", "inference_log")
+"""Columns that only conversations have, in the data or in the target's outputs."""
+
 _DONE = "Done."
 _UNABLE = "I cannot do that with what I have so far."
 """The last messages of turns with and without calls. They are context only: no example trains on them."""
@@ -79,7 +100,10 @@ class Example:
 
 
 def _for_trl(message: Message) -> Message:
-    """Return a message with the arguments of calls as objects, as chat templates and TRL expect them."""
+    """Return a message with the arguments of calls as objects, as chat templates and TRL expect them.
+
+    OpenAI's API has `"arguments": "{\\"city\\": \\"Rome\\"}"`, TRL `"arguments": {"city": "Rome"}`.
+    """
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [*map(_call_for_trl, calls)]} if isinstance(calls, list) else message
 
@@ -125,11 +149,13 @@ class ExampleReader:
         data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
         row_id = str(row.get("row_id"))
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
+
         if is_conversation(row):
             conversation = ExpectedConversation(data, self._backends)
             examples = [conversation.differing(target, turn)] if self._single else conversation.from_turn(turn)
         else:
             examples = [self._question_example(data, target)]
+
         yield from (replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in examples)
 
     def _question_example(self, data: Values, target: Values) -> Example:
@@ -144,8 +170,10 @@ class ExampleReader:
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
+
         right = self._right_reply(data, target, tools, definitions)
         actual = _actual_reply(self._response(data, target), target, definitions)
+
         parallel = data.get("parallel_tool_calls")
         return Example(messages, [*tools], right, actual, parallel if isinstance(parallel, bool) else None)
 
@@ -161,9 +189,11 @@ class ExampleReader:
         if isinstance(data.get("check"), str):  # a question of BFCL: its ground truth lists accepted values
             row = Row(0, "", {**data, "ground_truth": truth}, "")
             truth = question_row(row, tools).values["ground_truth"]
+
         reading = read_calls(truth, tools=definitions or None)
         if reading.problem is not None:
             raise UnusableRowError(f"the row's ground truth cannot be read: {reading.problem}")
+
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
             raise UnusableRowError("the row has no ground truth")
@@ -171,11 +201,15 @@ class ExampleReader:
 
 
 def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
-    """Return the model's reply to a question, or None if it has neither text nor calls."""
+    """Return the model's reply to a question, or None if it has neither text nor calls.
+
+    If the response is a list of calls, the text beside them is in the target's column `text`.
+    """
     reading = read_calls(response, tools=tools or None)
     if reading.complete_calls:
         text = target.get("text") if isinstance(response, list) else None
         return TrainingReply(text if isinstance(text, str) else reading.text, reading.calls)
+
     text = response if isinstance(response, str) else target.get("text")
     return TrainingReply(text) if isinstance(text, str) and text else None
 
@@ -198,7 +232,8 @@ class ExpectedConversation:
         """Read a conversation's expected calls and start its simulators.
 
         Raises:
-            UnusableRowError: the row is no conversation, has long context, or its calls cannot be read.
+            UnusableRowError: the row is no conversation, has long context, its simulators cannot start, or its calls
+                cannot be read.
         """
         row = Row(0, "", data, "")
         try:
@@ -206,11 +241,14 @@ class ExpectedConversation:
             self._backend = backends.start(self._scenario.simulators, self._scenario.config)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
+
         if self._scenario.long_context:
             raise UnusableRowError("conversations with long context cannot be exported")
+
         tools, turns = self._scenario.all_tools(), range(len(self._scenario.turns))
         answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
         self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
+        # Each item of the ground truth must give one call, otherwise some of them were not read.
         expected_counts = [len(_list(each)) for each in _list(data.get("ground_truth"))]
         if expected_counts != [*map(len, self._truth)]:
             raise UnusableRowError("the calls of the row's ground truth cannot be read")
@@ -229,6 +267,7 @@ class ExpectedConversation:
         """
         texts = [text for step in _steps(target, "calls_made", failed_turn) for text in _list(step)]
         actual = [call for text in texts for call in read_python_calls(str(text)).calls]
+
         for turn, example in self._examples():
             right = example.right_reply.calls[0]
             if turn == failed_turn and right not in actual:
@@ -245,16 +284,19 @@ class ExpectedConversation:
         scenario: Scenario = self._scenario
         dialect = ToolsDialect(scenario.offer, OwnWording())
         messages: list[Message] = []
+
         for turn, turn_messages in enumerate(scenario.turns):
             added = scenario.held_out.get(turn)
             new = turn_messages if added is None else dialect.add(added, turn_messages)
             messages += [dict(each) for each in new]
+
             for number, call in enumerate(self._truth[turn]):
                 tools: list[JSON] = [dict(tool) for tool in dialect.tools or ()]
                 yield turn, Example([*messages], tools, TrainingReply("", (call,)))
                 id_ = f"call_{turn}_{number}"
                 messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
                 messages.append({"role": "tool", "tool_call_id": id_, "content": self._backend.call(call).text})
+
             messages.append({"role": "assistant", "content": _DONE if self._truth[turn] else _UNABLE})
 
 
@@ -265,6 +307,7 @@ def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> Training
     mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
+
     player = Player(backend)
     steps = ((call, player.call(call)) for call in wrong)
     call = same or next((call for call, step in steps if step.changes or step.result.error), None)
@@ -307,12 +350,14 @@ def _without_ids(message: Message) -> JSON:
     return {**message, "tool_calls": [call.get("function") if isinstance(call, dict) else call for call in calls]}
 
 
+# -- writing
+
 Form: TypeAlias = Literal["sft", "dpo", "openai"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
 
 
 class ExportedRow(msgspec.Struct, frozen=True):
-    """The source of a line: the row and the cause of its failure (null if unknown)."""
+    """The source of a line: the row's id and the cause of its failure (null if unknown)."""
 
     id: str
     cause: str | None
@@ -369,21 +414,27 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
     out = options.out or Path("datasets") / f"{run.id}-{options.to}.jsonl"
     _check_simulated(run, against, options)
     _check_files(run, out, options)
+
     report = ExportReport(out, out.with_suffix(".source.json"))
     paired = options.to == "dpo" or (options.to == "openai" and against is not None)
     reader = FailedRows(run, options, report, single=paired)
+
     found = _failed_examples(run, reader, report)
     if against is not None:
         found = _pairs((run, against), (reader, FailedRows(against, options, report, single=paired)), report)
+
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
+
     place = {code: at for at, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
+    # The test set comes first: if it cannot be written, no training file is made.
     if options.leave_test_set is not None:
         with plugins.raise_as(ConfigurationError, options.leave_test_set, "cannot be written"):
             _write_rest(run, options.leave_test_set, report)
+
     with plugins.raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with plugins.replacing(out) as temporary, temporary.open("wb") as file:
@@ -407,6 +458,7 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
     """Refuse output files that exist, unless the options allow it, or that are the run's own data."""
     rest = () if options.leave_test_set is None else (options.leave_test_set, sidecar_path(options.leave_test_set))
     source = run.manifest().dataset.path
+
     for path in (out, *rest):
         if path.suffix.lower() not in (".jsonl", ".yaml"):
             raise ConfigurationError(f"{path}: must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
@@ -439,12 +491,15 @@ class FailedRows:
         manifest, name = run.manifest(), options.evaluator
         if name is not None and name not in manifest.evaluators:
             raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
+
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=plugins.Trust.of_command(options.trust or ()).of(place))
+
         primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
         metrics = counted_metrics(run.rows(), primaries)
         self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
+
         self._examples = ExampleReader(manifest, backends, question=options.question, single=single)
         self._causes, self._report = options.cause, report
 
@@ -463,6 +518,7 @@ class FailedRows:
         else:
             is_selected = not code or plugins.cause_named(code).side == "model"
             reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
+
         if not is_selected:
             self._report.left_out[reason] += 1
         return is_selected
@@ -473,7 +529,9 @@ class FailedRows:
         A conversation that was cut off failed in its last turn.
         """
         failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
+        # Faults count turns from 1.
         turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+
         result = row.get("outputs.result")
         if isinstance(result, list):
             turn = min(turn, max(len(result), 1))
@@ -496,6 +554,7 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
     for row in run.rows():
         failed = reader.fails(row)
         report.rows, report.failed = report.rows + 1, report.failed + failed
+
         if failed and reader.is_selected(row):
             yield from reader.examples(row, reader.failed_turn(row))
 
@@ -507,19 +566,23 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
     """
     base_table, new_table = read_runs([run.folder for run in runs], runs[0].folder.parent)
     pairing = pair(base_table, new_table)
+
     rows = [run.rows() for run in runs]
     for base, new in zip(pairing.base, pairing.new, strict=True):
         pair_rows = rows[0][base], rows[1][new]
         fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]
         report.rows, report.failed = report.rows + 1, report.failed + (fails[0] != fails[1])
+
         failing, passing = (0, 1) if fails[0] else (1, 0)
         row, reader = pair_rows[failing], readers[failing]
         if fails[0] == fails[1] or not reader.is_selected(row):
             continue
+
         failed = reader.examples(row, reader.failed_turn(row))
         if is_conversation(row):
             yield from failed
             continue
+
         for example, other in zip(failed, readers[passing].examples(pair_rows[passing]), strict=False):
             if other.actual_reply is not None:
                 yield replace(example, right_reply=other.actual_reply)
@@ -535,6 +598,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
         if paired and example.actual_reply is None:
             report.left_out["the model gave no reply to reject"] += 1
             continue
+
         report.leaving.add(example.source_id)
         key = _canonical_key(example, paired=paired)
         if key in known:
@@ -548,9 +612,11 @@ def _as_record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
     """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat."""
     right = example.right_reply.message()
     wrong = example.actual_reply.message() if paired and example.actual_reply is not None else None
+
     tools: dict[str, JSON] = {"tools": example.tools} if example.tools else {}
     if form == "openai":
         return _openai_record(example, tools, right, wrong)
+
     prompt: dict[str, JSON] = {"prompt": [*map(_for_trl, example.messages)], **tools}
     if wrong is None:
         return {**prompt, "completion": [_for_trl(right)]}  # TRL trains only on the completion
@@ -562,13 +628,19 @@ def _openai_record(
 ) -> dict[str, JSON]:
     """Return the record for OpenAI: a preference if a reply is rejected, otherwise a chat.
 
+    {"messages": [{"role": "user", …}, {"role": "assistant", …}], "tools": […]}
+
+    {"input": {"messages": […], "tools": […]}, "preferred_output": [{…}], "non_preferred_output": [{…}]}
+
     In a chat, earlier assistant messages have weight 0, because they did not fail.
     """
     if tools and example.parallel is not None:
         tools = {**tools, "parallel_tool_calls": example.parallel}
+
     if rejected is not None:
         prompt: dict[str, JSON] = {"messages": [*example.messages], **tools}
         return {"input": prompt, "preferred_output": [right], "non_preferred_output": [rejected]}
+
     history = [{**each, "weight": 0} if each.get("role") == "assistant" else each for each in example.messages]
     return {"messages": [*history, right], **tools}
 
@@ -590,7 +662,8 @@ def _sources(run: Run, against: Run | None, options: authoring.ExportOptions, ex
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     """Write the data set without the exported rows and the rows of their clusters, with its sidecar.
 
-    Notes in the report how many rows stay and how many leave with an exported row.
+    Notes in the report how many rows stay and how many leave with an exported row. The clusters of all exported rows
+    are found first, because a row may come before the exported row of its cluster.
 
     Raises:
         ConfigurationError: the run's data is unknown or has changed, or no row would stay.
@@ -600,13 +673,16 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
         raise ConfigurationError(
             f"--leave-test-set: run {run.id} has no data file, so the other rows are unknown; give --no-test-set"
         )
+
     dataset = open_dataset(known.path, number_ids=True)
     if known.sha256 is not None and dataset.scan().sha256 != known.sha256:
         raise ConfigurationError(f"{known.path} has changed since run {run.id}; make a new run with this data first")
+
     clusters = _find_clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels
     removed = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
+
     kept = 0
     rest.parent.mkdir(parents=True, exist_ok=True)
     with plugins.replacing(rest) as temporary:
@@ -619,8 +695,10 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                     continue
                 file.write(plugins.dumps_line(dict(row.values)))
                 kept += 1
+
         if not kept:
             raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
+
     report.rest = kept
     left = len(report.leaving) + report.left_along
     words = f"{dataset.name} without {left:,} rows: the rows of {report.out.name} (run {run.id}) and of their clusters."
@@ -634,9 +712,11 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     """
     if declared == NONE:
         return None
+
     columns = dict.fromkeys(
         name for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)
     )
+
     values: dict[str, list[str | None]] = {name: [] for name in columns}
     for row in dataset.rows():
         for name, labels in values.items():

@@ -1,4 +1,26 @@
-"""Read an OpenAPI file and its operations as functions, each with one plain JSON Schema of its arguments."""
+"""Read an OpenAPI file and its operations as functions, each with one plain JSON Schema of its arguments.
+
+An operation such as
+
+    paths:
+      /owners/{ownerId}/pets:
+        post: {operationId: addPet, parameters: […], requestBody: {…}, responses: {201: {…}}}
+
+becomes a function with these parts:
+
+| part | source; the first that exists |
+|---|---|
+| name | `operationId`, else method and path: `post_owners_ownerId_pets` |
+| description | `summary` and `description` |
+| parameters | those of the operation, those of its path, names in the path, the fields of the body |
+| answer | the schema of the first response of 200, 201, 202, 2XX and default, without wrappers |
+
+**Parameters** are taken from the path, the query, the body and headers, except headers that the client program sends.
+Equal names: a body field that is also in the path is the same parameter; any other gets its place as prefix.
+
+**Schemas** (`_SchemaWriter`) have no references, no `allOf` and no null type. Recursive, deep or large parts keep only
+their type.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +40,10 @@ Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]
 
 _MAX_BYTES = 64 << 20
+"""The largest file in bytes."""
 _MOST_YAML_BYTES = 16 << 20
 _MOST_YAML_NODES = 1_000_000
+"""The limits of YAML, which is slow to read and can repeat parts by aliases."""
 _MOST_REFERENCES = 40
 """The most references in a chain."""
 
@@ -27,7 +51,9 @@ _MOST_PARTS = 1_000
 """The most parts of one schema; further parts have only their type."""
 
 _DEEPEST = 6
+"""The most levels of schemas inside schemas."""
 _LONGEST_TEXT = 1_000
+"""The most characters of a description."""
 _NUMBERS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
@@ -48,9 +74,11 @@ class ApiDocument:
         self.path = path
         with raise_as(ConfigurationError, path):
             raw = read_regular(path, _MAX_BYTES)
+
         content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
             raise ConfigurationError(f"{path}: is not an OpenAPI file, because it has no paths")
+
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
             raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; known: 2.0, 3.0, 3.1")
@@ -88,8 +116,10 @@ class ApiDocument:
             raise ConfigurationError(
                 f"{self.path}: the reference {reference[:80]!r} points to another file; bundle the files into one first"
             )
+
         value: JSON = dict(self.root)
         for step in reference.removeprefix("#").split("/")[1:]:
+            # The escapes of JSON Pointer for / and ~, and those of URLs for braces in paths.
             key = step.replace("~1", "/").replace("~0", "~").replace("%7B", "{").replace("%7D", "}")
             if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
                 value = value[int(key)]
@@ -110,6 +140,7 @@ def _parse(raw: bytes, path: Path) -> JSON:
     Raises:
         ConfigurationError: the content is neither.
     """
+    # JSON is YAML, too, but YAML is slow to read. A byte order mark may come first.
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
         try:
             return loads(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -129,27 +160,33 @@ class _SchemaWriter:
     def schema(self, value: JSON | Node, above: tuple[str, ...], depth: int = 0) -> Schema:
         """Return a schema without references. A schema that is too deep, too large or recursive keeps only its type.
 
-        `above` has the names of the schemas around it.
+        `above` has the names of the schemas around it: a person with a `parent` that is a person is recursive.
         """
         name, node = self.document.named(value)
         self.parts += 1
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
             return _type_only(node)
+
         above = (*above, name) if name else above
         node = self._join_schemas(node, above, depth)
+
         options = [each for key in ("oneOf", "anyOf") for each in as_list(node.get(key))]
         if options:
             return {**self._alternatives(options, above, depth), **_description(node)}
         return self._plain_schema(node, above, depth)
 
     def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
-        """Join the parts of `allOf` and the schema's other keys."""
+        """Join the parts of `allOf` and the schema's other keys.
+
+        For example `{"allOf": [{"$ref": "#/…/Pet"}, {"properties": {"bark": …}}]}` has Pet's fields and `bark`.
+        """
         joined: dict[str, JSON] = {}
         for each in as_list(node.get("allOf")):
             part = self.document.named(each)[1]
             self.parts += 1
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
                 _merge_into(joined, self._join_schemas(part, above, depth + 1))
+
         _merge_into(joined, {key: value for key, value in node.items() if key != "allOf"})
         return joined
 
@@ -161,6 +198,7 @@ class _SchemaWriter:
         """
         schemas = [self.schema(each, above, depth + 1) for each in options]
         schemas = [each for each in schemas if each.get("type") != "null"]
+
         if schemas and all(each.get("type") == "object" for each in schemas):
             joined: Schema = {}
             for each in schemas:
@@ -168,6 +206,7 @@ class _SchemaWriter:
             required = [set(map(str, as_list(each.get("required")))) for each in schemas]
             joined["required"] = [*sorted(set.intersection(*required))]
             return joined
+
         return schemas[0] if len(schemas) == 1 else {"anyOf": [*schemas]} if schemas else {}
 
     def _plain_schema(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
@@ -175,12 +214,15 @@ class _SchemaWriter:
         schema: Schema = {**_type_only(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
+
         if isinstance(node.get("default"), (str, int, float)):
             schema["default"] = node["default"]
+        # `const` is a choice of one.
         choices = as_list(node.get("enum")) or ([node["const"]] if "const" in node else [])
         choices = [each for each in choices if each is not None and not isinstance(each, (dict, list))]
         if choices:
             schema["enum"] = choices
+
         if schema.get("type") == "array":
             schema["items"] = self.schema(node.get("items"), above, depth + 1)
         if isinstance(node.get("properties"), dict) and schema.get("type", "object") == "object":
@@ -197,6 +239,7 @@ class _SchemaWriter:
             if self.document.resolve(each).get("readOnly") is True:
                 schema["readOnly"] = True
             properties[name] = schema
+
         required = [each for each in as_list(node.get("required")) if isinstance(each, str) and each in properties]
         return {"properties": properties, "required": [*required]}
 
@@ -214,6 +257,7 @@ def _description(node: Node) -> Schema:
     text = node.get("description") or node.get("title")
     if isinstance(text, str) and text.strip():
         description["description"] = one_line(text)
+
     examples = [each for each in (node.get("example"), *_example_values(node.get("examples"))) if _is_short_value(each)]
     if examples:
         description["examples"] = examples[:5]
@@ -232,7 +276,7 @@ def _is_short_value(value: JSON) -> bool:
 
 
 def _example_values(value: JSON) -> Iterator[JSON]:
-    """Yield examples from a list, or from objects by name that may wrap the value."""
+    """Yield examples from a list, `["Rex"]`, or from objects by name that may wrap the value, `{"a": {"value": 1}}`."""
     for each in value.values() if isinstance(value, dict) else as_list(value):
         yield each.get("value") if isinstance(each, dict) else each
 
@@ -249,10 +293,13 @@ def _merge_into(into: dict[str, JSON], other: Node) -> None:
             into[key] = value
 
 
+# -- operations
+
 Place: TypeAlias = Literal["path", "query", "header", "body"]
 
 _METHODS = ("get", "put", "post", "delete", "patch")
 _LONGEST_NAME = 60
+"""The most characters of a name, before a number or a prefix that makes it unique."""
 _MOST_OPERATIONS = 2_000
 _CLIENTS_OWN = frozenset("accept content-type authorization user-agent accept-language idempotency-key".split())
 """Headers that the client program sends, not the model."""
@@ -325,9 +372,11 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
     """
     document = ApiDocument(path)
     names: set[str] = set()
+
     entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
         raise ConfigurationError(f"{path}: more than {_MOST_OPERATIONS:,} operations; choose some with --only")
+
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
         condition = f" that matches --only {' or '.join(only)}" if only else ""
@@ -366,15 +415,19 @@ def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiO
     parts = _path_parts(entry.path)
     operation_id = node.get("operationId")
     title = operation_id if isinstance(operation_id, str) and operation_id.strip() else f"{entry.method} {entry.path}"
+
     name = unused_name(identifier(title), names)
     names.add(name)
+
     parameters, body_name = _parameters(document, entry)
     text = next((each for each in map(node.get, ("summary", "description")) if isinstance(each, str) and each), "")
     more = node.get("description")
     if isinstance(more, str) and more.strip() and more.strip() != text.strip():
         text = f"{text.strip().rstrip('.')}. {more}"
+
     by_original = {each.original: at for at, each in parameters.items() if each.place == "path"}
     in_path = tuple(by_original[part[1:-1]] for part in parts if is_parameter(part) and part[1:-1] in by_original)
+
     answer = _answer(document, node, parts[-1] if parts else "")
     return ApiOperation(name, entry.method, parts, one_line(text), parameters, in_path, body_name, answer)
 
@@ -390,14 +443,14 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def identifier(text: str) -> str:
-    """Return a valid Python name for any text."""
+    """Return a valid Python name for any text: `get_pets_id` for `get /pets/{id}`, `n2fa` for `2fa`, `from_`."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST_NAME].strip("_") or "unnamed"
     name = f"n{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """Return the name, with a number if it is taken."""
+    """Return the name, with a number if it is taken: `pet_2` for the second `pet`."""
     free, number = name, 1
     while free in taken:
         number += 1
@@ -412,29 +465,34 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
         for each in as_list(node.get("parameters")):
             parameter = document.resolve(each)
             nodes[str(parameter.get("in")), str(parameter.get("name"))] = parameter
+    # Some files name a parameter in the path without describing it.
     for part in filter(is_parameter, _path_parts(entry.path)):
         nodes.setdefault(("path", part[1:-1]), {"type": "string"})
+
     parameters: dict[str, Parameter] = {}
     body_name = ""
     for (place, name), parameter in nodes.items():
         if place in ("path", "query", "formData") or (
             place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)
         ):
+            # In OpenAPI 2.0, the type stands in the parameter itself, not in its `schema`.
             schema = _with_parameter_text(document.schema(parameter.get("schema") or parameter), parameter)
             required = place == "path" or parameter.get("required") is True
             where = "body" if place == "formData" else cast("Place", place)
             _add_parameter(parameters, Parameter(schema, where, name, required))
+
     for media, required in _bodies(document, entry.node, nodes.values()):
         body_name, body = document.named(media)
         if body.get("type") == "array":
             body_name, _ = document.named(body.get("items"))
+        # A record that is replaced at a path without a key is identified by its `id` in the body.
         is_whole = entry.method in ("put", "patch") and "{" not in entry.path
         _add_body(parameters, document.schema(media), required=required, with_key=is_whole)
     return parameters, body_name
 
 
 def _keys(document: ApiDocument) -> set[str]:
-    """Return the names of headers for API keys."""
+    """Return the names of headers for API keys, in lower case; OpenAPI 2.0 has them in `securityDefinitions`."""
     components = document.resolve(document.root.get("components"))
     schemes = document.root.get("securityDefinitions") or components.get("securitySchemes")
     return {str(document.resolve(each).get("name")).lower() for each in document.resolve(schemes).values()}
@@ -451,7 +509,10 @@ def _with_parameter_text(schema: Schema, parameter: Node) -> Schema:
 
 
 def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
-    """Yield the schema of the request's body, if there is one, and True if the body is required."""
+    """Yield the schema of the request's body, if there is one, and True if the body is required.
+
+    In OpenAPI 2.0, the body is a parameter with `in: body`.
+    """
     body = document.resolve(node.get("requestBody"))
     if body:
         yield _content_schema(document, body), body.get("required") is True
@@ -461,7 +522,10 @@ def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> 
 
 
 def _content_schema(document: ApiDocument, holder: Node) -> JSON:
-    """Return the schema of a body or an answer, or None. JSON is preferred if there are several."""
+    """Return the schema of a body or an answer, or None. JSON is preferred if there are several, then forms.
+
+    In OpenAPI 2.0, the schema stands in the answer itself, without a media type.
+    """
     content = document.resolve(holder.get("content"))
     kinds = sorted(content, key=lambda kind: ("json" not in kind, "form" not in kind))
     return document.resolve(content[kinds[0]]).get("schema") if kinds else holder.get("schema")
@@ -477,6 +541,7 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
         if schema:
             _add_parameter(parameters, Parameter(schema, "body", "body", required))
         return
+
     needed = cast("Sequence[JSON]", schema.get("required") or ())
     for name, each in properties.items():
         field_schema = cast("Schema", each)
@@ -496,14 +561,17 @@ def _add_parameter(parameters: dict[str, Parameter], parameter: Parameter) -> No
 
 
 def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
-    """Return the answer of a successful operation, without wrappers such as `{"data": [...]}`.
+    """Return the answer of a successful operation, without wrappers.
 
-    `last` is the last part of the path: a field of this name may hold the list.
+    Its fields are tried in their order: in `{"total": 2, "data": […]}`, `data` holds the list, and in `{"pet": {…}}`,
+    the only field holds the object. `last` is the last part of the path: a field of this name may hold the list.
     """
     answers = document.resolve(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
+
     media = _content_schema(document, document.resolve(answers[code])) if code is not None else None
     name, node_of_answer = document.named(media)
+
     fields = document.resolve(node_of_answer.get("properties"))
     for field_name, each in fields.items():
         inner_name, inner = document.named(each)
@@ -512,6 +580,7 @@ def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
             return ApiAnswer(document.schema(inner), document.named(inner.get("items"))[0], field_name)
         if "properties" in inner and (field_name == "data" or len(fields) == 1):
             return ApiAnswer(document.schema(inner), inner_name)
+
     if node_of_answer.get("type") == "array":
         name = document.named(node_of_answer.get("items"))[0]
     return ApiAnswer(document.schema(media), name)

@@ -1,4 +1,26 @@
-"""Find the kinds of records in an OpenAPI file, and write a simulator as a short class and a JSON file of tables."""
+"""Find the kinds of records in an OpenAPI file, and write a simulator as a short class and a JSON file of tables.
+
+**Kinds** (`ResourceModel`). Each path such as `/pets/{petId}` gives a kind, `pet`. Short paths come first. A longer
+path with the same schema in its answer and the same last name is the same kind: `/owners/{id}/pets/{petId}`. Parameters
+before the record's own, such as the owner's id, are the kind's scopes: they become fields of each record.
+
+**Effect of an operation** (`_effect`). The first row that applies decides:
+
+| operation | effect |
+|---|---|
+| path ends with the key of a kind, `/pets/{petId}` | GET reads, DELETE deletes, others update |
+| GET with a list as the answer | list; read, if the kind has only one record |
+| POST at a kind's path | create |
+| POST without parameters in the path, with a known schema in answer or body | create |
+| PUT or PATCH with a known schema and the parameter of its key | update |
+| another GET | read, if there is only one record or the key is given; else list |
+| another method at a kind's path | DELETE deletes, POST creates, others update |
+| below a record, `POST /orders/{id}/cancel` | act: change that record |
+| any other | create, of a new kind |
+
+**Parameters of an action** (`_action`) are the key of the record, filters (parts of the path and, unless the operation
+changes records, queries with a field's name), references to other kinds (`ownerId`), a search text, and a limit.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +42,13 @@ from tunecheck_authoring._table_simulators import Action, Resource, Resources, m
 
 _SEARCH = frozenset("q query search keyword keywords term text".split())
 _LIMIT = frozenset("limit per_page page_size pagesize max_results maxresults size count top first".split())
+"""Names of parameters for a text that a listed record must contain, and for the most records to list."""
+
 _IDS = ("id", "uuid", "key", "name", "slug", "code", "number")
+"""Names of fields that may be the key of a record, the likeliest first."""
 
 Place = tuple[str, ...]
-"""The parts of a collection's path, with {} for each parameter."""
+"""The parts of a collection's path, with {} for each parameter: `("owners", "{}", "pets")`."""
 
 
 @dataclass
@@ -49,6 +74,7 @@ class ResourceKind:
     def makes(self) -> Literal["number", "uuid", "text"]:
         """Return the kind of key that new records get."""
         schema = self.fields.get(self.key or "", {})
+
         if schema.get("type") in ("integer", "number"):
             return "number"
         return "uuid" if schema.get("format") == "uuid" else "text"
@@ -61,6 +87,7 @@ class ResourceKind:
 
 
 def _spelling(name: str) -> str:
+    """Return a name without case, separators and a plural s: `petid` for `petId`, `pet_id` and `petIds`."""
     return "".join(words_of(name)).removesuffix("s")
 
 
@@ -73,12 +100,14 @@ class ResourceModel:
         self.actions: dict[str, Action] = {}
         self._by_place: dict[Place, ResourceKind] = {}
         self._by_schema: dict[str, ResourceKind] = {}
+
         by_length = sorted(operations, key=lambda each: len(each.parts))
         for operation in by_length:
             if operation.ends_with_key:
                 self._add_items(operation)
         for operation in by_length:
             self._add_fields(operation)
+
         effects = [self._effect(operation) for operation in operations]  # adds the last kinds
         for operation, (kind, does) in zip(operations, effects, strict=True):
             self.actions[operation.name] = self._action(operation, kind, does)
@@ -89,11 +118,13 @@ class ResourceModel:
         if place in self._by_place or not operation.in_path:
             return
         known = self._by_schema.get(operation.answer.name) if operation.answer.name else None
+
         key = operation.in_path[-1]
         if known is not None and known.name == _named_by(place):
             self._by_place[place] = known
         else:
             known = self._new_kind(place, key)
+
         if operation.answer.name and not operation.answer.is_list:
             self._by_schema.setdefault(operation.answer.name, known)
 
@@ -116,17 +147,22 @@ class ResourceModel:
         kind = self._place_kind(operation)
         if kind is None:
             return
+
         has_key = operation.ends_with_key
         body = {each.original: each.schema for each in operation.parameters.values() if each.place == "body"}
         answered = {name: dict(each) for name, each in operation.answer.fields.items()}
+
         if operation.method == "get" or operation.method in ("post", "put", "patch"):
+            # Fields in the order of the body. If the answer has the field, too, its schema counts.
             for name, schema in ({**body, **answered} if body else answered).items():
                 schema.pop("readOnly", None)
                 kind.fields.setdefault(name, schema)
+
         if operation.method == "post" and not has_key:
             kind.required += [each.original for each in operation.parameters.values() if each.required]
         for at, parameter in enumerate(operation.in_path[:-1] if has_key else operation.in_path):
             kind.scopes.setdefault(parameter, self._owner(operation, at))
+
         if has_key and kind.key == operation.in_path[-1] and kind.key not in kind.fields:
             schema = operation.parameters[kind.key].schema
             kind.key = _key_field(kind, schema)
@@ -153,20 +189,24 @@ class ResourceModel:
         kind, method = self._place_kind(operation), operation.method
         if operation.ends_with_key and kind is not None:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
+
         known = self._by_schema.get(operation.answer.name) or self._by_schema.get(operation.body_name)
         if method == "get" and operation.answer.is_list:
             kind = kind or known or self._add_kind_here(operation, "id")
             return kind, "list" if kind.key is not None else "read"
         if method == "post" and (kind is not None and kind.key is not None):
             return kind, "create"
+
         if method == "post" and known is not None and not operation.in_path:
             return known, "create"
         if method in ("put", "patch") and known is not None and self._key_parameter(operation, known) is not None:
             return known, "update"
+
         owner = self._owner(operation)
         if method == "get":
             kind = kind or self._add_kind_here(operation, None if owner is None else operation.in_path[-1])
             return kind, "read" if kind.key is None or self._key_parameter(operation, kind) else "list"
+
         if kind is not None:
             return kind, {"delete": "delete", "post": "create"}.get(method, "update")
         if owner is not None:
@@ -195,6 +235,7 @@ class ResourceModel:
         """
         if operation.in_path and (operation.ends_with_key or kind is self._owner(operation)):
             return operation.in_path[-1]
+
         by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
         return None if kind.key is None else by_field.get(kind.key)
 
@@ -205,21 +246,28 @@ class ResourceModel:
         records, a search text, a limit, and those without effect.
         """
         key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
+
         parameters = operation.parameters
         free = [name for name in parameters if name != key]
         inside = [name for name in operation.in_path if name != key]
+
         writes = does in ("create", "update", "act")
         queries = [name for name in free if parameters[name].place == "query"]
         fields = [name for name in queries if kind.field_of(parameters[name].original)]
         filters = inside if writes or does == "delete" else [*inside, *fields]
+
         search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
         limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
         limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
+
         chooses_key = does == "create" and kind.makes == "text"
         needed = self._key_parameter(operation, kind) if chooses_key else None
+
         creates_several = does == "create" and "body" in free and _is_list_of_objects(parameters["body"].schema)
+
         owners = {name: kind.scopes.get(name) for name in inside}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
+
         return Action(
             cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
             kind.name,
@@ -243,6 +291,7 @@ class ResourceModel:
             other = referred_kind(parameter.original, self.kinds)
             if name == key or parameter.place == "path" or other is None:
                 continue
+            # A reference has the type of the key: a number, if the keys are numbers.
             if (parameter.schema.get("type") in ("integer", "number")) == (other.makes == "number"):
                 yield name, other.name
 
@@ -252,16 +301,21 @@ def _place(parts: Sequence[str]) -> Place:
 
 
 def _named_by(place: Place) -> str:
-    """Return a kind's name: the last fixed part of its path in the singular."""
+    """Return a kind's name: the last fixed part of its path in the singular, such as `pet` for `/owners/{id}/pets`."""
     words = words_of(next((part for part in reversed(place) if part != "{}"), "item")) or ["item"]
     return identifier("_".join([*words[:-1], singular(words[-1])])).lower()
 
 
 def _key_field(kind: ResourceKind, schema: Schema) -> str:
-    """Return the field that holds a path's last parameter (`id` for `petId`), or else the parameter's own name."""
+    """Return the field that holds a path's last parameter (`id` for `petId`), or else the parameter's own name.
+
+    Candidates in their order: the parameter (`petId`), the parameter without the kind's name (`id`), and the names in
+    `_IDS`. The field must have the parameter's type.
+    """
     parameter = kind.key or "id"
     kind_words = {*words_of(kind.name)}
     rest = "_".join(word for word in words_of(parameter) if singular(word) not in kind_words)
+
     candidates = (parameter, rest, *(_IDS if rest in ("", "id") or parameter.lower() in _IDS else ()))
     for each in candidates:
         found = kind.field_of(each) if each else None
@@ -302,11 +356,16 @@ def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> dict[st
     return {name: other for name, other in found.items() if other is not None}
 
 
+# -- samples
+
 _RECORDS = 6
+"""Sample records of each kind."""
 _MOST_FIELDS = 8
+"""The most fields of a sample record besides its key and scopes."""
+# Fields of a kind of people: its `name` is a person's, not a thing's.
 _PERSONAL = frozenset("email username userName firstName first_name lastName last_name phone".split())
 _THINGS = ("Juniper", "Cobalt", "Harbour", "Maple", "Quartz", "Willow")
-# Fields of links and technical ids, which no user would mention.
+# Fields of links and technical ids, which no user would mention: `_meta`, `html_url`, `node_id`, `url`.
 _SAYS_NOTHING = re.compile(r"_|.*(_url|_links|href|node_id|etag)$|(self|url)$", re.IGNORECASE)
 
 
@@ -318,6 +377,7 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
     samples = _Samples(kinds, Random(f"samples {seed}"))
     referred_names = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
     referred_names |= {owner.name for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
+
     configuration: dict[str, JSON] = {}
     for name, kind in kinds.items():
         records: list[JSON] = [*samples.of(kind)]
@@ -348,10 +408,12 @@ class _Samples:
         record: dict[str, JSON] = {}
         if kind.key is not None and kind.key not in kind.scopes:
             record[kind.key] = self._key(kind, number)
+
         for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
             name = kind.field_of(parameter) or parameter
             unknown = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
             record[name] = unknown if owner is None else self._key_of(owner, number)
+
         others = references(kind, self._kinds)
         for name in self._choose_fields(kind):
             if name not in record:
@@ -375,8 +437,11 @@ class _Samples:
         """Return the key of the n-th record: a name if keys are names, else a key like the simulator's."""
         assert kind.key is not None
         schema = kind.fields.get(kind.key, {})
+
         named = [*dict.fromkeys(map(str, plain_values(kind.key, schema, self._random)))]
         last = words_of(kind.key)[-1:]
+        # A text key such as `username` gets a name. Keys called id, or like the kind itself, are made like the
+        # simulator's.
         if kind.makes == "text" and last != ["id"] and last != words_of(kind.name)[-1:] and number <= len(named):
             return named[number - 1]
         return made_key(kind.name, kind.makes, number)
@@ -439,6 +504,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
 
 
 def _table_row(row: Resource | Action) -> dict[str, JSON]:
+    """Return a row of a table without its empty values."""
     kept = ("key",) if isinstance(row, Resource) else ()  # without a key, there is only one record
     return {name: value for name, value in asdict(row).items() if value or name in kept}
 
@@ -471,6 +537,9 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
 
 
 def _class_name(name: str, base: str) -> str:
-    """Return a class name for a simulator, which must differ from the class that it inherits from."""
+    """Return a class name for a simulator, which must differ from the class that it inherits from.
+
+    For example `MyService` for `my_service`, and `ResourcesService` for `resources`.
+    """
     words = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
     return f"{words}Service" if words == base or keyword.iskeyword(words) else words

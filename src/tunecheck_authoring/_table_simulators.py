@@ -17,6 +17,26 @@ Recorded repeats the recorded answers of a real service, for each call in each s
         writes = ["add_note"]
 
 Write a method marked with `tool` for an operation that tables cannot describe.
+
+A call of an action is answered in this order. Each failure is an error reply (SimulatorError):
+
+1. The arguments fit the action's schema
+2. Each argument in `refers` is the key of a record of its resource
+3. `read`, `update`, `delete` and `act`: the record with the key exists and has the values of the arguments in `matches`
+4. By the action's kind (`does`):
+
+| kind | effect | answer |
+|---|---|---|
+| `create` | a record of the default fields and the arguments; its key is made if they have none | the record |
+| `read` | none | the record, and repeated arguments |
+| `update` | the arguments replace fields of the record | the record |
+| `delete` | the record is gone | `{"deleted": key}` |
+| `list` | none | `{"book": [the matching records]}`, and repeated arguments |
+| `act` with `sets` | the fields `sets` and the arguments become fields | the record |
+| `act` without `sets` | the arguments become an object in a field with the action's name | the record |
+
+A call of `Recorded` is answered from the recording, by the state and the exact arguments; if it is not there, by the
+live service while a data set is authored; else with an error reply.
 """
 
 from __future__ import annotations
@@ -38,6 +58,7 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
 
 _MOST_BYTES = 64 << 20
+"""The largest file of tables in bytes."""
 
 
 class TableSimulator(Simulator):
@@ -106,6 +127,7 @@ def _operations(simulator: type[TableSimulator]) -> Mapping[str, Operation]:
         properties, required = content.get("properties"), content.get("required")
         names = (*properties,) if isinstance(properties, dict) else ()
         needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
+        # All parameters may be given by position, in the order of the table.
         table[name] = Operation(name, functools.partial(_answer_call, name), names, needed, len(names))
     return types.MappingProxyType({**table, **operations_of(simulator)})  # type: ignore[arg-type]
 
@@ -121,9 +143,12 @@ def _table_tool(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
+# -- resources
+
 Record: TypeAlias = dict[str, JSON]
 
 _LONGEST_NUMBER = 18
+"""Keys with this many digits or more are ids. New keys do not continue from them."""
 _ONLY = ""
 """The key of the record if a resource has only one."""
 
@@ -206,6 +231,7 @@ class Resources(TableSimulator):
         """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._highest_numbers: dict[str, int] = dict.fromkeys(self.resources, 0)
+
         for name, content in config.items():
             if name not in self.resources:
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
@@ -269,12 +295,15 @@ class Resources(TableSimulator):
             SimulatorError: the arguments break the schema, or refer to a record that does not exist.
         """
         action = self.actions[name]
+
         check = FunctionDefinition(name, action.schema).check(arguments)
         if check.violations:
             raise SimulatorError(f"{name}: {'; '.join(check.violations)}")
+
         for parameter, resource in action.refers.items():
             if parameter in arguments and str(arguments[parameter]) not in self._records[resource]:
                 raise _no_such_record(resource, self.resources[resource].key, arguments[parameter])
+
         if action.does in ("update", "act"):
             return self._change(name, action, arguments)
         execute: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
@@ -286,6 +315,7 @@ class Resources(TableSimulator):
         if isinstance(records, list):
             added: list[JSON] = [self._add_record(action, record) for record in records if isinstance(record, dict)]
             return {action.answers or action.resource: added}
+
         fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
         return self._add_record(action, fields)
 
@@ -301,11 +331,12 @@ class Resources(TableSimulator):
             record = {kind.key: self._next_key(action.resource, kind), **record}
         elif kind.key is not None and str(record[kind.key]) in records:
             raise SimulatorError(f"there is already a {action.resource} with {kind.key} {quoted(record[kind.key])}")
+
         self._store(action.resource, self._key_of(action.resource, record), record)
         return copy_json(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
-        """Return a key that no record ever had; equal calls get equal keys."""
+        """Return a key that no record ever had, for example 8 after 7; equal calls in equal states get equal keys."""
         while True:
             self._highest_numbers[name] += 1
             key = made_key(name, kind.makes, self._highest_numbers[name])
@@ -319,6 +350,7 @@ class Resources(TableSimulator):
     def _delete(self, action: Action, arguments: Record) -> Record:
         """Delete the selected record and return its key or, for an only record, the resource's name."""
         self._find_record(action, arguments)
+
         key = arguments.get(action.key or "")
         del self._records[action.resource][_ONLY if action.key is None else str(key)]
         return {"deleted": key if action.key is not None else action.resource}
@@ -326,6 +358,7 @@ class Resources(TableSimulator):
     def _list(self, action: Action, arguments: Record) -> Record:
         """Return copies of the matching records, at most as many as the `limit` argument says."""
         found: list[JSON] = [copy_json(record) for record in self._matching(action, arguments)]
+
         most = arguments.get(action.limit or "")
         if isinstance(most, int) and most >= 0:
             found = found[:most]
@@ -339,6 +372,7 @@ class Resources(TableSimulator):
         """
         record = self._find_record(action, arguments)
         values = {key: value for key, value in arguments.items() if key not in action.selecting()}
+
         if action.does == "update":
             record.update(copy_json(values))
         elif action.sets:
@@ -354,6 +388,7 @@ class Resources(TableSimulator):
             if kind.key is not None:
                 raise SimulatorError(f"the call does not say which {action.resource} is meant")
             return records.setdefault(_ONLY, {})
+
         record = records.get(str(arguments.get(action.key)))
         if record is None or not action.selects(record, arguments):
             raise _no_such_record(action.resource, kind.key, arguments.get(action.key))
@@ -379,7 +414,10 @@ def _no_such_record(resource: str, key: str | None, value: JSON) -> SimulatorErr
 
 
 def _holds(record: Record, name: str, expected: JSON) -> bool:
-    """Return True if a field has the expected value; if either is a list, one common value is enough."""
+    """Return True if a field has the expected value; if either is a list, one common value is enough.
+
+    The tags `["red", "big"]` match the arguments `"red"` and `["red", "small"]`.
+    """
     held, wanted = (value if isinstance(value, list) else [value] for value in (record.get(name), expected))
     return not {*map(plugins.canonical, held)}.isdisjoint(map(plugins.canonical, wanted))
 
@@ -390,18 +428,28 @@ def _repeat_arguments(action: Action, arguments: Record) -> Record:
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}
 
 
+# -- recordings
+
 _SHOWN = 200
+"""The most characters of a call in an error reply."""
 
 
 class RecordedState(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a recording: the content of a state (`holds`), and the state's name in other lines (`state`)."""
+    """A line of a recording: the content of a state (`holds`), and the state's name in other lines (`state`).
+
+    For example `{"state": "0a1b2c3d4e5f6071", "holds": {"calls": []}}`.
+    """
 
     state: str
     holds: dict[str, Any]
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a recording: a call made in a state, its answer, and the state after it."""
+    """A line of a recording: a call made in a state, its answer, and the state after it.
+
+    For example `{"before": "0a1b…", "call": "add_note", "arguments": {"text": "Hi"}, "answer": "added", "after":
+    "5d6e…"}`. `error` is true if the service refused the call.
+    """
 
     before: str
     call: str
@@ -429,6 +477,7 @@ class Recording:
         self.reached: dict[str, RecordedCall] = {}
         """For each state except the first: a call that led to it."""
         self._calls: dict[tuple[str, bytes], RecordedCall] = {}
+
         if path.exists():
             self._read()
 
@@ -525,6 +574,7 @@ class Recorded(TableSimulator):
         """
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost_call = self._recording.start, ""
+
         before = config.get("before", [])
         for call in before if isinstance(before, list) else [before]:
             match call:
@@ -560,13 +610,17 @@ class Recorded(TableSimulator):
         recorded = None if self._lost_call else self._recording.find(self._state, name, arguments)
         if recorded is None and self.live is not None:
             recorded = self.live.ask(self._state, name, arguments)
+
         if recorded is None:
             text = plugins.clean(f"{name}({plugins.dumps(arguments).decode()})", _SHOWN)
+            # After a lost change, the true state is unknown, so all further answers are unknown, too.
             if name in self.writes:
                 self._lost_call = self._lost_call or text
+
             is_first = self._lost_call in ("", text)
             why = "" if is_first else f", because {self._lost_call} before it is not recorded either"
             raise SimulatorError(f"not recorded: the answer to {text} is unknown{why}")
+
         self._state = recorded.after
         if recorded.error:
             raise SimulatorError(str(recorded.answer))
@@ -582,6 +636,7 @@ def _recording(path: Path) -> Recording:
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; `tunecheck datasets author --mcp` writes the recording")
+
     status = path.stat()
     return _read(path, status.st_mtime_ns, status.st_size)
 
