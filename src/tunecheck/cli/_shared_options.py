@@ -1,4 +1,20 @@
-"""Options shared by several commands."""
+"""Options shared by several commands, as base classes of a command's options:
+
+| class | options | for commands that |
+|---|---|---|
+| `JsonOptions` | `--json` | also print JSON |
+| `ResultsOptions` | `--results-dir` | read or write run folders |
+| `TrustOptions` | `--trust` | load files named in data and other files |
+| `RunOptions` | those above, `--name`, `--concurrency`, … | start runs |
+| `ResumableOptions` | those of `RunOptions`, `--resume` | can resume them |
+| `ModelOptions` | `--judge`, `--prices`, `--max-cost` | make paid model calls |
+| `EvaluatorOptions` | those of `ModelOptions`, `--set`, `--mapping` | create evaluators |
+| `ConversationOptions` | `--mode`, `--format`, `--step-limit`, … | run conversations |
+| `ClusterOptions`, `ComparingOptions`, `DecisionOptions` | `--cluster`, `--pair-by`, `--margin`, … | compare runs |
+| `GateOptions` | `--fail-under`, `--no-worse-than`, … | have gates |
+
+`cli/_options.py` explains the arguments of `option()`.
+"""
 
 from __future__ import annotations
 
@@ -130,6 +146,9 @@ class DecisionOptions(ComparingOptions):
 def _guards(given: Sequence[str]) -> dict[str, float]:
     """Return the accepted loss by metric or slice, read from `--guard NAME:MARGIN` texts.
 
+    For example `{"match[domain=refund]": 0.05}` for `["match[domain=refund]:0.05"]`. The last colon separates the
+    margin, because values of slices may contain colons.
+
     Raises:
         ConfigurationError: a text has no name or no margin of 0 or more.
     """
@@ -140,6 +159,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
             margins[name] = float(margin)
         except ValueError:
             margins[name] = math.nan
+
         if not name or not 0 <= margins[name] < math.inf:
             raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN with a margin of 0 or more, e.g. match:0.02")
     return margins

@@ -1,4 +1,14 @@
-"""`--dry-run`: makes all checks before a run's first call, and estimates its calls, tokens and cost."""
+"""`--dry-run`: makes all checks before a run's first call, and estimates its calls, tokens and cost.
+
+| estimated | from |
+|---|---|
+| calls of the endpoint | one per row; for conversations, the requests that the ground truth needs |
+| tokens in | the characters of messages and tools, divided by 4 |
+| tokens out | the characters of the ground truth, divided by 4, up to the answer's limit; 500 without a ground truth |
+| calls of a judge | one per row and sample, if the judge has all its inputs; its answer has 400 characters |
+
+A ground truth in a conversation is divided evenly among its requests. Prices are those of the endpoints and `--prices`.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +35,7 @@ _JUDGEMENT = 400
 """Assumed length of a judge's answer in characters."""
 
 _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls": None}
+"""An answer that is not known yet, for a judge's prompt; its expected length is added to that of the prompt."""
 
 
 @dataclass(slots=True)
@@ -68,19 +79,23 @@ class RunEstimate:
             yield f"rows: {clean(self.note, 300)}"
         if self.trials > 1:
             yield f"rows: {self.rows // self.trials:,}, and each runs {self.trials:,} times"
+
         if self.primary is not None:
             shown = f"only differences above {100 * smallest:.1f} points are" if smallest else "no difference is"
             assumed = f"if {ASSUMED_CHANGE:.0%} of rows change between runs"
             yield f"primary metric: {clean(self.primary)}; with these rows, {shown} detectable ({assumed})"
+
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} out (as long as the ground truth)"
         if price := _price(asked):
             yield f"about {price}"
+
         for name, judge in self.judges.items():
             tokens = f"about {judge.input_tokens:,} tokens in, {judge.output_tokens:,} out"
             spent = ", ".join(filter(None, (tokens, _price(judge))))
             yield f"{clean(name)}: at most {plural(judge.calls, 'model call')}, {spent}"
+
         if self.unaskable:
             yield f"{plural(self.unaskable, 'row')} cannot be sent, such as {clean(self.problem)}"
         yield "no call was made, no file was written"
@@ -99,28 +114,35 @@ def estimate(execution: Execution) -> RunEstimate:
         ConfigurationError: the run's settings are invalid.
     """
     execution.check(execution.dataset.scan())
+
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [evaluator for evaluator in execution.evaluators if isinstance(evaluator.function, PromptyEvaluator)]
     row_kind = row_kind_reader(execution.layers)
     kinds: set[str | None] = set()
+
     estimated = RunEstimate(
         judges={judge.name: Spending() for judge in judges},
         note=execution.dataset.note,
         trials=execution.settings.repeat,
     )
+
     for row in execution.dataset.rows():
         estimated.rows += 1
         if "call" not in kinds:  # only that matters, and reading a kind parses calls
             kinds.add(row_kind(row.values, {}))
         expected = ground_truth(row.values, {})
         length = None if expected is None else _length(expected)
+
         if execution.target is not None:
             _add_question(estimated, execution.target, row, length)
+
         for judge in judges:
             _add_judgement(estimated.judges[judge.name], judge, row, None if execution.target is None else length or 0)
+
     names = [evaluator.name for evaluator in execution.evaluators]
     declared = execution.settings.primary or execution.dataset.defaults.primary
     estimated.primary = next(iter(order_evaluators(names, declared, kinds)), None)
+
     return estimated
 
 
@@ -131,6 +153,7 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
     """
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
+
     try:
         if isinstance(target, ConversationTarget):  # estimate with the calls of the ground truth
             requests: Sequence[ChatRequest] = target.expected_requests(row)
@@ -140,6 +163,7 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
         estimated.unaskable += 1
         estimated.problem = estimated.problem or f"{row.id}: {error}"
         return
+
     answered = None if expected is None or not requests else math.ceil(expected / len(requests))
     for request in requests:
         sent = _length([list(request.messages), list(request.tools or ())])

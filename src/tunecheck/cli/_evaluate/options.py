@@ -1,4 +1,8 @@
-"""The options of `evaluate` and `score`."""
+"""The options of `evaluate` and `score`.
+
+`evaluate` and `score` share one implementation, so the options of a `score` become those of an `evaluate` with `run`
+set (`Options.of_score`). Plug-ins add options to `evaluate` (`evaluate_options`).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 _DATA = "Data and answers"
 
 _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
+"""Options of which a run has only one: the source of its answers, and the source of its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +86,15 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
 
     @classmethod
     def of_score(cls, options: ScoreOptions) -> Self:
+        """Return the options of a `score` as those of an `evaluate`; options that a `score` lacks have no value."""
         return cls(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def over(self, lower: Self) -> Self:
         """Return these options, completed from lower ones.
 
         Options that exclude each other are taken from one source only: an endpoint here removes a response column
-        below, and a data set removes a run.
+        below, and a data set removes a run. For example, `--endpoint a` over `response_column: answer` gives only the
+        endpoint.
         """
         for group in _EXCLUSIVE:
             if any(getattr(self, name) is not None for name in group):
@@ -98,7 +105,10 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """The result of a plug-in's option: keys for `--json`, lines for users, and the error that ends the command."""
+    """The result of a plug-in's option: keys for `--json`, lines for users, and the error that ends the command.
+
+    The error is raised after the results of all runs are printed.
+    """
 
     facts: Mapping[str, JSON] = field(default_factory=dict)
     lines: Sequence[str] = ()

@@ -1,6 +1,13 @@
 """Does the runs of `evaluate` and `score`, shows their results, and returns the exit code.
 
 The commands call `run_command()`. It prepares a run for each endpoint, does it, and fills the page of its results.
+
+**The exit code** of one run is the first of these; of several runs, the first of any:
+
+1. 1 (FAILED): every row failed
+2. 3 (NOT_MET): a gate is not met
+3. 4 (UNDECIDED): a gate is undecided
+4. 0 (DONE)
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
 
 _MOST_NAMED = 10
+"""The most rows in progress that a note names."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class _EndedRun:
 def run_command(given: Options, invocation: Invocation) -> int:
     """Evaluate one endpoint, or several one after another; print the results and return the exit code.
 
-    With several, the worst code counts. With `--dry-run`, only estimates are printed.
+    With several, the first code by the module's order counts. With `--dry-run`, only estimates are printed.
 
     Raises:
         TunecheckError: the options are wrong, a run fails, or an option of a plug-in fails after the runs.
@@ -64,20 +72,25 @@ def run_command(given: Options, invocation: Invocation) -> int:
     options = prepared_run.complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
+
+    # All runs are prepared before the first one starts, so that a mistake in the last one costs no calls.
     prepared_runs = [prepared_run.prepare(single, trust, invocation) for single in prepared_run.each_endpoint(options)]
     if options.dry_run:
         for prepared in prepared_runs:
             _show_estimate(prepared)
         return DONE
+
     ended = [_run_prepared(prepared, invocation) for prepared in prepared_runs]
     with until_pipe_closes():
         if len(ended) == 1:
             _show(ended[0])
         else:
             _show_all(ended)
+
     for addition in (addition for run in ended for addition in run.additions):
         if addition.failure is not None:
             raise addition.failure
+
     codes = {run.code("row" if len(ended) == 1 else f"row of {run.page.name}") for run in ended}
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
@@ -88,18 +101,23 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
     after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
+
     notes = _in_flight_notes(prepared) if options.quiet else [*_power_lines(prepared), *_in_flight_notes(prepared)]
     for note in notes:
         print(note, file=sys.stderr)
+
     begun = time.monotonic()
     result = prepared.run()
     invocation.finished = str(result.run_dir)
+
     page = _with_gates(_run_page(prepared, result), prepared, result)
     page = replace(page, seconds=time.monotonic() - begun)
+
     if options.junit is not None:
         write_output(options.junit, views.junit(run_view(page), page.seconds))
     if options.markdown is not None:
         write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
+
     return _EndedRun(prepared, page, result, [finish(Run(result.run_dir)) for finish in after])
 
 
@@ -116,11 +134,15 @@ def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
     run = find_run(options.resume, options.folder)
     if run.status() != "killed" or not run.journal.exists():
         return []
+
+    # Rows are answered in order: the first ones without an answer or a verdict were in progress.
     endpoint = source.endpoint
     concurrency = options.concurrency or (None if endpoint is None else endpoint.concurrency) or DEFAULT_CONCURRENCY
     row_ids = rows_in_flight(run, source.dataset, prepared.evaluators, concurrency, asked=endpoint is not None)
+
     if not row_ids:
         return []
+
     more = f" and {len(row_ids) - _MOST_NAMED:,} more" if len(row_ids) > _MOST_NAMED else ""
     names = ", ".join(clean(row_id, 60) for row_id in row_ids[:_MOST_NAMED])
     return [f"note: when this run's process died, these rows were in progress; one may be the cause: {names}{more}"]
@@ -132,12 +154,16 @@ def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
 
     recorded = prepared.recorded
     estimated = estimate(prepared.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
+
     if prepared.options.json:
         powers: list[JSON] = [] if prepared.base is None else [power.as_json() for power in prepared.base.power]
         print_json({**estimated.as_json(), "simulated": prepared.simulated, "power": powers})
         return
+
     names = ", ".join(map(clean, prepared.evaluators))
     head = [clean(prepared.label), *([views.SIMULATED] if prepared.simulated else []), f"evaluators: {names}"]
+
+    # Recorded answers will be reused, or the run may stop early: it is unknown how many rows are left.
     at_most = bool(prepared.options.resume or prepared.options.reuse or prepared.options.until_decided)
     lines = [*head, *_power_lines(prepared), *estimated.lines(at_most=at_most)]
     print_result(views.View("estimate", [views.Text(lines)]))
@@ -155,7 +181,9 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
     manifest = run.manifest()
     evaluators = manifest.evaluators
     failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics))
+
     dataset = prepared.source.dataset if prepared.source is not None else None
+
     return RunPage(
         name=run.id,
         data=str(dataset.path or dataset.name) if dataset is not None else manifest.dataset.path or "recorded rows",
@@ -179,10 +207,10 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
-    """Return how many recorded answers and verdicts were reused.
+    """Return how many recorded answers and verdicts were reused, such as `5 answers and 12 verdicts reused`.
 
-    Return "" if none were and no option asked for reuse.
-    `counts` has their number by kind, such as `{"answers": 5}`.
+    `counts` has their number by kind: `{"answers": 5, "verdicts": 12}`. Return "" if the number is 0 and no option
+    asked for reuse.
     """
     reused = " and ".join(plural(count, kind.removesuffix("s")) for kind, count in counts.items() if count)
     if not reused and options.resume is None and options.reuse is None:
@@ -196,9 +224,12 @@ def _with_gates(page: RunPage, prepared: prepared_run.PreparedRun, result: Evalu
         return page
     if result.simulated:  # a judge or a recorded answer may be simulated, too
         prepared_run.require_allow_simulated(prepared.options)
+
     primaries = {name: entry.primary for name, entry in page.evaluators.items()}
+
     outcomes = [gate.check(page.metrics, page.by, primaries, page.judges) for gate in prepared.gates]
     compared, notes = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
+
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
     return replace(page, gates=[*outcomes, *compared, errors], notes=[*page.notes, *notes])
 
@@ -246,6 +277,7 @@ def _as_json(run: _EndedRun) -> dict[str, JSON]:
     page, result = run.page, run.result
     added = {key: fact for addition in run.additions for key, fact in addition.facts.items()}
     by = {column: {value: dict(own) for value, own in groups.items()} for column, groups in result.by_group.items()}
+
     return {
         "run": page.name,
         "run_dir": page.folder,
