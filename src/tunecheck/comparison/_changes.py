@@ -251,7 +251,6 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
             masks = {value: mask for value, mask in masks.items() if mask.tobytes() not in earlier_masks}
 
         earlier_masks |= {mask.tobytes() for mask in masks.values()}
-
         slices = []
         for value, mask in masks.items():
             statistics = measuring.compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)

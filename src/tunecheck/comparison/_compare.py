@@ -104,7 +104,6 @@ def compare_runs(
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings) -> list[RunTable]:
     """Check the settings and return the tables of the runs; raises the errors of `compare`."""
     _check_settings(settings)
-
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:
         _refuse_simulated(tables)
@@ -192,6 +191,7 @@ def select(
     # The base is read together with the others: contents of rows leave out the answer columns of all these runs.
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
     place = 0 if base is None else _place_of_base(tables)
+    # Counted after the base was merged: it may be one of the runs.
     if len(tables) < 2:
         raise ConfigurationError("select needs two runs or more")
 
@@ -400,7 +400,6 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
     Items that a run lacks, or that are not in a slice, have NaN in its column.
     """
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
-
     scores[:, runs.base_place] = measuring.item_values(runs.base, measuring.split_slice(key)[0])
     # `sides` has the new run's numbers by pair; the pair's base item says in which row they belong.
     for place, pair in runs.against_base.items():
@@ -471,6 +470,7 @@ def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
 
     labels = judge_label_counts(chosen, runs)
+    # A correction stretches all differences by the same factor, so the order stays.
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
 
@@ -606,6 +606,7 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
 
     ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
     best = choose_decision(against)
+    # Only the decision to act on has the remark: the others are not chosen for being the largest.
     decision, optimism = _with_optimism(best, common, len(tables))
 
     # The last run other than the base, in the order given.

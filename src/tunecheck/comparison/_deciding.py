@@ -69,6 +69,7 @@ class EarlyStopping:
         self._clusters = None if new.clusters is None else new.clusters.labels
 
         pairing = pair(base, new)
+        # From the run's rows over its items to the base's items; a row that the base lacks is in no pair.
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
 
@@ -104,6 +105,7 @@ class EarlyStopping:
         if group is None and self._clusters is not None:
             group = self._clusters[item]
 
+        # The first part of the label keeps an item's number apart from a group of the same name.
         return ("item", item) if group is None else ("group", str(group))
 
     def _add_unit(self, unit: Sequence[RowState]) -> bool:

@@ -84,6 +84,7 @@ def corrections(run: Run) -> dict[str, Correction]:
         raw = rate_of(table, f"{name}.{PASS_RATE}")
         found[name] = Correction(raw)
         if calibration is not None and raw is not None and raw.value is not None:
+            # Labels of a calibration may be of this run's own answers: equal judge inputs have equal hashes.
             own_labels = LabelCounts.of(_labelled_rows(run, name, judges[name].primary or name, calibration).values())
             found[name] = _choose_correction(raw, raw.value, _label_counts(calibration), own_labels)
 
@@ -205,6 +206,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
     base_counts = new_counts = LabelCounts.of(())
     if calibration is not None and all(run.journal.is_file() for run in runs):
         primaries = (run.manifest().evaluators[name].primary or name for run in runs)
+        # By the hash of the judge's inputs, so an answer that both runs gave is in both.
         labelled = [_labelled_rows(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True)]
         base_counts = LabelCounts.of(pair for inputs, pair in labelled[0].items() if inputs not in labelled[1])
         new_counts = LabelCounts.of(pair for inputs, pair in labelled[1].items() if inputs not in labelled[0])

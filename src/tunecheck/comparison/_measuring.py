@@ -291,7 +291,6 @@ def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | Non
     Example: 100 rows detect a difference of 40 points. To detect 20 points, four times as many are needed: 400.
     """
     difference = metric.difference
-
     factor = FEWEST / max(1, _units(difference))
     if bounds is not None:
         whole_range = bounds[1] - bounds[0]

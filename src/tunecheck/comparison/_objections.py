@@ -178,7 +178,6 @@ class Evidence:
         """Yield objections to evaluators and judges that differ between the runs."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
-
         sources = self._primary_evaluators()
 
         # `pop`: the changes that remain are those of other evaluators.

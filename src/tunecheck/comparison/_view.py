@@ -55,13 +55,13 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     `rows` is the most rows shown from each list.
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
-
     decided = comparison.decided
     checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
 
     if details:
         return views.View(title, [*_detailed_parts(comparison, rows)], notes, checks)
+    # The rest is counted, so that a short page does not hide that there is more.
     if len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
     return views.View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
@@ -78,12 +78,10 @@ def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield a page of about 30 lines: all runs, the decision, the causes that grew, and the first regressed rows."""
     decided = comparison.decided
-
     yield _runs_table(comparison)
     yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, _BRIEF_OBJECTIONS)])
 
     yield from _charts(decided, comparison)
-
     if decided.causes:  # those that grew come first, then those that shrank
         causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
         yield _causes_table(decided, comparison, causes[:_BRIEF_CAUSES], brief=True)
@@ -110,7 +108,6 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     """Yield the page with all details; `rows` is the most rows shown from each list."""
     decided, best = comparison.decided, comparison.best
-
     yield _runs_table(comparison)
     yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision)])
     yield from _charts(decided, comparison)
@@ -157,7 +154,6 @@ def _runs_table(comparison: Comparison) -> Table:
         labels = [f"run {number + 1}" for number in range(len(comparison.runs))]
 
     rows: list[Sequence[Sentence]] = []
-
     for label, run in zip(labels, comparison.runs, strict=True):
         # With several trials, a run's rows are answers: each row of the data has one for each trial.
         unit, trials = ("answer", f", {run.trials} for each row") if run.trials > 1 else ("row", "")
@@ -203,6 +199,7 @@ def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     """Return a table of each metric's figures, the tested metrics first."""
     has_margin = comparison.margin is not None
+    # The last column exists only with a margin.
     heads = [*_table_heads(comparison), "min. detectable"]
     if has_margin:
         heads.append(f"worse by < {comparison.margin:g}")
@@ -314,6 +311,7 @@ def _causes_table(
 def _iterations_table(comparison: Comparison) -> Table:
     """Return a table with a row for each run and a column for each metric, over the rows that all runs have."""
     metrics = comparison.history
+    # The first line counts the rows that all runs have; each metric may have other rows.
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
 
     for number in range(len(comparison.runs)):
@@ -369,6 +367,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     if len(counts) > most_faults:
         frequent.append(plural(len(counts) - most_faults, "more cause"))
 
+    # The list's name with its colour, then the most frequent reasons.
     title: list[Cell] = [Words(f"  {name} {metric.totals.get(name, len(changes)):,}", style)]
     if frequent:
         title += [": ", Words(", ".join(frequent), "dim", foreign=True)]
@@ -404,7 +403,6 @@ def _rows_over_runs_table(found: results.RowsOverRuns, most: int) -> Table:
             counts.append(f"{found.counts[outcome]:,} {outcome}")
 
     title = f", row by row over {len(found.runs)} runs: {', '.join(counts)}"
-
     cells: list[Sequence[Sentence]] = []
     # Rows that are never right have a count, but no list: no run changed them.
     for outcome, style in _OVER_RUNS.items():
@@ -443,6 +441,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     if pairs.other_content:
         ids = plural(len(pairs.other_content), "id")
         yield f"{ids} with different content in the two runs: {_first_names(pairs.other_content)}"
+    # Paired by content alone is worth a note: equal rows may have been exchanged.
     if pairs.by_content:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
 
@@ -508,6 +507,7 @@ def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator
         yield views.Chart([views.Interval(selection.metric, estimate, low, high)])
 
     yield _ranking_table(selection)
+    # The decision to act on is shown above; each other candidate has one line.
     others = [decision for decision in selection.decisions if decision is not selection.decision]
     if others:
         yield Text([clean(_decision_in_one_line(decision), 2_000) for decision in others])

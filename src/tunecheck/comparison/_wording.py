@@ -183,7 +183,6 @@ def decision_lines(
     0.812 → 0.700`, then `Next: …`.
     """
     yield f"{head_of(decision, chosen=chosen)}. {'; '.join(decision.because)}", decision.decision
-
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
@@ -261,7 +260,6 @@ def row_text(change: results.RowChange, kind: Kind) -> str:
     The problems are those of serving, else the faults. The numbers are left out if they are equal, or pass and fail.
     """
     before, after = serving_titles(change.base_causes), serving_titles(change.new_causes)
-
     only_new = [title for title in after if title not in before] or change.come
     only_base = [title for title in before if title not in after] or change.gone
 

@@ -318,7 +318,6 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
     Example: the user said "flight 417", and the model called `book(flight='AA417')`. Nothing before has `aa`.
     """
     expected_results = _searchable([expected.result.text for expected in compared.expected])
-
     for actual, expected in compared.attempts():
         if _is_expected(actual, compared):
             continue

@@ -96,7 +96,6 @@ def source_text(call: FunctionCall, separator: str = ", ") -> str:
     Arguments with the names "0", "1" … are positional: `{"0": "a", "n": 1}` is written as `f('a', n=1)`.
     """
     places = {str(place) for place in range(positional_count(call.arguments))}
-
     arguments = call.arguments.items()
     parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
     return f"{call.name}({separator.join(parts)})"

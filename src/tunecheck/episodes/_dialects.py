@@ -96,6 +96,7 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, k
     for call in tool_calls:
         function = call.get("function")
         name = function.get("name") if isinstance(function, dict) else None
+        # Whatever the server sent stays visible in the result.
         if not isinstance(function, dict) or not isinstance(name, str):
             return f"tool_calls: {dumps([dict(tool_call) for tool_call in tool_calls]).decode()}"
 
@@ -195,6 +196,7 @@ class ToolsDialect(Dialect):
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
         """Offer the tools from this turn on; a turn without messages gets one that announces them."""
         self.tools = [*(self.tools or ()), *offer.tools]
+        # The tools are in the request; the message is for the model to go on.
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
     def step(self, completion: Completion) -> JSON:
@@ -259,6 +261,7 @@ class TextDialect(Dialect):
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        # Their documents are in the message, because the system prompt has been sent.
         self._functions += offer.functions
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
@@ -288,6 +291,7 @@ def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
     function = call.get("function")
     assert isinstance(function, dict)
     arguments = function.get("arguments")
+    # The API wants a text; some servers answer with an object.
     text = arguments if isinstance(arguments, str) and arguments else dumps(arguments or {}).decode()
 
     own_id = call.get("id")

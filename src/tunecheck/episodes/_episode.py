@@ -322,7 +322,6 @@ class Episode:
             ended_by: the forced end: `step_limit` or `overflow`.
         """
         episode = cls()
-
         made: list[JSON] = calls_made if isinstance(calls_made, list) else []
         reasons: list[JSON] = finish_reasons if isinstance(finish_reasons, list) else []
 
@@ -349,7 +348,6 @@ class Episode:
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
 
         episode = cls(event for turn in turns for event in _read_turn(turn))
-
         if record.get("forced_quit") is True:
             episode.add(TurnEnded("force"))
         return episode

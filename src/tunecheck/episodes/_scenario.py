@@ -94,12 +94,12 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     added_operations = {item for items in added.values() for item in items if isinstance(item, str)}
 
     tools: list[Tool] | None = openai_tools(values.get("tools"))
+    # Simulators are loaded only if their operations are needed here.
     operations = _operations(names, backends) if tools is None or added_operations else {}
     if tools is None:
         tools = [tool for name, tool in operations.items() if name not in added_operations]
 
     held_out = {turn: _added_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
-
     functions, turns = values.get("functions"), values.get("turns")
     if not isinstance(turns, list) or not turns:
         raise ValueError("column turns must hold a list of turns, each a list of messages")
@@ -186,7 +186,6 @@ def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapp
             raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
 
     documents = [_document(operations[item]) if isinstance(item, str) else item for item in items]
-
     if tools is None:
         tools = cast("JSON", [operations[item] if isinstance(item, str) else item for item in items])
     return Offer(openai_tools(tools) or [], documents)
@@ -235,7 +234,6 @@ def question_row(row: Row, tools: Tools) -> Row:
     Rows of other kinds are returned unchanged.
     """
     check, truth = row.values.get("check"), row.values.get("ground_truth")
-
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
 
@@ -338,6 +336,7 @@ class EndpointModel:
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
 
+        # `ask` also reads calls from the text; a text dialect reads them itself.
         completion = await (self.endpoint.complete(request) if self.in_text else ask(self.endpoint, request))
         self.context.record(part, completion.journaled())
         return completion

@@ -194,7 +194,6 @@ class StateCheck:
             DataError: the constants for long context are needed but missing.
         """
         truth, mode = GroundTruth.read(row), mode or mode_of([result])
-
         turns: Sequence[Turn] = ()
         verdict = _unplayable(truth, result)
 
@@ -261,7 +260,6 @@ class StateCheck:
         by then, but not from the same functions.
         """
         model, truth = Attempt(self.services, given.truth, named=given.named), Attempt(self.services, given.truth)
-
         unused: Results = Counter()  # the model's results that no call of the ground truth has used up
         failure: RowVerdict | None = None
         truth_works = not any(given.truth.turns)

@@ -215,7 +215,7 @@ class ConversationTarget(EndpointTargetBase):
         request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
 
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
-
+        # A question has no steps: the log has only the request, if at all.
         log = [_input_entry(request.messages, request.tools)] if self.include_input_log else None
         return _single_columns(completion, dialect.step(completion), log)
 
@@ -304,6 +304,7 @@ class ConversationTarget(EndpointTargetBase):
             messages += user_messages
             requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
             if calls:
+                # The text of the calls stands for the answer: only its length matters for the costs.
                 messages.append({"role": "assistant", "content": str(calls)})
                 requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
 
@@ -325,6 +326,7 @@ class ConversationTarget(EndpointTargetBase):
         """Return a hash of everything but the row that can change answers; None if a part of it cannot be hashed."""
         endpoint = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
+        # Without a hash of all parts, no earlier answer may be reused.
         if endpoint is None or user is None:
             return None
 
@@ -479,6 +481,7 @@ class ConversationAttempt:
     def _add_answer(self, message: scenarios.Message, completion: Completion) -> None:
         """Add an answer to the model's messages, with its reasoning for as long as the endpoint wants it back."""
         sent_back = self.target.endpoint.sent_back
+        # Remembered here, and put in place when the next turn begins.
         if sent_back == "turn":
             self._without_reasoning[len(self._messages)] = message
 
@@ -489,6 +492,7 @@ class ConversationAttempt:
 
         With `compat`, an answer in words is `unreadable`, because the benchmark logs it so.
         """
+        # No calls and no problem: the answer was empty.
         if reading.problem is None:
             return "empty"
 

@@ -127,7 +127,6 @@ class DetailReader:
         self._run, self._shared = run, shared
         self._shapes = ShapeReader(run.evaluators)
         folder = None if run.folder is None else run.folder.folder
-
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
 
         # A column of the data may hold a run's answers; then it is no ground truth.
@@ -189,7 +188,6 @@ class DetailReader:
         # Every row goes to every panel, because a panel may draw all rows together.
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
-
         conversation, verdicts = _conversation(data, ground_truth), columns.verdicts(row)
 
         return _Parts(data, target, ground_truth, response, conversation, panels, verdicts, columns)
@@ -211,7 +209,6 @@ class DetailReader:
         shown_verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
 
         shown: dict[str, JSON] = {"verdicts": shown_verdicts, "errors": [*_errors(row, columns)]}
-
         if parts.panels:
             shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
 
@@ -268,7 +265,6 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
     The ground truth of a conversation is a list of lists, too, so it is left out.
     """
     conversation = _Conversation()
-
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list):
             continue

@@ -99,7 +99,6 @@ class Outcomes:
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
         results = "".join(ABSENT if row is None else self.results[row] for row in places)
-
         scores = {}
         for key, values in self.scores.items():
             scores[key] = [math.nan if row is None else values[row] for row in places]
@@ -316,7 +315,6 @@ def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: 
     Example: 20 bins from 0 to 1 are 0.05 wide. The value 1 is in the last bin.
     """
     span = (math.log(high) - math.log(low)) if logarithmic else high - low
-
     counts = [0] * _BINS
     for value in values:
         part = (math.log(value) - math.log(low) if logarithmic else value - low) / span if span else 0.0
@@ -360,7 +358,6 @@ def _confusion(confused: Coded) -> JSON:
             weight[name] += count * (1_000_000 if len({*pair}) > 1 else 1)
 
     names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
-
     cells: Counter[tuple[int, ...]] = Counter()  # -1 stands for all functions that are not named
     for pair, count in pairs.items():
         cells[tuple(names.index(name) if name in names else -1 for name in pair)] += count

@@ -162,7 +162,6 @@ def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
 def _part(text: str, start: int, end: int, most: int) -> str:
     """Return a text without its first `start` and last `end` characters, but with some of them as context."""
     first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
-
     shown = cut(text[first:last], most)
     return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
 

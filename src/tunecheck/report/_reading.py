@@ -229,7 +229,6 @@ class ShapeReader:
     def _columns(self, shape: Sequence[str]) -> Columns:
         """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
         columns = Columns()
-
         keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in self._evaluators}
 
         for key in shape:

@@ -105,7 +105,6 @@ class _Pages:
     def _runs(self, names: list[str]) -> list[Run]:
         """Return the runs with these ids; raise HTTPNotFound if one is not in the folder."""
         known = {run.id: run for run in list_runs(self._results_dir)}
-
         missing = [name for name in names if name not in known]
         if missing:
             raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} here")

@@ -50,7 +50,6 @@ def paired_rows(runs: RunPair) -> list[int | None]:
     Example: the new run has the rows a, b, c and the base c, a. The result is 1, None, 0.
     """
     base_rows, new_rows = _rows_by_item(runs.base), _rows_by_item(runs.new)
-
     partners: list[int | None] = [None] * runs.new.info.rows
     for base_item, new_item in zip(runs.pairing.base, runs.pairing.new, strict=True):
         # Trials of one item are paired in their order.
@@ -121,7 +120,6 @@ class OtherRuns:
         self.comparison, compared = compare_tables(tables, settings)
 
         self._by_id = settings.pair_by == "id"
-
         self._others: list[OtherRun] = []
         # `compare_tables` has paired the base with each run; the others still need their pairs with the reported run.
         for other, table in zip(others, tables, strict=False):
@@ -240,7 +238,6 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
 def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
     """Yield all rows as the first group, then the rows by each value of each column, the largest groups first."""
     yield _RowGroup(None, None, range(run.table.info.rows))
-
     for column, coded in {"row_kind": index.coded["kinds"], **index.groups}.items():
         pairs = zip(coded.values, coded.rows_by_value(), strict=True)
         found = [_RowGroup(column, value, rows) for value, rows in pairs]

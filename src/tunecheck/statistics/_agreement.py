@@ -80,6 +80,7 @@ class Agreement:
             return Kappa(None, None, None, None, "there are no rows to compare")
 
         expected = sum(self.first[name] * self.second[name] for name in self.first)
+        # Agreement by chance is then certain: 1 − e is 0, and kappa 0 / 0.
         if expected == self.total**2:
             return Kappa(None, None, None, None, f"not defined: both raters give every row {next(iter(self.first))!r}")
 
@@ -92,14 +93,15 @@ class Agreement:
             remark = self._one_class() or "no interval: the asymptotic error is 0 at an extreme value of kappa"
             return Kappa(value, None, None, error, remark)
 
+        # The asymptotic interval may go beyond the range of kappa.
         low, high = max(-1.0, value - z * error), min(1.0, value + z * error)
         return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
         """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
-
         agreement_terms = disagreement_terms = Fraction(0)
+        # Cells on the diagonal are rows on which both agree; all others are disagreements.
         for (first, second), count in self.counts.items():
             if first == second:
                 agreement_terms += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
@@ -175,6 +177,7 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
 
     rest = 1 - value
     spread = ((weights - (first_weights + second_weights) * rest) ** 2).mean() - (value - expected * rest) ** 2
+    # The spread is 0 for full agreement; rounding may make it negative.
     error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
 
     if not error:
@@ -196,6 +199,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
         remark = "one rater gives every row the same score" if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
 
+    # Rounding may give 1.0000000000000002.
     value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
 
     # The standard error 1 / √(n − 3) needs four rows, and ±1 has no finite z.
@@ -238,6 +242,7 @@ def fit_threshold(
     if len(scores) < _FEWEST or labels.all() or not labels.any():
         return None
 
+    # With lower scores as better, all signs are turned; the cut is turned back below.
     values = as_floats([score for _, score in scores]) * (1 if higher_is_better else -1)
 
     # Every fold gets its share of each label: every tenth passed row, then every tenth failed row.
@@ -250,6 +255,7 @@ def fit_threshold(
         passed = values[inside] >= _best_cut(labels[~inside], values[~inside])
         held_out += zip(labels[inside].astype(str).tolist(), passed.astype(str).tolist(), strict=True)
 
+    # Every row is judged once, by a threshold that it did not help to choose.
     agreement = Agreement(held_out)
     best = _best_cut(labels, values) * (1 if higher_is_better else -1)
     return FittedThreshold(best, agreement.accuracy(confidence), agreement.kappa(confidence))
@@ -258,15 +264,16 @@ def fit_threshold(
 def _best_cut(labels: Flags, values: Floats) -> float:
     """Return the score to cut at with the highest kappa, of equal ones the middle; at most 200 scores are tried."""
     cuts = numpy.unique(values)
+    # Evenly by rank, so that there are more cuts where scores are close together.
     if len(cuts) > _MOST_THRESHOLDS:
         cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]
 
     passed = values >= cuts[:, None]
     right = numpy.count_nonzero(passed == labels, axis=1) / len(labels)
-
     chance = passed.mean(axis=1) * labels.mean() + (1 - passed.mean(axis=1)) * (1 - labels.mean())
 
     # Labels and verdicts of one class have a chance agreement of 1 and no kappa; such a cut counts as 0.
     kappas = numpy.where(chance < 1, (right - chance) / numpy.maximum(1 - chance, 1e-12), 0.0)
+    # Kappas that differ by rounding errors are equal.
     best = numpy.flatnonzero(kappas >= kappas.max() - 1e-12)
     return float(cuts[best[len(best) // 2]])

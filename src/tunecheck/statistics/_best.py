@@ -91,7 +91,6 @@ def multiple_comparisons_with_the_best(
     covariance = centred.T @ centred * (units / (units - 1) / rows**2)
 
     reach = _critical_values(covariance, units - 1, confidence, seed)
-
     errors = _errors(covariance)
     if verdicts:
         errors = numpy.maximum(errors, _errors_of_verdicts(scores))
@@ -99,7 +98,6 @@ def multiple_comparisons_with_the_best(
     # widths[i, j] is run i's critical value times the error of its gap to run j.
     widths = reach[:, None] * errors
     highs = (gaps + widths).min(axis=1)
-
     possible = highs >= -_ROUNDING
 
     # Hsu's intervals are constrained: the upper end is at least 0, and the lower end at most 0. The lower end counts
@@ -137,6 +135,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
     if units < 2 or runs < 2:
         return None
 
+    # The standard error of a mean from what remains; runs − 1, because the row's mean was removed.
     error: float = math.sqrt(float((deviations**2).sum()) / (runs - 1) * units / (units - 1)) / rows
 
     # The largest of the normal errors has the distribution F = Φ^runs. Its mean is the integral of 1 − F over the
@@ -152,6 +151,7 @@ def _errors(covariance: Floats) -> Floats:
     """Return the standard errors of all differences of two means; 0 if only rounding errors are left."""
     variances = numpy.diag(covariance)
     squares = variances[:, None] + variances[None, :] - 2 * covariance
+    # Two runs with the same scores differ by rounding errors only.
     squares[squares < _ROUNDING * variances.max(initial=0.0)] = 0.0
     errors: Floats = numpy.sqrt(squares)
     return errors
@@ -185,11 +185,11 @@ def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: 
 
     # Dividing by the root of chi-squared / degrees turns normal draws into Student's t.
     draws /= numpy.sqrt(random.chisquare(degrees, DRAWS) / degrees)[:, None]
-
     errors = _errors(covariance)
 
     reach = numpy.empty(runs)
     for run in range(runs):
+        # A run without any difference from another has no statistic against it.
         others = errors[run] > 0
         if others.any():
             statistics = (draws[:, others] - draws[:, [run]]) / errors[run, others]

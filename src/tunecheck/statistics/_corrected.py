@@ -106,6 +106,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
         return Estimate(None, None, None, n, confidence, method, remark=remark)
 
     judge_rate, counts = passed / rows, _counts_array(labelled)
+    # Clipped to 0 and 1, because a sample may show fewer passes than the judge's false passes alone.
     value = float(_rogan_gladen_rate(judge_rate, counts))
 
     # The variances of the three rates, each times the square of the estimate's derivative (the delta method).
@@ -155,6 +156,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
         unlabelled_rate = passed / rows
         variance += weight**2 * unlabelled_rate * (1 - unlabelled_rate) / rows
 
+    # The standard error treats λ as fixed. The interval does not use it.
     error = math.sqrt(variance)
     low, high = _score_interval(value, passed, rows, counts, confidence, shared=True)
     return Estimate(value, low, high, n, confidence, method, error)
@@ -201,6 +203,7 @@ def _counts_array(labelled: LabelCounts) -> Floats:
 def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
     """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels."""
     pass_pass, pass_fail, fail_pass, fail_fail = counts
+    # Drawn labels may all be passes or all fails; then a rate is 0 / 0.
     with numpy.errstate(divide="ignore", invalid="ignore"):
         sensitivity, false_passes = pass_pass / (pass_pass + pass_fail), fail_pass / (fail_pass + fail_fail)
         corrected = (rate - false_passes) / (sensitivity - false_passes)
@@ -216,6 +219,7 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
     labelled = counts.sum(axis=0)
     human_rate, judge_rate = (pass_pass + pass_fail) / labelled, (pass_pass + fail_pass) / labelled
 
+    # All rows are labelled: the judge adds nothing.
     if not rows:
         return human_rate, numpy.zeros_like(human_rate)
 
@@ -262,6 +266,7 @@ def _score_interval(
         return statistic(shares) - estimate_statistic <= search_limit
 
     left, right = _furthest(is_candidate, value, 0.0), _furthest(is_candidate, value, 1.0)
+    # Ten places are simulated; the critical values between them are interpolated.
     places = numpy.linspace(left, right, _PLACES)
     limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
 
@@ -301,6 +306,7 @@ def limits_under(
         human_passes = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
 
     human_fails = labelled - human_passes
+    # For each sample, the judge's passes among the rows that people pass, and among those that they fail.
     passed_passes, passed_fails = random.binomial(human_passes, sensitivity), random.binomial(human_fails, false_passes)
     pairs = (passed_passes, human_passes - passed_passes, passed_fails, human_fails - passed_fails)
     drawn_counts = numpy.array(pairs, dtype=float)
@@ -313,6 +319,7 @@ def limits_under(
         estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
     else:
         estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
+    # As in `_score_interval`, the statistic of the sample's own estimate is subtracted.
     estimates = numpy.clip(estimates, _TINY, 1 - _TINY)
 
     truth_statistic = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
@@ -331,6 +338,7 @@ def _middle_quantile(values: Floats, share: float, default: float) -> float:
     Example: of the values 0, 0, 1 and 4, 1 lies below 0, 2.5 lie below 1, and 3.5 lie below 4, with equal values as
     halves. For a share of 0.75 (3 values) the result is 1.
     """
+    # Rounded, so that equal statistics of different samples are equal in spite of rounding errors.
     ordered = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
     if not len(ordered):
         return default
@@ -361,9 +369,9 @@ def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts
     sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
     human_passes, human_fails = counts[0] + counts[1], counts[2] + counts[3]
 
+    # The judge's pass rate grows by the gain if the share grows by 1.
     gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
     judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
-
     score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
 
     # The elements of the information matrix of the share, the sensitivity and the false passes.
@@ -411,6 +419,7 @@ def _rates_under(
     bisection finds the point at which they are equal.
     """
 
+    # All shares are bisected at the same time.
     low, high = numpy.zeros_like(share), numpy.ones_like(share)
     for _ in range(_HALVINGS):
         judge_rate = (low + high) / 2
@@ -453,13 +462,13 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     gain's interval contains 0, the difference's interval is −100 to 100 points.
     """
     method, n, confidence, clusters = difference.method, difference.n, difference.confidence, difference.clusters
-
     if difference.value is None or labelled.problem is not None:
         remark = difference.remark if difference.value is None else labelled.problem
         return Estimate(None, None, None, n, confidence, method, None, clusters, remark)
 
     value, gain = difference.value, labelled.gain
     error = None if difference.standard_error is None else difference.standard_error / gain
+    # A difference of pass rates cannot be larger than 1.
     corrected = min(1.0, max(-1.0, value / gain))
 
     if difference.low is None or difference.high is None:
@@ -467,6 +476,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
 
     low, high = -1.0, 1.0
     least_gain, most_gain = _gain_interval(labelled, confidence)
+    # Otherwise the true difference may be of any size.
     if least_gain > 0:
         # A smaller gain moves the corrected difference away from 0.
         gain_for_low = least_gain if difference.low < 0 else most_gain
@@ -496,5 +506,6 @@ def _ratio_end(value: float, value_end: float, gain: float, gain_end: float, sig
     """
     gain_term = gain_end * (2 * gain - gain_end)
     value_term = value_end * (2 * value - value_end)
+    # Negative only by rounding.
     root = math.sqrt(max(0.0, (value * gain) ** 2 - gain_term * value_term))
     return (value * gain + sign * root) / gain_term

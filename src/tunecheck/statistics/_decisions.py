@@ -243,7 +243,6 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
         confidence: level of the two-sided interval.
     """
     room = math.sqrt(rows) - normal_quantile(confidence) / _score_of_a_row(change, margin)
-
     if change == 0:
         return float(room > 0)
     return NormalDist().cdf(margin * room / math.sqrt(change))

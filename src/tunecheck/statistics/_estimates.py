@@ -101,7 +101,6 @@ def as_outcomes(values: Numbers) -> Floats:
         ValueError: a verdict is neither true or 1, nor false or 0.
     """
     floats = as_floats(values)
-
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
         position = int(strange.argmax())
@@ -294,9 +293,7 @@ def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estima
         return Estimate(None, None, None, 0, confidence, "Wilson", remark="there are no rows")
 
     value = plain.value
-
     independent_error = math.sqrt(value * (1 - value) / n)
-
     if groups is None:
         return Estimate(value, plain.low, plain.high, n, confidence, "Wilson", independent_error)
 

@@ -273,7 +273,6 @@ def _drawn_sums(values: estimates.Floats, seed: int, flips: int) -> estimates.Fl
     one random byte, not eight random signs.
     """
     bits = numpy.unpackbits(numpy.arange(256, dtype=numpy.uint8)[:, None], axis=1)
-
     padded = numpy.zeros(-(-len(values) // 8) * 8)
     padded[: len(values)] = values
     looked_up = padded.reshape(-1, 8) @ (1.0 - 2.0 * bits.T)
@@ -291,7 +290,6 @@ def _count_flips(sums: estimates.Floats, values: estimates.Floats, how: str) -> 
     Sums within rounding errors count as equal, because they were added up in another order.
     """
     tie = _TIE * float(numpy.abs(values).sum())
-
     observed, sizes = abs(float(values.sum())), numpy.abs(sums)
     beyond, reached = numpy.count_nonzero(sizes > observed + tie), numpy.count_nonzero(sizes >= observed - tie)
 

@@ -153,7 +153,6 @@ def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
 def wilson_interval(share: float, rows: float, z: float) -> tuple[float, float]:
     """Return Wilson's interval of a share of this many rows (may be fractional), `z` standard errors to either side."""
     shrink = 1 + z * z / rows
-
     centre = (share + z * z / (2 * rows)) / shrink
     half = z / shrink * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
 

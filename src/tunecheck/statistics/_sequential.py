@@ -81,6 +81,7 @@ def decide_early(
     """
 
     total = len(pairs) if isinstance(pairs, Sized) else None
+    # An iterator cannot be looked through beforehand, so its scores count as any scores.
     verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
     test = EarlyTest(margin, confidence, total, verdicts=verdicts)
 
@@ -121,6 +122,7 @@ class EarlyTest:
         # The logarithm of the capital at which a bet decides: 2 / alpha, because there are two directions.
         self._enough = math.log(2 / (1 - confidence))
 
+        # All scores are kept: the means, the interval and `complete` need them.
         self._base: list[float] = []
         self._new: list[float] = []
         self._for_better, self._for_worse = _Capital(), _Capital()
@@ -128,6 +130,7 @@ class EarlyTest:
         self._total = total
         self._forecast: _Forecast | None = None
         self._walk: FairWalk | None = None
+        # Without a total there is no complete run to forecast or to walk through.
         if margin is not None and total is not None:
             self._forecast = _Forecast(margin, total, confidence)
         elif verdicts and total is not None:
@@ -153,6 +156,7 @@ class EarlyTest:
         change = self._new[-1] - self._base[-1]
         if self._margin is not None:
             return self._bet_on_margin(change, self._margin)
+        # The tests in the order of the table at the top.
         if self._walk is None or self._total is None:
             return self._bet_on_direction(change)
 
@@ -163,6 +167,7 @@ class EarlyTest:
 
     def _bet_on_direction(self, change: float) -> Outcome:
         """Bet that the new scores are better, and that they are worse; return what the bets have decided so far."""
+        # Each side bets against the claim that the mean change is 0 or less.
         self._for_better.bet(change)
         self._for_worse.bet(-change)
 
@@ -172,6 +177,7 @@ class EarlyTest:
 
     def _bet_on_margin(self, change: float, margin: float) -> Outcome:
         """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided."""
+        # The claim: the mean loss is at most the margin.
         self._for_worse.bet(-change, margin)
         if self._for_worse.logarithm >= self._enough:
             return "worse"
@@ -199,6 +205,7 @@ class EarlyTest:
         if self._margin is None or not self._base:
             return "undecided"
 
+        # The complete run is tested once, as `compare` tests it.
         base, new = self._base, self._new
         if all(score in (0.0, 1.0) for score in (*base, *new)):
             difference = paired_binary(base, new, confidence=self._confidence).difference
@@ -220,6 +227,7 @@ class EarlyTest:
             return Estimate(None, None, None, 0, self._confidence, ANY_STOPPING, remark="there are no rows")
 
         changes = self._changes()
+        # The upper end is the lower one of the reversed changes.
         low = _largest_refuted(changes, self._enough)
         high = -_largest_refuted(-changes, self._enough)
         if self._walk is not None and self._walk.left:
@@ -240,6 +248,7 @@ class EarlyTest:
             return self._walk.p_value
 
         changes = self._changes()
+        # 1 / capital is a p-value: it is at most alpha with a chance of at most alpha. Two directions double it.
         logarithm = max(_capital_of(changes)(0.0), _capital_of(-changes)(0.0))
         p_value = min(1.0, 2 * math.exp(-logarithm))
         # With a walk, only the walk may find a difference, and it has not.
@@ -282,6 +291,7 @@ class _Capital:
 
     def bet(self, value: float, mean: float = 0.0) -> None:
         """Bet on the next value against the claim that its mean is `mean`."""
+        # Such a bet neither wins nor loses.
         if value == mean:
             return
 
@@ -293,7 +303,7 @@ class _Capital:
 def _largest_refuted(changes: Floats, enough: float) -> float:
     """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows."""
     mean, capital = float(changes.mean()), _capital_of(changes)
-
+    # All changes are −1: no larger claim is left to refute.
     if mean == -1:
         return -1.0
     return turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
@@ -302,6 +312,7 @@ def _largest_refuted(changes: Floats, enough: float) -> float:
 def _capital_of(changes: Floats) -> Callable[[float], float]:
     """Return a function from a claimed mean to the logarithm of the capital after bets on all these changes."""
     stakes, weights = _weighted_stakes()
+    # Verdicts have at most three different changes, so a bet is placed once for all equal ones.
     values, counts = numpy.unique(changes, return_counts=True)
 
     def logarithm(mean: float) -> float:
@@ -324,6 +335,7 @@ class _Forecast:
     def __init__(self, margin: float, total: int, confidence: float) -> None:
         """Place one bet against each candidate mean of the complete run, from −margin upwards."""
         self._margin, self.total = margin, total
+        # One direction, so alpha is not halved: `worse` has bets of its own.
         self._quantile, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
 
         # No mean is above 1, so no candidate is more than 1 + margin away. A mean's standard error is at most 1 / √n.
@@ -340,6 +352,7 @@ class _Forecast:
 
         This is so if bets refute a mean, and already a run with this mean would show it.
         """
+        # The pair that arrives now is one of the remaining ones.
         remaining = self.total - self._pairs
         if remaining <= 0:
             return False
@@ -355,6 +368,7 @@ class _Forecast:
         self._sum_of_squares += change * change
         self._verdicts = self._verdicts and change in (-1.0, 0.0, 1.0)
 
+        # A mean may be refuted and still be too low to show non-inferiority; one candidate must be both.
         refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
         return bool(refuted.any()) and bool((refuted & self._would_show()).any())
 
@@ -364,6 +378,7 @@ class _Forecast:
         Its lower limit must lie above −margin. The squared differences of the run are predicted from the pairs so far.
         """
         n, pairs = self.total, self._pairs
+        # The share of changed rows, for verdicts; for other scores the mean squared change.
         share = self._sum_of_squares / pairs
 
         # 1 − pairs / n: the error of a share falls to 0 as the sample becomes the complete run.
@@ -433,9 +448,9 @@ class FairWalk:
         inside = numpy.zeros(len(self._inside) + 1)
         inside[:-1] += self._inside / 2
         inside[1:] += self._inside / 2
+        # A step makes the range of places one wider on both sides.
         self._reach += 1
         self._place += change
-
         spent = 1 - float(self._inside.sum())
 
         # The chance of leaving that each side may still spend: so many places become the outside.
@@ -445,5 +460,6 @@ class FairWalk:
         self._inside = inside[outside : len(inside) - outside]
         self._reach -= 2 * outside
 
+        # The walk is outside if its place has just been cut off.
         if abs(self._place) > self._reach:
             self.p_value = 1 - float(self._inside.sum())
