@@ -111,7 +111,7 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
 
     if expected := _EXPECTED.fullmatch(text):
         wanted = " or ".join(_TYPES.get(name, name) for name in expected[1].split(" | ") if name != "null")
-        limit = expected[2].removesuffix(".0")
+        limit = expected[2].removesuffix(".0")  # msgspec writes the limit 1 of a float as 1.0
         for sign, words in _LIMITS.items():
             limit = limit.replace(sign, words)
         given = f", not {({**_TYPES, 'float': 'a decimal'}).get(expected[3], expected[3])}" if expected[3] else ""
@@ -120,8 +120,14 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
 
 
 def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[msgspec.inspect.Type]:
-    """Yield the types at a path inside a type; a union yields each of its types."""
+    """Yield the types at a path inside a type; a union yields each of its types.
+
+    The path ["limits", "concurrency"] in a config with `limits: Limits` gives the type of `concurrency` in Limits. The
+    types of a mapping's values and of a list's items are the same for every key and index.
+    """
     inspect = msgspec.inspect
+
+    # Metadata and unions add no step to the path.
     if isinstance(kind, inspect.Metadata):
         yield from _below(kind.type, steps)
     elif isinstance(kind, inspect.UnionType):
@@ -159,7 +165,11 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 
 
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
-    """Return a list with the value without its parts that do not fit; an empty list if nothing fits."""
+    """Return a list with the value without its parts that do not fit; an empty list if nothing fits.
+
+    A part is tested in its place, alone: an item as a list of one, an entry as a mapping of one. So the parts of
+    {"tags": {"a": "x", "b": 5}} that fit a mapping of texts are {"tags": {"a": "x"}}.
+    """
     if fits(value):
         return [value]
 

@@ -26,6 +26,7 @@ MOST_IN_A_LINE = 256 << 20
 
 # Without this flag, opening a pipe waits until another process writes to it.
 _NONBLOCKING = getattr(os, "O_NONBLOCK", 0)
+# O_NOFOLLOW is missing on Windows, where `_open` checks the path itself.
 _NONBLOCKING_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | _NONBLOCKING
 
 
@@ -179,6 +180,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
     """
     with temporary.open("r+b") as file:  # Windows can sync only a file that is open for writing
         os.fsync(file.fileno())
+
     for pause_s in _PAUSES_S if os.name == "nt" else ():
         try:
             temporary.replace(path)

@@ -45,6 +45,7 @@ _MOST_NESTED = 100
 """Limit of lists and objects in a stored value: a row is written up to a depth of 200."""
 
 _LONGEST_CODE = 100
+"""Maximum number of characters of a code; a fault with a longer one is invalid."""
 
 _BEFORE_DIFFERENCE = 16
 """Characters shown before the first one in which two long texts differ."""

@@ -30,6 +30,7 @@ FORMAT_VERSION = 1
 """The `format_version` of every file that this version writes. No older version exists."""
 
 _VERSION = "format_version"
+"""The key of the version in each file."""
 
 MOST_COUNTED = 1 << 48
 """Row and record counts from this number on are not believed; no file holds so many."""
@@ -73,6 +74,7 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}; restore the file") from None
+
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: expected a JSON object; restore the file")
     check_version(content, path)
@@ -102,9 +104,12 @@ def check_first_record(path: Path) -> None:
     """
     try:
         with open_regular(path) as file:
+            # The limit holds for a damaged file; a header is short.
             first = loads(file.readline(1 << 20))
     except (OSError, ValueError):  # missing, empty or torn: the file's reader reports it
         return
+
+    # Other lines are damaged, and the file's reader reports them.
     if isinstance(first, dict) and isinstance(first.get("k"), str):
         check_version(first, path)
 

@@ -30,6 +30,7 @@ _MAX_BITS = 14_000
 """Longest integer in bits (4,214 digits); by default Python converts at most 4,300 digits to or from text."""
 
 _FLOAT_BITS = sys.float_info.max_exp
+"""Integers with this many bits or more may exceed the largest float."""
 
 _LONG_NUMBER, _DIGITS = b"0" * 4_000, bytes.maketrans(b"123456789", b"0" * 9)
 """A pattern of 4,000 zeros, and a table that turns all digits to zeros: together they find long numbers."""

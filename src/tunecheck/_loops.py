@@ -86,10 +86,8 @@ class Threads:
         """Prepare up to `most` threads whose names begin with `name`; none is started yet."""
         self._most = most
         self._name = name
-
         self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
         """Calls that wait for a thread; None ends the thread that takes it."""
-
         self._lock = threading.Lock()
         self._count = 0
         self._idle = 0
@@ -111,7 +109,6 @@ class Threads:
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()
-
         return call
 
     def _start_where_needed(self) -> None:
@@ -152,6 +149,7 @@ class Threads:
         remaining_s = limit_s
 
         try:
+            # Waiting in a queue does not count: the rest of the limit is known only after the call has begun.
             while not call.done() and remaining_s > 0:
                 await _wait(call, remaining_s)
                 started = call.begun if begun is None else begun()
@@ -160,6 +158,7 @@ class Threads:
                 return call.result()
         finally:
             call.cancel()  # does nothing if a thread has begun it
+
         # The call may have ended between the last wait and this check.
         if self._abandon_unless_done(call):
             raise LateError(f"took longer than its time limit of {limit_s:g} s")
@@ -186,7 +185,6 @@ class Threads:
 async def _wait(call: Future[Any], limit_s: float) -> None:
     """Wait until the call is done, or for this many seconds; asyncio.wait and wrap_future take twice the CPU time."""
     loop = asyncio.get_running_loop()
-
     ended = loop.create_future()
 
     def wake() -> None:
@@ -220,6 +218,7 @@ _MOST_ALONE = 16
 """Maximum number of concurrent repeated calls; each has its own loop and thread."""
 
 _IN_USER_LOOP = ContextVar("_IN_USER_LOOP", default=False)
+"""True in the calls of a `UserLoop`; nested calls of user code then need no other loop."""
 
 
 def is_in_user_loop() -> bool:

@@ -33,6 +33,7 @@ _BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 _LOG_COMMAND = re.compile(
     rf"#[{_IGNORED}]*#[\w{_IGNORED}]*(?=\[)|(?:\A|(?<=[\r\n]))[{_BLANK}{_IGNORED}]*:[{_IGNORED}]*(?=:)"
 )
+# Characters to leave out of the current line before it is searched.
 _PASSED_OVER = re.compile(f"[{_IGNORED}]+")
 # Matches the first `#` or `:` of a command, which JSON can escape.
 _IN_JSON = re.compile(rf"#(?=[{_IGNORED}]*#[\w{_IGNORED}]*\[)|:(?=[{_IGNORED}]*:)")

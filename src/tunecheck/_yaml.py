@@ -253,9 +253,11 @@ class _Values:
             # A quoted "<<" is an ordinary key.
             if key.value == "<<" and key.style is None:
                 raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
+
             if key.value in result:
                 first = self.lines[(*path, key.value)]
                 raise _NodeError(key, f"the key {key.value!r} is given twice (first in line {first}): keep one")
+
             result[key.value] = self.value(value, (*path, key.value))
         return result
 

@@ -427,6 +427,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines.append(text[5:].removeprefix(b" "))
             if len(lines) > _MOST_PIECES:
                 raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
+
         # An empty line ends the event.
         elif not text and lines:
             yield b"\n".join(lines), line.end()
@@ -484,15 +485,20 @@ def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
         # An object is complete: its lists are values of the call, not parts of a message.
         value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
         before = message.get(key)
+
         # A text and a list under one key: the earlier text becomes the first part of the list.
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
             _merge_parts(parts, [before.text([]), *pieces] if isinstance(before, _Pieces) else pieces)
+
+        # An object, such as the function of a call, is merged key by key.
         elif isinstance(value, dict):
             inner = message[key] = before or {}
             if isinstance(inner, dict):
                 merge_delta(inner, value)
+
+        # A text is joined at the end, when all pieces show whether they repeat each other.
         elif isinstance(value, str) and key in _KEYS_IN_PIECES and (before is None or isinstance(before, _Pieces)):
             message[key] = text = before or _Pieces(key)
             if value:
@@ -512,12 +518,14 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
         # Items of other types carry nothing that a message could show.
         if not isinstance(fields, dict):
             continue
+
         part = _continued_part(parts, fields)
         if part is None:
             part = {}
             parts.append(part)
             if len(parts) > MAX_CALLS:
                 raise UnreadableReplyError(f"its message has more than {MAX_CALLS:,} parts or calls", lasting=True)
+
         merge_delta(part, fields)
 
 

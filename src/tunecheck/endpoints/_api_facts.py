@@ -28,6 +28,7 @@ from tunecheck._json import JSON, object_or_empty, whole_number
 
 # The parameter with the form of the answer: text, JSON object, or a JSON Schema.
 FORMAT = "response_format"
+# Also a finding of `tunecheck check`.
 REPEATING = "pieces of the server's streams repeat earlier pieces, so other clients read broken calls and texts"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names of the same limit: newer models only accept the second, older servers only the first."""
@@ -160,10 +161,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             shown = name if value is None else f"{name} {str(value).lower()}"
             synonym = self._accepted_name(name, {})
             yield f"this model refuses {shown}; Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
+
         # Only JSON Schema has a weaker form (JSON object); the others are left out.
         if self.formats:
             instead = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
             yield f"this model refuses {FORMAT} {self.formats[-1]}; Tunecheck {instead}"
+
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"
         if self.model:

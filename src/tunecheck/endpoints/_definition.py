@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tunecheck._yaml import Document
 
 _FOLDER = "endpoints"
+"""The workspace's folder of definitions."""
 
 
 def load_endpoint(

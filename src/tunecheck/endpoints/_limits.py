@@ -135,10 +135,16 @@ class AdaptiveGate:
         self.under_way = 0
         self.cuts = 0
         self._random_share = 0.0
+        """Share of refusals that does not depend on the load, tolerated in addition to TOLERATED."""
         self._last_cut: _Cut | None = None
+        """The cut at the end of the last round, if that round cut the limit."""
+
+        # Figures of the current round: the most calls in flight, and the outcomes.
         self._peak = 0
         self._successes = 0
         self._refusals = 0
+
+        # New calls, and calls that were refused before.
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returning: deque[asyncio.Future[None]] = deque()
 

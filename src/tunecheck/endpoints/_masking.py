@@ -31,6 +31,7 @@ from tunecheck._messages import clean, printable
 from tunecheck.endpoints._base import Place
 
 MASK = "***"
+"""Replaces a secret in every text."""
 
 ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:(?P<name>[^}]*?)(?P<plain>:plain)?\}")
 """`${env:NAME}`, or `${env:NAME:plain}` for a value that is not secret."""
@@ -167,7 +168,6 @@ class Redactor:
         # One search in all texts is enough for most answers, which repeat no secret.
         text = "\n".join(texts)
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
-
         return self._masked(value) if may_repeat else value
 
     def _masked(self, value: JSON) -> JSON:
@@ -252,6 +252,7 @@ def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
         while position >= 0:
             start, end = position, position + len(block)
             shift = begin - position  # from a position in the text to the same position in the form
+            # Extend the block to the left, then to the right, as long as text and secret agree.
             while start and start + shift > 0 and text[start - 1] == form[start + shift - 1]:
                 start -= 1
             while end < len(text) and end + shift < len(form) and text[end] == form[end + shift]:
@@ -277,6 +278,7 @@ def _mask(text: str, forms: Collection[str]) -> str:
     pieces: list[str] = []
     copied = 0
     for start, end in sorted(spans):
+        # A span that begins within the one before it needs no mask of its own.
         if start >= copied:
             pieces += (text[copied:start], MASK)
         copied = max(copied, end)

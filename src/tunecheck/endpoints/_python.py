@@ -153,6 +153,7 @@ class PythonEndpoint(base.Endpoint):
         value = await state.threads.call(call, self._timeout_s)
         if not inspect.isawaitable(value):
             return value
+
         # The first attempt awaits the value that the function has returned; a value cannot be awaited twice.
         unused = [value]
         # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
@@ -321,6 +322,7 @@ class FunctionProcess:
             try:
                 return _result_of(await _ask(process, body, limit_s))
             except ProcessEndedError:
+                # `_ask` kills a process that blocks its interpreter; that is a late call, not a crash.
                 if time.monotonic() - begun >= limit_s:
                     raise LateError(f"took longer than {limit_s:g} s") from None
                 raise errors.WorkerDied(

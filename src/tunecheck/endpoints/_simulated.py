@@ -47,6 +47,7 @@ from tunecheck.formats._reading import read_calls
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns searched for the ground truth, in this order, unless the definition names a column."""
 
+# The answer to a request without a row, such as that of `tunecheck check`.
 _NO_ROW = "This is a simulated model. It only answers rows of a data set, and this request has no row."
 
 
@@ -644,6 +645,7 @@ _DATES: Mapping[str, str] = {
     "%d %B %Y": "{day} %B %Y",
 }
 """Formats for writing dates, by the format for reading. `{day}` and `{hour}` have no leading zero."""
+# The same for times; seconds are read, but not written.
 _TIMES: Mapping[str, str] = {
     "%H:%M": "%H:%M",
     "%H:%M:%S": "%H:%M",
@@ -653,6 +655,7 @@ _TIMES: Mapping[str, str] = {
 # 2026-03-05T14:30, 2026-03-05 14:30:00 or 2026-03-05T14:30:00Z.
 _DATE_AND_TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
 
+# Sentences that a paraphrase puts before and after the answer.
 _OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
 # Matches "Of course! " and "Sure, " at the beginning of an answer.
 _KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)

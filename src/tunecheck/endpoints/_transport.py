@@ -284,13 +284,18 @@ class HttpTransport:
                 ) as response,
             ):
                 return await _whole_reply(response, sent_at, self._most_bytes)
+        # The reply is too large.
         except AttemptFailed:
             raise
         except Exception as error:  # noqa: BLE001 - `_failure` returns unknown errors unchanged
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Convert an error of aiohttp or of the network to AttemptFailed. Return any other error unchanged."""
+        """Convert an error of aiohttp or of the network to AttemptFailed. Return any other error unchanged.
+
+        Only errors of connecting show that the request was not sent. Subclasses are tested before their bases, because
+        aiohttp's error about a certificate is also an error of connecting and an OSError.
+        """
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"timed out while connecting to {self._url.host}:{self._url.port}"
@@ -378,8 +383,10 @@ def tls_context() -> ssl.SSLContext:
 # -- error replies as typed errors with a one-line message and advice
 
 _REQUEST_IDS = ("x-request-id", "x-ms-request-id", "apim-request-id", "x-ms-client-request-id", "request-id")
+"""Headers with the service's id of a call, in the order in which they are searched."""
 
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Codes for a request or an answer that a content filter stopped."""
 
 _SPENT_CODES = frozenset(
     """insufficient_quota insufficient_funds insufficient_balance insufficient_credits billing_error billing_not_active
@@ -392,16 +399,20 @@ _MOST_SAID = 4_000
 """Characters kept of a service's error message, to recognise refusals. Fewer are shown."""
 
 _FOR_GOOD = re.compile(r"\bunsupported (?:param|value)|\bnot supported\b|\bdoes not support\b", re.I)
-"""Messages of replies with status 500 for requests that a retry cannot fix."""
+"""Messages of replies with status 500 for requests that a retry cannot fix, such as "min_p is not supported"."""
 
 _NO_MODEL_CODES = frozenset({"model_not_found", "DeploymentNotFound", "unknown_model"})
+"""Codes of errors about a model or deployment that the service does not have."""
 
 _NO_MODEL = re.compile(
     r"\bmodel\b:?\s*(?:\S{1,200}\s+)?(?:does not exist|(?:is |was )?not found)"
     r"|\b(?:invalid|unknown) model(?: name\b|:)|\bnot a valid model\b",
     re.I,
 )
-"""Messages of replies with status 400 or 404 if the service does not know the model."""
+"""Messages of replies with status 400 or 404 if the service does not know the model.
+
+Such as "The model `my-tune` does not exist", "model my-tune not found" and "Invalid model name".
+"""
 
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 if its container failed, with the container's own status in this header."""
@@ -419,7 +430,10 @@ _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
 """The error of a status, with advice."""
 
 _PASSING = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that
+"""Statuses below 500 that may be gone at the next attempt: timeout, conflict, too early, too many requests."""
+
+_NEVER = frozenset({501, 505})
+"""Statuses from 500 on that no retry changes: not implemented, HTTP version not supported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class InstalledPlugin:
     distribution: str
 
 
-# `select` finds entry points of other groups; reading them again for each kind takes long.
+# `select` is kept to find the entry points of other groups, because reading all entry points again takes long.
 @dataclass(frozen=True, slots=True)
 class _Environment:
     select: Callable[..., EntryPoints]

@@ -9,6 +9,7 @@ from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
 _SHIPPED = Path(__file__).parent / "files"
+"""The folder of the prompts that come with this package."""
 
 
 def shipped_prompt(name: str, folder: Path) -> Path:

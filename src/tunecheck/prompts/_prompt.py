@@ -297,6 +297,7 @@ def digest(
 OPENAI_URL = "https://api.openai.com/v1"
 """The default address of OpenAI configurations."""
 
+# The endpoint kinds of the definitions.
 AZURE, OPENAI = "azure_openai", "openai"
 
 

@@ -36,6 +36,7 @@ from tunecheck._messages import clean, did_you_mean
 
 # -- texts that know which of their parts come from the template
 
+# The roles that a message in a list of messages may have, in any case.
 ROLES = ("system", "developer", "user", "assistant", "function", "tool")
 _FIRST_MARK = "\ue000"
 """The first private use character of Unicode: no text has a meaning for it."""
