@@ -552,6 +552,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     if kind is bool:
         return "true" if value else "false"
 
+    # Lists and objects are written as JSON. A text is escaped only if it may be a formula or has controls.
     if not isinstance(value, str):
         encoded = dumps(value)
         text = encoded.decode("utf-8")

@@ -182,9 +182,9 @@ class PaidCall(NamedTuple):
 class JournalReader:
     """Finds the recorded work of a row in a journal.
 
-    Only offsets are kept in memory. With `by_row`, records are found by the row's index (a run that is resumed in its
-    own folder), else by the hash of the inputs (a new run that reuses unchanged results). In both cases the hash must
-    be equal. Failed work is not reused.
+    Only offsets are kept in memory. With `by_row`, records are found by the row's index: a run is resumed in its own
+    folder. Otherwise they are found by the hash of the inputs: a new run reuses unchanged results. In both cases the
+    hash must be equal. Failed work is not reused.
     """
 
     def __init__(

@@ -124,6 +124,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     if not failing:
         return
 
+    # The faults of the failing evaluators, and the arguments that they got.
     with_output = [evaluator for evaluator in evaluators if evaluator.name in state.outputs]
     arguments: dict[str, object] = {}
     # The arguments of failing evaluators come last, so that they replace those of the others.
@@ -134,6 +135,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     properties = [value for output in outputs for key, value in output.items() if key.endswith(_PROPERTIES)]
     faults = [fault for value in properties for fault in read_faults(value)]
 
+    # The calls as the evaluators read them.
     decoded = decode_calls(state.target.get("tool_calls")) if lenient else None
     columns = {**state.target, "tool_calls": decoded} if decoded else state.target
     answer = FailedAnswer.read(state.kind, state.row.values, columns, arguments, faults)
@@ -162,6 +164,7 @@ def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
         misnaming = name_fault(called, [fault.call])
         return [replace(misnaming, turn=fault.turn)] if misnaming.code.startswith("decorated_name") else [fault]
 
+    # A fault with a path names the place in the arguments, so it is precise.
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
 
@@ -177,8 +180,8 @@ def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield further causes from missing and extra calls.
 
-    First, `decorated_name` for each extra call that has the name of a missing call with something added. Then, if
-    there are both missing and extra calls, `wrong_function` for the first of both.
+    First, `decorated_name` for each extra call that has the name of a missing call with something added: `functions.f`
+    is extra, `f` is missing. Then, if there are both missing and extra calls, `wrong_function` for the first of both.
     """
     missing, extra = ([fault for fault in faults if fault.code == code] for code in ("missing_call", "extra_call"))
 
@@ -189,6 +192,7 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
             if misnaming.code.startswith("decorated_name"):
                 yield replace(misnaming, turn=fault.turn)
 
+    # The extra call stands in the place of the missing one.
     if missing and extra:
         expected, actual = {"name": missing[0].call}, {"name": extra[0].call}
         yield Fault(code="wrong_function", call=missing[0].call, turn=missing[0].turn, expected=expected, actual=actual)
@@ -205,7 +209,7 @@ def _causes_of_fault(fault: Fault, answer: FailedAnswer) -> Iterator[Fault]:
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
 
-    # Codes of an evaluator's own are no causes, except further kinds of wrong arguments.
+    # A fault is a cause if codes.toml or a plug-in lists its code among the causes, or if it is a wrong argument.
     code = cause_of_fault(fault.code)
     if code in causes() or code.startswith("wrong_argument."):
         yield fault if code == fault.code else replace(fault, code=code)
@@ -246,6 +250,9 @@ class FailedAnswer:
     `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
     in the first turn with a fault. `columns` are the target's columns for this answer. `truth` has the calls and text
     of the ground truth. `prompt` are the texts of the row's messages.
+
+    `expects_call` is true if the row's kind is `call`, or if a fault says that a call is missing; `expects_text` if the
+    kind is `answer`. For a conversation, the kind does not count, because it covers all turns.
     """
 
     columns: Mapping[str, JSON]
@@ -418,8 +425,11 @@ def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
 def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     """Return the fault of a call that the model wrote but the server did not return as one, or None without signs.
 
-    Signs are a call in the reasoning, a call begun in the text of an answer that was not cut off, or a finish reason
-    that announces calls.
+    There are three signs:
+
+    1.  a call in the reasoning
+    2.  a call begun in the text of an answer that was not cut off
+    3.  a finish reason that announces calls
     """
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
@@ -623,8 +633,11 @@ def _name_faults(answer: FailedAnswer) -> Iterator[Fault]:
 def name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault of a called name that no tool has, with the tool that it probably means, if any.
 
-    The code is `decorated_name.token` for a tool's name with a token such as `<|x|>` or `<tool_call>`, `decorated_name`
-    for a tool's name with a prefix, `:1`, quotes and the like, else `unknown_function`.
+    The code is the first that fits:
+
+    1.  `decorated_name.token`: a tool's name with a token, as in `f<|channel|>commentary` or `<tool_call>f`
+    2.  `decorated_name`: a tool's name with a prefix, a number or quotes, as in `functions.f:0`
+    3.  `unknown_function`: any other name
     """
     for tool in tools:
         # Most of many tools are not part of the name: for those, no pattern is compiled.

@@ -15,8 +15,8 @@ If a required parameter gets no value, the next parameter list of the callable i
 An outcome is one of these:
 
 *   an `Output`: a mapping such as `{"match": 1.0, "match_result": "pass"}`. A number becomes `{"<evaluator>": 0.5}`.
-*   a `Partial`: an output in which some values became null
-*   a `Failure`: an exception, a timeout, or an output without a value that counts
+*   a `Partial`: an output in which some values became null, with a `failure` if no value that counts is left
+*   a `Failure`: an exception or a timeout
 *   None: the evaluator was not called
 """
 

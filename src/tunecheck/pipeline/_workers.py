@@ -183,7 +183,7 @@ class ProcessExecutor:
     """Runs batches in worker processes.
 
     A batch goes to the worker with the fewest requests. If the worker ends before its reply, each call of the batch is
-    made alone in one more process, so that only the call that ends a process fails.
+    made alone in one more process. So only the call that ends a process fails.
     """
 
     largest = 256
@@ -219,6 +219,8 @@ class ProcessExecutor:
                 await self._worker(0)
             except _NotLoadedError as error:
                 position = self.evaluators.index(error.evaluator)
+                # Another attempt would end the next process, too. So the failure becomes that of every row. An
+                # evaluator that merely cannot be loaded runs in this process.
                 if error.ended:
                     broken = partial(_return_failure, Failure(CRASHED, str(error)))
                     self.evaluators[position] = replace(error.evaluator, function=broken, awaited=None)
