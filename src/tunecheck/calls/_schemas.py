@@ -494,9 +494,11 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
 class _CompiledSchema:
     """A schema's validator, with figures to estimate the work of a validation.
 
-    A value is visited up to `places` times. `recursions` is the number of recursive references, by which each level of
-    nesting in a value multiplies the visits. `depth` is the nesting of the schema, and `required` the number of
-    required names. `problem` says why there is no validator.
+    places: how often one value may be visited.
+    recursions: the number of recursive references, by which each level of nesting in a value multiplies the visits.
+    depth: the nesting of the schema.
+    required: the number of required names.
+    validator, problem: the validator, or why there is none.
     """
 
     def __init__(self, schema: bytes) -> None:

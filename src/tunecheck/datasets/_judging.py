@@ -90,7 +90,7 @@ def may_be_left_out(options: JSON) -> bool:
 def first_value(options: JSON) -> JSON:
     """Return the first value that BFCL accepts for an argument; in an object, each entry has accepted values.
 
-    Of `[{"city": ["Paris", "paris"], "days": ["", 3]}]`, it is `{"city": "Paris"}`: `days` may be left out.
+    For `[{"city": ["Paris", "paris"], "days": ["", 3]}]`, it is `{"city": "Paris"}`: `days` may be left out.
     """
     value = options[0] if isinstance(options, list) and options else options
     return first_values(value)

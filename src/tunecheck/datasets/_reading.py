@@ -289,7 +289,7 @@ class Dataset:
                 problem = f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one"
                 self._source.refuse(f"{problem} column", number)
 
-            # As soon as one row has no id, ids are no longer collected.
+            # Ids are no longer collected after the first row without one.
             name = usable_id(values.get(self._id_column)) if ids is not None else None
             if name is None:
                 self._require_declared_id(values, number)

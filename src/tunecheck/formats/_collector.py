@@ -89,10 +89,16 @@ _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 class CallCollector:
     """The calls and texts read so far.
 
-    `add` and `add_tool_use` raise `UnreadableError` with the number of the call. `tools` are those of the row, if
-    known. `strict`: the user chose a format. `format` is the format of the first call. `ambiguous`: a call has a shape
-    that data may have, too. `spans` are the positions of calls in the text, and `call_start` is the start of the last
-    call, even if it cannot be read. `open_thought` is reasoning without a closing mark.
+    `add` and `add_tool_use` raise `UnreadableError` with the number of the call.
+
+    tools: the tools of the row, if known.
+    strict: the user chose a format.
+    calls, texts, thoughts: the calls, the texts outside them, and the pieces of reasoning, in the order of the value.
+    spans: the positions of calls in the text.
+    format: the format of the first call.
+    ambiguous: a call has a shape that data may have, too.
+    call_start: the start of the last call, even if it cannot be read.
+    open_thought: reasoning without a closing mark.
     """
 
     tools: ToolDefinitions | None = None

@@ -504,8 +504,8 @@ _SHAPES = (
     # {"type": "tool_call", "tool_call": {"id": "1", "name": "f", "arguments": {"a": 1}}}
     CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call",), needs=()),
     # {"recipient_name": "functions.f", "parameters": {"a": 1}}
-    # {"tool_name": "f", "parameters": {"a": 1}}
     CallShape("tool_uses", ("parameters",), needs=("recipient_name",), name="recipient_name"),
+    # {"tool_name": "f", "parameters": {"a": 1}}
     CallShape(
         "command_r",
         ("parameters",),

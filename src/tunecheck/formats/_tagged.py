@@ -12,10 +12,11 @@ Values are texts; the types in the tool's definition say how to read them. The f
 1. `true` or `false` in any case, if a boolean is allowed
 2. `null` or `None`, if null is allowed
 3. the text unchanged, if only texts are allowed
-4. a whole number such as `007` if an integer or number is allowed, also `5.0` if it is a number
+4. a whole number: `007` if an integer or a number is allowed, `5.0` only if a number is
 5. JSON or a Python literal; but the text unchanged if a text is allowed and the value's type is not
 
-Without a type, the value is the text, and `null` is null. Families with `guessed` apply rule 5 instead.
+Without a type, the value is the text, and `null` is null. Families with `guessed` apply rule 5 instead. A type in the
+argument's own tag comes before all rules: a text stays unchanged, any other type is read as JSON.
 """
 
 import functools
@@ -179,7 +180,7 @@ class _ValueReader:
     def __init__(self, shape: TaggedCalls, text: str) -> None:
         self._shape, self._text = shape, text
         self._value_end = 0
-        """Where the value ends: the start of its closing tag, or of a later argument's if its own is missing."""
+        """The end of the value: the start of its closing tag, or of a later argument's if its own is missing."""
         self._after_value = 0
         """The position after that closing tag and its repetitions; `_value_end` if the pattern matches empty text."""
         self._mention_end = 0

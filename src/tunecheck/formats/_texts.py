@@ -129,10 +129,9 @@ class TextReader:
         thoughts_end = len(collector.texts)
         has_calls = self._take_body(body, collector, marks)
 
-        # The last call of an answer may be cut off by its token limit, even without a mark.
         if collector.open_thought and not collector.calls:
             _refuse_thought_calls(collector, marks)
-        # After calls, only the text outside them can contain the beginning of another.
+        # The last call may be cut off, even without a mark. After calls, it can only begin in the text outside them.
         if collector.gated:
             _refuse_cut_off("\n".join(collector.texts[thoughts_end:]) if collector.calls else body, collector)
         return has_calls

@@ -8,7 +8,7 @@
 | score     | an output named as the metric, `<metric>_score`, a usual name, the only number                 |
 | reason    | an output with a usual name                                                                    |
 | labels    | the words of an `enum`, if all mean yes or no                                                  |
-| kind      | "binary" for a boolean or labels of 0 and 1, "score"                                           |
+| kind      | "binary" for a boolean or labels of 0 and 1; else "score"                                      |
 | range     | 0 to 1 if binary, lowest and highest label or `enum` value, `minimum` and `maximum`            |
 | threshold | the middle of the range                                                                        |
 

@@ -13,7 +13,7 @@ The two texts are chosen by these rules:
 3. The candidate is empty, with a fault, if there is no response.
 4. With `render_calls`, the candidate is the response's calls in canonical form, if it has any.
 5. A response that is text is the candidate unchanged, even if it contains a call.
-6. Of any other response, such as a list of tool calls, only its text counts. A call in it is a fault.
+6. Any other response, such as a list of tool calls, counts with its text only. A call in it is a fault.
 """
 
 import math

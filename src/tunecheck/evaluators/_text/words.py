@@ -578,7 +578,8 @@ class WordNet:
     def _bases(self, form: str, part: str) -> dict[str, None]:
         """Return the word and its possible base forms for a part of speech.
 
-        The base forms are those of the list of irregular words, else those by the rules of detachment.
+        The base forms are those of the list of irregular words, else those by the rules of detachment. For the noun
+        `churches`, they are `churche` (no lemma, so without effect) and `church`.
         """
         irregular = self._exceptions[part].get(form)
         if irregular is None:
