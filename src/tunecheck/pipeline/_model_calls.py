@@ -70,7 +70,14 @@ class ReusableResult(NamedTuple, Generic[Value]):
     """A recorded result.
 
     `is_inherited`: only the parent run's journal has the result, so this run must record it, too. `paid_elsewhere`: the
-    parent run paid for the result. `reused`: this session did not compute the result.
+    parent run paid for the result. `reused`: this session did not compute the result. For an answer, they are:
+
+    | journal that has the answer          | is_inherited | paid_elsewhere | reused |
+    |--------------------------------------|--------------|----------------|--------|
+    | this run's, written by this session  | False        | False          | False  |
+    | this run's, written earlier          | False        | False          | True   |
+    | this run's and its parent's          | False        | True           | True   |
+    | its parent's only                    | True         | True           | True   |
     """
 
     value: Value
