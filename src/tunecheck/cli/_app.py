@@ -182,6 +182,7 @@ def _run_with_safe_streams(invocation: Invocation, command: click.Command, argum
         disable_log_commands()
         return _exit_code(invocation, command, words)
 
+    # A caller that passes arguments, such as a test, gets its own streams back.
     out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         return _exit_code(invocation, command, words)
@@ -198,6 +199,7 @@ def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequen
             sys.stdout.flush()
         return code if arguments else WRONG_USE
     except BrokenPipeError:
+        # The reader, such as `head`, has read enough: that is no error.
         stop_writing()
         return DONE
     except KeyboardInterrupt:
@@ -337,5 +339,6 @@ def _ended_like_interrupted() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Handle SIGTERM: ignore further ones and raise KeyboardInterrupt."""
+    # A second SIGTERM must not interrupt the orderly stop.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -145,6 +145,7 @@ class Gate:
         if self.group is None:
             return
 
+        # With --group-by, values of its columns are groups, too; they are known only after the run.
         if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
             raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
 

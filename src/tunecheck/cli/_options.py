@@ -101,6 +101,9 @@ The docstring of `cli/_running.py` says when such a value from a file or another
 """
 
 
+# click shows these names in errors: `'ten' is not a valid whole number.`
+
+
 class _WholeNumber(click.IntRange):
     name = "whole number"
 
@@ -311,7 +314,8 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
         kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         described[declared.name] = replace(declared.metadata["option"], name=declared.name, kind=kind)
 
-    # A class's own options come before those of its bases, contrary to dataclasses.fields.
+    # A class's own options come before those of its bases, contrary to dataclasses.fields. An option that a class
+    # defines anew stands among the class's own.
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
 
@@ -360,6 +364,7 @@ class Command(Generic[T]):
             with options.around():
                 return self.run(options, context.obj)
 
+        # Hidden options have no place on the command line; other code sets them.
         shown = [option for option in option_fields(self.options).values() if not option.hidden]
         parameters = [option.parameter() for option in shown]
 
@@ -401,6 +406,7 @@ class _PanelledCommand(click.Command):
 def _print_help(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
     """Print the help with all options and end the command, if the flag is given."""
     if is_given and isinstance(context.command, _PanelledCommand):
+        # With an empty `core`, the help lists all options.
         context.command.core = ()
         click.echo(context.get_help())
         context.exit()

@@ -1,6 +1,13 @@
-"""Shared code of the commands that start runs: options and trust at the beginning, and output at the end.
+"""Shared code of the commands that start runs.
 
-Options come from three sources. `evaluate`, for example, takes `--concurrency` from the first source that gives it:
+The parts of this module, in its order:
+
+* the beginning of a run: its trust, its options when it is resumed, and its arguments
+* the output of a finished run
+* options of configuration files and of runs' manifests: reading, consent, merging
+* endpoints by name
+
+**Sources of options.** `evaluate`, for example, takes `--concurrency` from the first source that gives it:
 
 1. the command line: `tunecheck evaluate --concurrency 4 --config team.yaml`
 2. the configuration file that `--config` names: a line `concurrency: 8`
@@ -78,6 +85,7 @@ def trust_of(options: RunOptions) -> Trust:
     """
     loaded_files: list[Path] = []
 
+    # Code of the workspace is loaded without consent. So a user's first run says that it happens.
     def note_first_file(file: Path) -> None:
         if not loaded_files and not holds_own_run(options.folder):
             print(f"note: you have no earlier run in this folder; this run loads the code {file}", file=sys.stderr)
@@ -96,6 +104,7 @@ def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
         UntrustedError: another user's run has options that only the user may set.
     """
     invocation.results_dir = options.results_dir or declared.DEFAULT_RESULTS
+    # If the command is interrupted, it prints how to go on, such as `tunecheck memory run --resume …`.
     invocation.command = f"{invocation.program} {options.command}"
 
     trust = trust_of(options)
@@ -288,6 +297,7 @@ def options_of_run(
     if among is not None:
         recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
 
+    # A signed manifest shows that this user typed the options once, in this folder.
     if not began_here(manifest):
         owner = f"run {run.id} (not started by you here)"
         check_acting(given, recorded, trust.of(run.manifest_file), owner, str(run.folder), invocation)
@@ -298,7 +308,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
     `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
-    name it in the error.
+    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets options that need your consent:
+    --judge, --concurrency. Type them yourself, or accept all of its options with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -366,6 +377,7 @@ def _names_file(value: object) -> bool:
     """
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
+    # An existing file counts by any name, because an evaluator may open it.
     return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
 
 
@@ -513,6 +525,7 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> endpoints.En
         return endpoints.load_endpoint({**embedded, **seeded}, name=SIMULATED)
 
     endpoint = endpoints.load_endpoint(name, trust=trust)
+    # Only simulated endpoints have a seed.
     if seed is None or endpoint.kind != SIMULATED:
         return endpoint
 

@@ -153,6 +153,7 @@ class TableBuilder:
         for columns, count in self._blocks():
             self._add_block(columns, count)
 
+        # Only after the last block is it known which metrics have values.
         for part in self._parts.values():
             for column in part.evaluator.columns:
                 self._columns[column].fill(self._rows)
@@ -205,6 +206,7 @@ class TableBuilder:
     def _clusters(self, items: tables.Items, labels: Mapping[str, tables.Labels]) -> tables.Clusters | None:
         """Return the clusters of dependent items: by a plug-in's rule or a column; None if all are independent."""
         ids = [*items.ids]
+        # The first plug-in that knows the run decides.
         for rule in plugins.cluster_rules() if self._cluster is None else ():
             if (found := rule(self._opened, ids)) is not None:
                 return found
@@ -270,6 +272,7 @@ class TableBuilder:
             elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
                 if self._cluster is None and tables.may_cluster(name):
+                    # Earlier rows lack the column: their labels are None.
                     self._labels.setdefault(name, [None] * self._rows)
                 elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
                     self._slices[name] = [None] * self._rows
@@ -513,6 +516,7 @@ def _row_decoder(kinds: Mapping[str, object]) -> msgspec.json.Decoder[msgspec.St
     names = {f"k{number}": key for number, key in enumerate(kinds)}
 
     try:
+        # Rows of JSON have no cycles: the garbage collector need not visit them (`gc=False`).
         row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
     except ValueError:  # msgspec does not support keys with characters that JSON must escape
         return None
@@ -571,6 +575,7 @@ class EvaluatorPart:
             if metric and metric != key:
                 column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), columns)
                 if column is not None:
+                    # A column of verdicts names itself.
                     column.passes = column.name
                     self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
@@ -611,6 +616,7 @@ class EvaluatorPart:
             found = columns.get(key, absent)
             return found if all_worked else [UNSET if bad else cell for bad, cell in zip(failed, found, strict=True)]
 
+        # Both calls also append the values to the columns.
         codes = [_append_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
         numbers = [_append_numbers(cells(key), start, column) for key, column in self.numbers]
 
@@ -708,6 +714,7 @@ def _append_verdicts(results: Cells, reasons: Cells, start: int, column: tables.
         codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]
 
     column.has_results = column.has_results or min(codes) != _NO_VERDICT
+    # The column may be new in this block: earlier rows get NaN.
     column.fill(start)
     column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))
     column.reasons.extend([0 if code else _reason_hash(reason) for code, reason in zip(codes, reasons, strict=True)])

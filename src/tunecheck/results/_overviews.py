@@ -137,6 +137,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     columns = [*_columns(summary)]
     unit = unit_of(columns[0].metrics)
     figures: dict[str, list[MainFigure]] = {}
+    # The primary evaluator comes first.
     for name in order_evaluators(manifest.evaluators, manifest.dataset.primary, _row_kinds(summary)):
         entry = manifest.evaluators[name]
         uncalibrated = is_uncalibrated(run.folder.parent, entry)
@@ -513,6 +514,7 @@ def describe_run(run: Run) -> RunLine:
         line.data, line.answers, line.seconds = data_of(manifest), answered_by(manifest), _seconds(manifest)
 
         if line.status == "running" and run.journal.exists():
+            # The journal's records of answers begin with these bytes. Parsing all records would take longer.
             with open_regular(run.journal) as journal:
                 line.answered = sum(record.startswith(b'{"k":"answer"') for record in journal)
 

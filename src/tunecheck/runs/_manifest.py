@@ -222,6 +222,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
 
+    # The fingerprints differ here: the settings say what has changed.
     was, now = ({**settings_of_answers(target), "fingerprint": None} for target in (old, new))
     changed = [f"the target's {name} changed from {a} to {b}" for name, a, b in changed_settings(was, now)]
     return changed or ["the target's code has changed"]
@@ -280,6 +281,7 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
         return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
 
     def first_value(data: Mapping[str, JSON], target: Mapping[str, JSON]) -> JSON:
+        # A name that both have means the target's column.
         for column in columns:
             for row in (target, data):
                 if column in row:

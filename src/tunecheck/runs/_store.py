@@ -190,6 +190,7 @@ class Run:
         `killed`: the manifest says running, but no process holds the journal. `unknown`: the manifest has no status.
         """
         status = self.manifest().status or "unknown"
+        # A killed process cannot write its end, but the system releases its lock on the journal.
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
@@ -343,6 +344,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
 
     same_name = [listed for listed in runs.values() if given_name(listed.id) == name]
     if same_name:
+        # The newest one: the runs are in the order of their creation.
         return same_name[-1]
 
     matching = [run_id for run_id in runs if run_id.startswith(name)]

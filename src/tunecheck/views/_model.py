@@ -173,6 +173,7 @@ def print_view(view: View, console: Console) -> None:
 
     Sentences are wrapped to the width of the terminal, or to COLUMNS; in files and logs each stays on one line.
     """
+    # COLUMNS asks for wrapped sentences, also in files and logs.
     on_one_line = not console.is_terminal and "COLUMNS" not in os.environ
 
     notes = [Text([f"note: {note}" for note in view.notes])] if view.notes else []
@@ -220,6 +221,7 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
 
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
+        # Each piece repeats the first column, which may shrink to its longest word.
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
         for group in _columns_that_fit(sizes, width, least):
             yield _grid(table, group, sizes, width)

@@ -212,6 +212,7 @@ def _resolve_references(name: str, value: JSON) -> JSON:
             if len(secret) < masking.LEAST_ECHO:
                 remedy = f"if the value is not secret, write ${{env:{reference['name']}:plain}}"
                 raise ConfigurationError(f"--set {name!r}: the value of {reference[0]} is too short to mask; {remedy}")
+            # Fingerprints contain this text: another value gives another one, but the value cannot be read from it.
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
 
     return resolved

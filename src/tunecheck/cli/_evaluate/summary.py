@@ -288,6 +288,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
             remark = f", {judge.raw_label}" if is_main and judge is not None else ""
             rows.append(_cells(line, remark))
 
+            # The interval stands between the figure of all rows and those of the kinds.
             if intervals is not None:
                 rows[-1].insert(2, intervals.get(name, "–") if is_main else "")
             if is_main and judge is not None and judge.corrected is not None:
@@ -520,6 +521,7 @@ class Line:
 def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
     """Yield an evaluator's lines; `groups` are the metrics of all rows, then of each group."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
+    # Another main figure is named, such as `rouge f1`.
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
 
