@@ -1,4 +1,15 @@
-"""The doctor's checks. Each examines some answers and returns a diagnosis with a suggested change."""
+"""The doctor's checks. Each examines some answers and returns a diagnosis with a suggested change.
+
+`CHECKS` at the end lists the checks in the order of the report, with the questions (of questions.json) that each needs.
+The status of a check (`DoctorCheck.verdict`), in the order of its tests:
+
+    skip   no request with tools was answered, and the check is about tools or calls
+    skip   the check is only about chat completions, and the endpoint has none
+    fail   one of its questions ended in an error
+    skip   the check is about calls, and no answer has one
+    skip   it found a problem, but one of its answers was cut off, which another check reports
+    else   the finding of the check itself
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,6 +31,8 @@ from tunecheck.formats._reading import AUTO, choose_profile
 # -- tools and calls: tools reach the model, and calls come back unchanged
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
+"""A tool that reaches the model makes the prompt at least this many tokens longer."""
+
 _COMMON_FAMILY = "hermes"
 """The format suggested for models of an unknown family, because most models have seen it."""
 
@@ -32,17 +45,21 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
             "the request template has no ${tools}: the model sees only functions that a row's messages describe",
             "put ${tools} into request:, or set tools: text and format: to the model's family",
         )
+
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
         return _suggest_tools_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
+
     tokens = answers.prompt_tokens
     if tokens is None:
         return Diagnosis("warn", "the service reports no prompt tokens, so this check cannot decide")
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
+    # The template shows the tools if they cost prompt tokens, whatever the model answers.
     if _tools_lengthen_prompt(answers):
         return Diagnosis("pass", evidence)
     if any(answer.completion.tool_calls for answer in answers.with_calls):
         return Diagnosis("warn", f"{evidence}, but the model calls tools: the service leaves tools out of the count")
+
     advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
     return _suggest_tools_in_text(answers, evidence, advice)
 
@@ -57,11 +74,14 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
     """Return a failure that suggests describing tools in the prompt (`tools: text`), unless the definition does."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
+
     families = [str(answers.definition.get("format", AUTO))]
     families += [str(answer.text_reading.format) for answer in answers.left_in_text]
+    # The family of the definition, else one that an answer shows.
     known = next((family for family in families if family != AUTO), None)
     family = known or _COMMON_FAMILY
     profile = choose_profile(family)
+
     change: dict[str, JSON] = {"tools": "text", "format": family} if profile and profile.prompt else {}
     guess = "" if known else f" ({family} is a guess: no answer shows the family)"
     return Diagnosis("fail", evidence, f"{advice}; or set tools: text and format: to the model's family{guess}", change)
@@ -69,22 +89,27 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
 
 def _calls_are_parsed(answers: Answers) -> Diagnosis:
     """Check that some question was answered with a call that the API returned as one, not in text or reasoning."""
+    # The order matters: a call in the text is the server's fault, whatever the other answers look like.
     in_text = answers.left_in_text
     if in_text and not answers.as_text:
         return _left_in_text(answers, in_text[0])
+
     if answers.with_calls:
         first = answers.with_calls[0]
         read = " (read from the text)" if first.is_read_from_text or first in in_text else ""
         return Diagnosis("pass", f"{first.shown()}{read}")
+
     with_tools = [answer for answer in answers.answered if answer.request.tools]
     lost = next((answer for answer in with_tools if answer.cause_of_lost_call), None)
     if lost is not None:
         cause = cause_named(str(lost.cause_of_lost_call))
         excerpt = clean(lost.completion.reasoning or lost.raw_text, 120)
         return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
+
     broken = next((answer for answer in with_tools if answer.text_reading.problem and not answer.ended_by_length), None)
     if broken is not None:
         return Diagnosis("fail", f"a call cannot be read: {broken.text_reading.problem}: {clean(broken.text, 120)}")
+
     evidence = f"no call in {plural(len(with_tools), 'answer')} to questions with tools: {answers['call'].shown()}"
     if not _tools_lengthen_prompt(answers):
         return Diagnosis("skip", evidence)
@@ -104,6 +129,7 @@ def _arguments_are_json(answers: Answers) -> Diagnosis:
     """Check that the arguments of calls are JSON objects as text, encoded once."""
     complete = (answer for answer in answers.answered if not (answer.ended_by_length or answer.is_read_from_text))
     calls = [call for answer in complete for call in answer.written_calls]
+
     for name, arguments in calls:
         found = _encoding_problem(arguments)
         if found is not None:
@@ -115,8 +141,10 @@ def _arguments_are_json(answers: Answers) -> Diagnosis:
 
 def _encoding_problem(arguments: JSON) -> tuple[Status, str, str] | None:
     """Return status, problem and advice for arguments in a wrong encoding; None if they are a JSON object as text."""
+    # Some servers return the object itself, which only lenient clients read.
     if isinstance(arguments, dict):
         return "warn", "are an object, not JSON text", "Tunecheck reads objects, too; other clients may not"
+
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
     if found is None:
         return None
@@ -131,21 +159,26 @@ def _names_are_kept(answers: Answers) -> Diagnosis:
         for call in answer.calls:
             if call.name in offered:
                 continue
+            # A prefix such as `functions.` stays in front of the name if the parser does not know it.
             called = plain_name(call.name)
             meant = next((name for name in offered if called.endswith(plain_name(name))), None)
             evidence = f"{meant or ' and '.join(offered[:3])} was offered, but {clean(call.name, 60)} was called"
+            # APIs that allow no dots replace them by underscores: the call is right, but not by its name.
             if meant is not None and call.name == tool_name(meant):
                 advice = "this API allows no dots in names; with names=auto, the call counts for the dotted function"
                 return Diagnosis("warn", evidence, advice)
             return Diagnosis("fail", evidence, "use the tool parser of the model's family: it removes prefixes")
+
     dotted = answers["dotted"]
     if dotted.error:
         advice = "rename functions with dots in your data; BFCL's functions are sent with underscores"
         return Diagnosis("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
+
     dots = "also with a dot" if dotted.calls else "the function with a dot was not called"
     return Diagnosis("pass", f"functions are called by their offered names; {dots}")
 
 
+# Advice for a wrong call: the fault is in the parser, the template or the model.
 _MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong, else the chat template or the model"
 
 
@@ -156,9 +189,11 @@ def _right_call_for(question: str) -> Callable[[Answers], Diagnosis]:
     def check(answers: Answers) -> Diagnosis:
         """Check that the right function was called with the right arguments (others may be added)."""
         answer = answers[question]
+
         arguments = answer.arguments_of(name)
         if arguments is None:
             return Diagnosis("fail", f"{name} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
+
         wrong = [key for key, value in expected.items() if not _equal_in_json(arguments.get(key), value)]
         if wrong:
             pairs = ", ".join(
@@ -181,6 +216,7 @@ def _enum_is_obeyed(answers: Answers) -> Diagnosis:
     arguments = answers["call"].arguments_of("get_weather")
     if arguments is None:
         return Diagnosis("fail", f"get_weather was not called; the answer: {answers['call'].shown()}", _MODEL_OR_PARSER)
+
     unit = arguments.get("unit")
     if unit == "celsius":
         return Diagnosis("pass", 'unit is "celsius", one of the two allowed values')
@@ -192,9 +228,11 @@ def _enum_is_obeyed(answers: Answers) -> Diagnosis:
 def _calls_in_parallel(answers: Answers) -> Diagnosis:
     """Check that a question about two cities was answered with a call for each."""
     answer = answers["parallel"]
+    # Any order, and names such as "Lisbon, Portugal", are right.
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(expected in city for city in cities) for expected in ("lisbon", "oslo")):
         return Diagnosis("pass", answer.shown())
+
     evidence = f"the question needs two calls; the answer has {len(answer.calls)}: {answer.shown()}"
     return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
 
@@ -202,8 +240,10 @@ def _calls_in_parallel(answers: Answers) -> Diagnosis:
 def _results_are_understood(answers: Answers) -> Diagnosis:
     """Check that the answer after a tool result repeats the result and does not call again."""
     answer = answers["result"]
+
     if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
+    # The question has a tool result; a second call shows that the model did not get it.
     if answer.calls:
         advice = "the chat template leaves out messages with the role tool: the model does not see results"
         return Diagnosis("fail", f"the model calls again instead of using the result: {answer.shown()}", advice)
@@ -228,10 +268,12 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
     if word.lower() in answer.text.lower():
         return Diagnosis("pass", answer.shown())
     evidence = f"{word} is not in the answer: {answer.shown()}"
+    # Prompt tokens show whether the system prompt reached the model at all.
     with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
     if with_it != without and without is not None:
         shown = f"the system prompt reaches the model ({with_it} prompt tokens with it, {without} without)"
         return Diagnosis("warn", f"{shown}, but the model does not follow it: {evidence}")
+
     advice = "the chat template may leave out the role system: put the system prompt into the first user message"
     return Diagnosis("fail", evidence, advice)
 
@@ -246,13 +288,16 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     if leaked is not None:
         advice = f"{answers.serving.advice('reasoning')}; Tunecheck itself separates reasoning from answers"
         return Diagnosis("fail", f"an answer's text contains reasoning: {clean(leaked.raw_text, 120)}", advice)
+
     empty = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if empty is not None:
         evidence = f"an answer consists of reasoning, and its text is empty: {clean(empty.completion.reasoning, 120)}"
         return Diagnosis("fail", evidence, "leave out the reasoning parser, or choose the parser of the model's family")
+
     reasoning = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
     if reasoning:
         return Diagnosis("pass", f"the service returns reasoning apart from the text: {clean(reasoning, 100)}")
+    # Hidden reasoning costs output tokens without text.
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
@@ -267,13 +312,16 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     """Check that no answer is cut off at a token limit, reported (finish reason) or not (counting ends early)."""
     cut = [answer for answer in answers.answered if answer.ended_by_length]
-    if cut:  # an answer that repeats itself says less about the limit
+    # An answer that repeats itself says less about the limit, so it is used last.
+    if cut:
         return _cut_off(answers, min(cut, key=lambda answer: repeats_itself(answer.text)))
+    # The model was asked to count, so the last number shows whether the end is missing.
     text = answers["count"].text
     if RIGHT["count"].text not in text:
         reason = answers["count"].completion.finish_reason or "(none)"
         advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
         return Diagnosis("warn", f"an answer ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
+
     tokens = answers["count"].completion.usage.output_tokens or len(text) // 4
     return Diagnosis("pass", f"{tokens} tokens in one answer")
 
@@ -285,18 +333,23 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     if limit is not None:
         evidence += f" (the definition allows {limit})"
+    # More tokens would only make the repetition longer.
     if repeats_itself(cut.text):
         return Diagnosis("fail", f"an answer repeats itself and is {evidence}", cause_named("loop").advice)
+    # Double the limit, to 4,096 at least, under the name that the API takes.
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     most = max(4096, 2 * (limit or 0))
-    if answers.serving.context:  # leave half of it for prompts
+    # Leave half of the context for prompts.
+    if answers.serving.context:
         most = min(most, answers.serving.context // 2)
+
     change: Mapping[str, JSON] = {"parameters": {**sent, key: most}} if most > (limit or 0) else {}
     advice = f"also raise the server's own limit, if it has one ({answers.serving.advice('length')})"
     return Diagnosis("fail", evidence, advice, change)
 
 
+# Finish reasons of servers and APIs for a complete answer, and for one with calls.
 _ENDS = frozenset({"stop", "end_turn", "eos", "eos_token", "complete"})
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_call"})
 
@@ -305,21 +358,27 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
     """Check that whole answers and calls end with a finish reason that says so."""
     greeting = answers["greeting"].completion
     reason = greeting.finish_reason
+
     whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
     call = next((completion for completion in whole if completion.tool_calls), None)
+
     if reason is None or (call is not None and call.finish_reason is None):
         if answers.as_text:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
         return Diagnosis("warn", "answers have no finish_reason: cut-off answers look complete")
+
     if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
         return Diagnosis("warn", f"a complete call ends with finish_reason {clean(call.finish_reason)}")
+    # A greeting may be answered with a call, which another check reports.
     if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
         return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}")
+
     of_call = "no complete call was made" if call is None else f"{clean(call.finish_reason)} after a call"
     of_text = "no text came" if greeting.tool_calls else f"{clean(reason)} after a text"
     return Diagnosis("pass", f"{of_call}, {of_text}")
 
 
+# End-of-turn and role tokens of model families: ChatML, Llama, Phi, Gemma, DeepSeek, Command R, Mistral and others.
 _STOP_TOKEN = re.compile(
     r"<\|(?:im_end|im_start|eot_id|eom_id|end|eot|endoftext|end_of_text|return|user|assistant|observation)\|>|</s>|<eos>"
     r"|<end_of_turn>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>|\[/INST\]"
@@ -338,11 +397,13 @@ def _stop_tokens_are_removed(answers: Answers) -> Diagnosis:
             change: Mapping[str, JSON] = {"parameters": {**parameters, "stop": [*stops, token[0]]}}
             advice = f"the server does not know the end-of-turn token: set it ({answers.serving.advice('stop')})"
             return Diagnosis("fail", f"{token[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
+
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")
     return Diagnosis("pass", "no answer contains a stop token")
 
 
+# Advice if answers differ although they should not.
 _REPEAT = "use --repeat, and expect chance differences between runs"
 
 
@@ -351,10 +412,12 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
     once, again = answers["primes"], answers["primes again"]
     if once.error or again.error:
         return Diagnosis("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
+
     if "temperature" in answers.facts.parameters:
         return Diagnosis("warn", "the API refuses temperature 0: answers differ from run to run", _REPEAT)
     if not (once.text or again.text):
         return Diagnosis("skip", "neither of the two answers has text")
+
     if once.text == again.text:
         return Diagnosis("pass", f"the same answer twice at temperature 0: {once.shown()}")
     return Diagnosis("warn", f"two answers at temperature 0 differ: {once.shown()} / {again.shown()}", _REPEAT)
@@ -365,20 +428,26 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
+
     if answers.facts.repeats:
         return Diagnosis("fail", REPEATING, "leave stream: out, or update the server or its tool parser")
+
     if not streamed.answers_something and whole.answers_something:
         evidence = f"the stream is empty; without streaming, the answer is {whole.shown()}"
         return Diagnosis("fail", evidence, "leave stream: out")
+
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
         return Diagnosis("warn", "streams report no tokens: Tunecheck estimates cost from characters")
+
     if not whole.calls:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
+    # Arguments that the stream lost are empty, although the call is there.
     pairs = zip(whole.calls, streamed.calls, strict=False)
     is_lost = any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
     if is_lost or [call.name for call in streamed.calls] != [call.name for call in whole.calls]:
         advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
         return Diagnosis("fail", f"the call differs: {streamed.shown()} streamed, {whole.shown()} unstreamed", advice)
+
     first = streamed.completion.first_token_ms
     return Diagnosis("pass", "the call is the same" + (f", its first token after {first:.0f} ms" if first else ""))
 
@@ -394,15 +463,19 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     """Check that the definition's request limit is no higher than the service's header allows."""
     headers = {name.lower(): value for name, value in answers.headers.items()}
+    # OpenAI's header, which other services use, too; without it, the limit is unknown.
     allowed = headers.get("x-ratelimit-limit-requests")
     if allowed is None:
         return Diagnosis("pass", "no limits in the headers; after a 429, Tunecheck waits and lowers the concurrency")
+
     limits = object_or_empty(answers.definition.get("limits"))
     limit = limits.get("requests_per_minute")
     evidence = f"{clean(allowed, 20)} requests a minute"
+
     if allowed.isdecimal() and isinstance(limit, (int, float)) and limit > int(allowed):
         change: Mapping[str, JSON] = {"limits": {**limits, "requests_per_minute": int(allowed)}}
         return Diagnosis("warn", f"the service allows {evidence}, but the definition sets {limit:g}", "", change)
+
     return Diagnosis("pass", evidence)
 
 
@@ -411,11 +484,14 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     parameters = answers.parameters
     refused = [name for name in answers.facts.parameters if name in parameters]
     sent = answers.facts.parameters_of(parameters)
+
     if refused:
         advice = "after the first refusal, each run leaves out or renames the refused parameters"
         return Diagnosis("warn", "; ".join(f"the API refuses {name}" for name in refused), advice, {"parameters": sent})
+
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
+    # The service accepted the limit, but did not keep to it.
     if limit is not None and longest > limit:
         advice = "the service may have another name for the limit: max_tokens, max_completion_tokens, max_new_tokens"
         return Diagnosis("warn", f"an answer has {longest} tokens, more than the limit of {limit}", advice)
@@ -446,20 +522,25 @@ class DoctorCheck:
             return Diagnosis("skip", without_tools)
         if self.only_chat and answers.as_text:
             return Diagnosis("skip", "only chat completions can be streamed")
+
         error = next((answers[name].error for name in self.questions if answers[name].error), None)
         if error is not None:
             return Diagnosis("fail", clean(str(error), 200), self.if_refused or advice_on(error), remedy_for(error))
         if self.about == "calls" and not answers.with_calls:
             return Diagnosis("skip", "no question was answered with a call")
+
         verdict = self.examine(answers)
+
         cut_off = self.needs_whole and any(answers[name].ended_by_length for name in self.questions)
         if cut_off and verdict.status != "pass":
             return Diagnosis("skip", f"the answer was cut off: {answers[self.questions[0]].shown()}")
         return verdict
 
 
+# Advice if the messages with a tool result are refused.
 _NO_RESULTS = "the chat template does not support the role tool: run conversations with --mode text"
 
+# Name, questions, check, and what it is about; the names are those of docs/doctor.md.
 CHECKS = (
     DoctorCheck("tools are shown to the model", (), _tools_are_shown, "answers"),
     DoctorCheck("calls are parsed", ("call",), _calls_are_parsed, "tools"),

@@ -60,11 +60,13 @@ QUESTIONS: Mapping[str, ChatRequest] = {
 }
 
 RIGHT: Mapping[str, RightAnswer] = {name: row.right for name, row in _QUESTION_FILE.questions.items() if row.right}
+"""The right answers by question. Questions without one are only compared with other questions."""
 
 
 # -- the program that serves the model, by its list of models, reply headers and characteristic addresses
 
 Subject: TypeAlias = Literal["calls", "tools", "reasoning", "length", "stop"]
+"""Settings of a program in servers.toml, by the problem that they solve."""
 
 _UNKNOWN = ("vLLM", "SGLang", "llama.cpp")
 """The programs named in advice if the program is unknown."""
@@ -106,10 +108,12 @@ class Serving:
         assumed = _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
         names = (self.program,) if self.program else assumed
         known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
+
         settings = []
         for name in names:
             parser, setting = known.get(name, "of the model's family"), _servers().settings[name][subject]
             settings.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
+
         text = "; ".join(settings)
         if self.on_azure_ml:
             text = f"in the deployment's environment, for {text}"
@@ -121,29 +125,46 @@ class Serving:
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
-    """Find the program that serves an endpoint. Call it after an answer, whose headers are the first evidence."""
+    """Find the program that serves an endpoint. Call it after an answer, whose headers are the first evidence.
+
+    The first sign decides:
+
+    1. The list of models says that a known program owns a model.
+    2. The header `server` is that of llama.cpp, or the header `x-compute-type` that of TGI.
+    3. An address that only one program has returns an object with certain keys (`pages` of servers.toml).
+    4. `/version` returns only `version`, as in vLLM. This is a guess, and so is the next sign.
+    5. The port is 11434, Ollama's default.
+
+    Azure OpenAI is not examined.
+    """
     if endpoint.kind == "azure_openai":
         return Serving()
+
     headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
     server = headers.get("x-ms-server-version", "")
     azure = "azmlinfsrv" in server or any(name.startswith("azureml-") for name in headers)
+
     cards = await endpoint.models()
     lengths = [length for card in cards if isinstance(length := card.get("max_model_len"), int) and length > 0]
     names = tuple(str(card.get("id")) for card in cards)
     found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
+
     for owner in (str(card.get("owned_by")) for card in cards):
         if owner in _servers().owners:
             return found(_servers().owners[owner], f"owned_by: {owner} in its list of models")
+
     if "llama.cpp" in headers.get("server", ""):
         return found("llama.cpp", "its header server")
     if "x-compute-type" in headers:
         return found("TGI", "its header x-compute-type")
     pages = [*_servers().pages.items(), ("/version", ["vLLM", "version"])]
+
     replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
     for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
         is_version = path == "/version"  # a weak sign, so no other keys may be there
         if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
             return found(name, f"its address {path}", is_version)
+
     is_port = ":11434/" in str(endpoint.settings()["url"])
     return found("Ollama", "its port 11434", guess=True) if is_port else found()
 
@@ -216,6 +237,7 @@ class DoctorAnswer:
         """The cause of a lost call (it is in the reasoning, or only the finish reason shows it), or None."""
         if self.completion.tool_calls or self.text_reading.calls:
             return None
+        # Reasoning is searched with the same reader as texts.
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
         if self.text_reading.cause == "call_in_reasoning" or (thought.complete_calls and not self.text.strip()):
             return "call_in_reasoning"
@@ -324,6 +346,9 @@ def advice_on(error: Exception) -> str:
 
 
 def _object(arguments: JSON) -> dict[str, JSON]:
-    """Return the object in arguments, even if they were encoded several times or fenced; else an empty dict."""
+    """Return the object in arguments, even if they were encoded several times or fenced; else an empty dict.
+
+    The text of an object, that text written as JSON once more, and the object itself give the same object.
+    """
     found = read_leniently(arguments) if isinstance(arguments, str) else None
     return found[1] if found else object_or_empty(value_of(arguments) if isinstance(arguments, str) else arguments)

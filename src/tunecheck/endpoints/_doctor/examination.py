@@ -1,4 +1,10 @@
-"""The doctor: sends all questions to an endpoint, within its limits, and runs all checks on the answers."""
+"""The doctor: sends all questions to an endpoint, within its limits, and runs all checks on the answers.
+
+1. The questions `untooled` and `call` (with a tool) are asked first.
+2. If `untooled` failed, the only finding is that error. If `call` failed, no further questions with tools are asked.
+3. All other questions are asked at once, and the program that serves the model is found.
+4. The checks examine the answers. Their suggested changes are merged (`_changes`).
+"""
 
 import asyncio
 from collections import Counter
@@ -17,6 +23,7 @@ from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._target import ask
 
 _AT_ONCE = 8
+"""Number of questions at once for an endpoint without a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +55,13 @@ class CheckReport:
         if error is not None:
             kind = "" if isinstance(error, EndpointError) else f"{type(error).__name__}: "
             return [f"{head}: failed", f"  {kind}{error}", f"  {evidence.advice_on(error)}"]
+
         return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return the report's lines as pairs of a label and a text; lines with an empty text are not shown."""
         completion = self.answer.completion
+
         counts = (completion.usage.input_tokens, completion.usage.output_tokens)
         asked, answered = ("unknown" if count is None else str(count) for count in counts)
         times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
@@ -116,16 +125,20 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         report = await check_endpoint(endpoint)
         return Examination(report, (), {}, endpoint.simulated)
+
     try:
         answers = await _ask_questions(endpoint, definition)
     finally:
         await endpoint.close()
+
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
     findings = tuple(_findings(answers))
+
     offered = endpoint.offer_text(answers.serving.models) if isinstance(endpoint, HttpEndpoint) else ""
     found_out = [*endpoint.facts.sentences()]
     if offered:
         found_out.append(f"the model is not in the server's list: {offered}")
+
     report = CheckReport(endpoint.name, endpoint.kind, answers["call"], tuple(found_out), answers.serving)
     return Examination(report, findings, _changes(findings, answers.parameters_taken), simulated)
 
@@ -138,6 +151,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     """
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
+    # An endpoint that enforces its own limit needs no second one here.
     slots = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
     async def answers_to(names: Sequence[str]) -> dict[str, evidence.DoctorAnswer]:
@@ -149,12 +163,16 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     is_chat = http is not None and http.is_chat
     sends_tools = http is None or http.sends_tools
     serving = evidence.Serving()
+
     if given["untooled"].error is None:
         serving = await evidence.find_serving(http) if http else serving
         with_tools = sends_tools and given["call"].error is None
+        # Without an answer to `call`, questions with tools would only fail in the same way.
         further = {name: question for name, question in evidence.QUESTIONS.items() if name not in given}
         allowed = [name for name, question in further.items() if with_tools or not question.tools]
+        # Only chat completions can be streamed.
         given |= await answers_to([name for name in allowed if is_chat or not further[name].parameters.get("stream")])
+
     return evidence.Answers(
         given,
         definition,
@@ -173,6 +191,7 @@ def _findings(answers: evidence.Answers) -> list[DoctorFinding]:
     """
     first, definition = answers["untooled"], answers.definition
     is_whole_reply = definition.get("kind") == "azure_ml" and not definition.get("response")
+
     if first.error is not None:
         advice, change = evidence.advice_on(first.error), remedy_for(first.error)
         verdict = evidence.Diagnosis("fail", clean(str(first.error), 300), advice, change)
@@ -192,6 +211,7 @@ def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> di
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():
+            # Several findings may change parameters: each adds only those that it changes.
             before = changes.get(key)
             if isinstance(before, dict) and isinstance(value, dict):
                 value = before | {name: value[name] for name in value if value[name] != taken.get(name)}
