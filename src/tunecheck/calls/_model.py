@@ -107,6 +107,7 @@ def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> Funct
     names = {str(position): parameter_names[position] for position in range(count)}
     given_twice = any(name in call.arguments for name in names.values())
 
+    # A parameter named "0" could be meant by name or by position.
     if not count or given_twice or "0" in parameter_names:
         return call
 
@@ -228,6 +229,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     Raises:
         UnreadableError: the value has no JSON form, or is too large or too deep.
     """
+    # Exact types first: a subclass is only converted at the end.
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value  # type: ignore[return-value]  # the most frequent case
@@ -268,7 +270,7 @@ def _exact_object(value: dict[object, object], budget: list[int], depth: int) ->
 def _key(key: object) -> str:
     """Return an object's key as text: integers become digits; any other type raises UnreadableError."""
     if isinstance(key, str):
-        return str.__str__(key)
+        return str.__str__(key)  # the plain text of a subclass
     if isinstance(key, int) and not isinstance(key, bool):
         return str(_exact(key, [0], 0))  # as in `_json.plain`
     raise UnreadableError(f"an object's key must be text, not {kind_of(key)}")
@@ -351,6 +353,7 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     except CutOffError:
         return "bad_arguments.pieces", "the arguments are cut off"
     except UnreadableError:
+        # HTML's entities, or a byte order mark, around readable JSON
         unescaped = html.unescape(arguments).removeprefix("\ufeff")
         is_garbled = unescaped != arguments and isinstance(value_of(unescaped), dict)
         return "garbled_text" if is_garbled else "bad_arguments", None
@@ -359,6 +362,7 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     if _CLOSING_TAG.match(arguments, end):
         return "trailing_tag", None
 
+    # A closing brace that is written twice repeats the end of the object, and needs no remark.
     rest = arguments[end:].strip()
     if rest.startswith("{"):
         return "bad_arguments.pieces", "the arguments are several JSON objects"
@@ -401,6 +405,7 @@ def decode_calls(response: object) -> list[JSON] | None:
         found = read_leniently(arguments) if isinstance(arguments, str) else None
         decoded.append({**call, "function": {**function, "arguments": found[1]}} if found else call)
 
+    # An equal copy means that no call had such arguments.
     return decoded if decoded and decoded != response else None
 
 
@@ -412,6 +417,7 @@ def skip_space(text: str, position: int) -> int:
 
 def _is_deeper(value: JSON, most: int) -> bool:
     """Return whether lists and objects are nested in the value more than `most` levels deep, without recursion."""
+    # Level by level: after `most` rounds, only values deeper than that are left.
     level: list[JSON] = [value]
     for _ in range(most):
         containers = (item for item in level if isinstance(item, (dict, list)))
@@ -468,6 +474,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
     if write is None:
         raise ConfigurationError(f"unknown format of function calls {format!r}{did_you_mean(str(format), FORMATS)}")
 
+    # All calls are checked before any is written.
     checked = [_check_call(call) for call in calls]
     if len(checked) > MAX_CALLS:
         raise ValueError(f"{len(checked)} calls are too many: write at most {MAX_CALLS} at once")
@@ -560,6 +567,7 @@ def _python(call: FunctionCall) -> str:
     written = [repr(call.arguments[position]) for position in positions]
 
     named = {key: value for key, value in call.arguments.items() if key not in positional}
+    # Names such as `city name` cannot stand before `=`.
     plain = {key: value for key, value in named.items() if _PYTHON_NAME.fullmatch(key)}
     written += [f"{key}={value!r}" for key, value in plain.items()]
     if len(plain) < len(named):

@@ -227,7 +227,7 @@ class JsonLinesSource(FileSource):
             try:
                 value = parse(line)
             except ValueError as error:
-                if not line.strip(_BLANK):
+                if not line.strip(_BLANK):  # checked only after the parser fails, because blank lines are rare
                     continue
                 self._refuse_line(line, number, error)
             if not isinstance(value, dict):

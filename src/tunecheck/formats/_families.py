@@ -91,6 +91,7 @@ def _convert_part(kind: type, value: Any) -> object:  # noqa: ANN401 - from a TO
     """Return a part of a profile that msgspec does not know: the shape of a list of tables, or a pattern of a text."""
     if kind is not TextShape:
         return re.compile(value)
+    # A family with several shapes has the first one that begins at a position.
     shapes = [msgspec.convert(fields, _KINDS[fields["kind"]], dec_hook=_convert_part) for fields in value]
     return shapes[0] if len(shapes) == 1 else AnyOf(tuple(shapes))
 
@@ -196,6 +197,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     while found := call_marks.search(text, position):
         start, mark = found.start(), found[0]
 
+        # Reasoning before the next mark is skipped as a whole, so that marks in it do not count.
         opening = thought_marks.search(text, position, start)
         if opening:
             collector.add_text(text[text_start : opening.start()])
@@ -206,6 +208,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             profile = family if family.announces(text, start, mark, collector) else None
         else:
             profile = marks.match_profile(text, start, mark, collector)
+        # The mark is only mentioned, or no call follows an ambiguous one: it is text.
         if profile is None:
             position = start + len(mark)
             continue
@@ -277,6 +280,8 @@ def take_thoughts(
 
     while ending:
         start, end = ending.span()
+        # A closing mark inside a call is a part of its arguments. If its opening mark is in the text, the prompt has
+        # opened nothing.
         call_end = next((last for first, last in calls if first < start < last), None)  # of the call around the mark
 
         if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
@@ -308,6 +313,7 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
     inside = start + len(thought.opens)
     closings = [(text.find(close, inside), close) for close in thought.closes]
+    # The first of the closing marks ends the reasoning. Without one, it lasts to the end of the text.
     end, close = min((closing for closing in closings if closing[0] >= 0), default=(len(text), ""))
 
     collector.add_thought(text[inside:end], text[start : end + len(close)])

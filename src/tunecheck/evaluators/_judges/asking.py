@@ -107,6 +107,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
             f"model_config must be an endpoint, its definition or a model configuration, not a {type(model).__name__}"
         )
 
+    # Without a given model, the prompt's own configuration decides.
     own = None if prompt is None else prompt.model_definition()
     if own is None:
         raise ConfigurationError(
@@ -137,6 +138,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     """
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 
+    # Only definitions of endpoints have a `kind`.
     if "kind" in config:
         return load_endpoint(config)
 
@@ -181,6 +183,7 @@ def _divide_secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
     plain = {name: value for name, value in headers.items() if name not in hidden}
 
     key = key.strip() if key else None
+    # A key that refers to the environment can stand in the definition, because only its name is stored.
     if not key or ENV_REFERENCE.fullmatch(key):
         return key or None, plain, GivenSecrets(None, hidden)
     return None, plain, GivenSecrets(_secret(key), hidden)
@@ -237,6 +240,7 @@ class JudgeClient:
             return Judgement(answer, (first,))
 
         text = first.text or ""
+        # A model that declined is not asked again.
         if refuses(text):
             raise _with_cause(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
 
@@ -261,6 +265,7 @@ class JudgeClient:
         except JudgementError as error:
             if completion.finish_reason not in CUT_OFF:
                 return None, str(error)
+            # The cause of a cut-off reply is the limit, not its syntax.
             repeating = ", repeating itself" if repeats_itself((completion.text or "").rstrip()) else ""
             return None, f"it was cut off at the limit of tokens{repeating} ({error})"
 
@@ -338,6 +343,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
     if combine == "mean":
         mean = math.fsum(scores) / len(scores)
         spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+        # The reason comes from the judgement nearest to the mean.
         typical = min(scored, key=lambda item: abs(item[0] - mean))[1]
         return Combined(mean, typical, spread, None)
 

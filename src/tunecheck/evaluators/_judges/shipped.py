@@ -277,6 +277,7 @@ class DifferenceEvaluator(_CallsJudge):
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
         """Add the listed differences to the verdict; for a failed row, also as faults."""
+        # A user's prompt may list further keys, which are left out.
         kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
 
         if kept and judged["difference_passed"] is False:
