@@ -197,7 +197,7 @@ def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
 
 
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
-    """Return a table of each metric's figures, the tested metrics first."""
+    """Return a table of each metric's figures, by evaluator; evaluators with a tested metric come first."""
     has_margin = comparison.margin is not None
     # The last column exists only with a margin.
     heads = [*_table_heads(comparison), "min. detectable"]

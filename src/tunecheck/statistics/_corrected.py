@@ -418,7 +418,6 @@ def _rates_under(
     the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises, so
     bisection finds the point at which they are equal.
     """
-
     # All shares are bisected at the same time.
     low, high = numpy.zeros_like(share), numpy.ones_like(share)
     for _ in range(_HALVINGS):

@@ -113,7 +113,6 @@ def as_codes(labels: Iterable[Hashable]) -> Codes:
 
     Example: the labels x, None, x, None have the codes 0, 1, 0, 2.
     """
-
     # No label of the caller equals this object, so the keys of rows without a label never meet other keys.
     known: dict[Hashable, int] = {}
     alone = object()

@@ -241,7 +241,6 @@ def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flip
     at least 1,000, which makes a tail wrong by less than 0.001; otherwise signs are drawn, because few values make up
     most of the variance.
     """
-
     # A difference of 0 stays 0 with either sign: it adds to no sum.
     values = values[values != 0]
     if len(values) == 0:

@@ -79,7 +79,6 @@ def decide_early(
     Raises:
         ValueError: a score, the margin or the confidence is out of range.
     """
-
     total = len(pairs) if isinstance(pairs, Sized) else None
     # An iterator cannot be looked through beforehand, so its scores count as any scores.
     verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
