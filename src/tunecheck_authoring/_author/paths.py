@@ -1,4 +1,20 @@
-"""Choose the calls of conversations: walk through the graph and execute each chosen call."""
+"""Choose the calls of conversations: walk through the graph and execute each chosen call.
+
+**A call** (`_add_call`) is kept if it succeeds, has not been made before, and does something new: a function that
+writes must change the state, one that reads must give a new answer. It must not overwrite all changes of an earlier
+call of the turn. Otherwise it is undone, and other arguments or functions are tried. Functions come in this order:
+those that can use the last result, then the least used.
+
+**An argument** (`_argument`) comes from the first source that is drawn:
+
+1. an earlier result, by an edge of the graph, in 60% of the cases; the user must be able to describe its place
+2. the state, by an edge, in 60% of the other cases; only values of the initial state or of an earlier turn's results,
+   because the user says them
+3. a value that the user gives (`free_values`)
+
+**A turn** has one to three calls. In a fifth of the later turns, a recovery is tried: a call that fails until another
+one is made, and both are the expected calls.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +32,15 @@ from tunecheck_authoring._author.world import Atom, Function, Held, World, fits,
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
+"""Numbers of calls; each entry is equally likely to be drawn."""
 _CANDIDATES = 10
+"""The most functions that are tried for a call."""
 _DRAWS = 4
+"""The arguments that are tried for each function."""
 _WALKS = 1_000
 """The most walks for one task."""
+# Probabilities: a conversation with two services; a later turn that recovers from an error; an argument from an earlier
+# result, or else from the state; an optional argument.
 _TWO_SERVICES = 0.4
 _RECOVERS = 0.2
 _FROM_A_RESULT = 0.6
@@ -84,20 +105,24 @@ def sample_tasks(
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
         raise ConfigurationError("graph.yaml: no function can be used; read each `problem` and correct world.yaml")
+
     coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):
         for attempt in range(_WALKS):
             walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
             task = walk.task(f"{number:0{len(str(count))}}", turns)
+            # Questions must differ in their calls, conversations in their calls or their initial state.
             key = "" if task is None else str([task.configuration if turns != (1, 1) else None, task.turns])
             if task is None or key in known:
                 continue
+
             rejection = weakness(task)
             if rejection is None:
                 known.add(key)
                 coverage.add(task)
                 yield task
                 break
+
             reasons[rejection.reason] += 1
             if rejection.function is not None:
                 coverage.refused[rejection.function] += 1
@@ -117,12 +142,15 @@ class _Walk:
         self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
         self._services = self._draw_services(usable)
         self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
+
         self._sources: dict[str, set[str]] = defaultdict(set)
         for edge in graph.edges:
             self._sources[edge.target].add(edge.source)
+
         self._configuration = world.configuration(self._services, random)
         self._session = world.session(self._services, self._configuration)
         self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
+
         self._call_places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
         self._recoveries: dict[str, str] = {}
@@ -138,6 +166,7 @@ class _Walk:
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
         """Return some of the names in random order; rarely used ones tend to come first."""
         used, refused = self._coverage.functions, self._coverage.refused
+        # A function that was used three times comes after an unused one in four of five cases.
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
@@ -151,15 +180,20 @@ class _Walk:
                     self._add_call(number, self._candidates())
             if not self._turns[-1]:
                 return None
+
         return self._task(task_id)
 
     def _question_task(self, task_id: str) -> AuthoredTask | None:
         """Return a task with one turn: calls that each succeed alone, or no calls."""
+        # The calls of a question are made at once, so none can use the result of another.
         self._sources.clear()
+
         self._turns.append([])
         call_count = self._random.choice(_CALLS_OF_A_QUESTION)
         for _ in range(call_count):
             self._add_call(0, self._candidates())
+
+        # Each call must also succeed alone, from the initial state.
         for call in self._turns[0]:
             self._session.take_back(0)
             if not call_succeeded(call.function, self._session.call(call.call)):
@@ -180,6 +214,7 @@ class _Walk:
         """Return the few least used functions to try next. Functions that can use the last result come first."""
         counts = Counter(call.name for call in self._session.calls)
         callable_again = [name for name in self._usable if counts[name] < _MOST_OF_ONE]
+
         rarest = self._rarest(callable_again, _CANDIDATES)
         last = self._session.calls[-1].name if self._session.calls else None
         fed_by_last = [name for name in rarest if last is not None and self._is_fed(name, last)]
@@ -207,10 +242,12 @@ class _Walk:
         """
         call_count = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
+
         step = self._session.call(planned.call)
         if not self._has_new_effect(planned.function, step, texts) or self._overwrites(step, turn):
             self._session.take_back(call_count)
             return False
+
         self._call_places.append((turn, len(self._turns[turn])))
         self._turns[turn].append(planned)
         return True
@@ -225,6 +262,7 @@ class _Walk:
         """Return True if the last call overwrites all changes of an earlier call of the turn."""
         paths = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
+
         earlier = self._session.steps[-1 - in_turn : -1]
         return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
@@ -239,6 +277,7 @@ class _Walk:
             call_count = len(self._session.calls)
             refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
             self._session.take_back(call_count)
+
             if refused.error and self._add_call(turn, [maker]) and self._add_call(turn, [name]):
                 self._recoveries[str(turn)] = refused.text
                 return True
@@ -251,10 +290,12 @@ class _Walk:
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
         arguments: dict[str, Argument] = {}
+
         optional = [name for name in function.parameters if name not in (*function.required, *graph.ignored)]
         chosen = {name for name in optional if self._random.random() < _OPTIONAL}
         if graph.writes and optional and not chosen and not function.required:
             chosen.add(self._random.choice(optional))  # a request for a change says what to change
+
         for name in function.parameters:
             if name in function.required or name in chosen:
                 used_texts = [each.value for each in arguments.values() if isinstance(each.value, str)]
@@ -268,22 +309,27 @@ class _Walk:
         """
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)
+
         results = [(atom, call) for atom, call in fitting if call is not None and _can_be_said(atom)]
         last_turn = len(self._turns) - 1
         shown = {atom.value for atom, call in found if call is not None and self._call_places[call][0] < last_turn}
         known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
+
         in_state = [atom for atom, call in fitting if call is None and atom.value in known]
+
         if results and self._random.random() < _FROM_A_RESULT:
             atom, call = self._random.choice(results)
             return Argument(value=atom.value, source=self._call_places[call], path=[*atom.path], edge=atom.pattern)
         if in_state and self._random.random() < _FROM_THE_STATE:
             atom = self._random.choice(in_state)
             return Argument(value=atom.value, edge=atom.pattern)
+
         nameable = [(atom, call) for atom, call in found if atom.value in known]
         inner = {
             place: [atom for atom, _ in self._fitting(nameable, f"{function.name}.{place}", inner_schema)]
             for place, inner_schema in places_in(name, schema)
         }
+
         values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
         values = free_values(self._world, function, name, self._random, values_held)
         value = self._random.choice([each for each in values if each not in used_texts] or values)
@@ -296,7 +342,10 @@ class _Walk:
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
-    """Return the edges that supplied values inside a list or object, by the values' places."""
+    """Return the edges that supplied values inside a list or object, by the values' places.
+
+    For example `{"items.*.id": "create_item.id"}` for the value `[{"id": 7}]` of `items`.
+    """
     if isinstance(value, dict):
         below = [(f"{place}.{key}", each) for key, each in value.items()]
     elif isinstance(value, list):
@@ -308,7 +357,10 @@ def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> d
 
 
 def _can_be_said(atom: Atom) -> bool:
-    """Return True if a user can describe the value's place: a field, or a field of the first item in a list."""
+    """Return True if a user can describe the value's place: a field, or a field of the first item in a list.
+
+    The paths `("order", "id")` and `("items", 0, "id")` can be said, but not `("items", 3, "id")`.
+    """
     fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
     is_first_item = not any(step for step in atom.path if isinstance(step, int))
     return is_first_item and fields == [step for step in atom.path if isinstance(step, str)]

@@ -1,4 +1,24 @@
-"""Run the stages of `datasets author` one after another, keep their files in a folder, and write the data set."""
+"""Run the stages of `datasets author` one after another, keep their files in a folder, and write the data set.
+
+| stage | files | inputs besides the earlier files |
+|---|---|---|
+| world | `world.yaml` | the simulators and their code |
+| graph | `graph.yaml` | the seed, and the simulators' code |
+| tasks | `tasks.jsonl`, `refused.jsonl` | the number of tasks, turns, seed, writer and personas |
+| variants | `variants.jsonl` | the kinds of variants, and the seed |
+| rows | `rejected.jsonl`, `review.jsonl`, the data set and its card | |
+
+**When a file is made** (`Workbench.content`). `author.json` has the hash of each file's inputs, and of the file as it
+was written. A file with another hash was edited by a person.
+
+| the file | its inputs are unchanged | its inputs have changed |
+|---|---|---|
+| is missing | made | made |
+| as written | kept | made again |
+| edited | kept | kept; `graph.yaml` is made again, with the edges that the person added |
+
+Each file's content is an input of all later files.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +45,7 @@ from tunecheck_authoring._author.world import World, describe_world, find_world,
 from tunecheck_authoring._author.writing import EndpointModels, read_personas, reject_unsolved, reword_tasks
 
 RECORD = "author.json"
+"""The name of the record of stages in the folder."""
 
 T = TypeVar("T")
 Lines: TypeAlias = Sequence[files.Line]
@@ -51,6 +72,7 @@ class Workbench:
         self.input = plugins.content_hash(name)
         with plugins.raise_as(ConfigurationError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
+
         known = folder / RECORD
         self._record = files.AuthorFile(name=name)
         if known.is_file():
@@ -67,20 +89,26 @@ class Workbench:
         """
         path, record = self.folder / file, self._record.stages.get(file)
         input_hash = plugins.content_hash([self.input, inputs])
+
         with plugins.raise_as(ConfigurationError, path):
             file_hash = plugins.sha256_of(path) if path.is_file() else None
+
         is_edited = file_hash is not None and (record is None or record.made != file_hash)
         is_current = record is not None and record.input == input_hash
+
         if file_hash is not None and (is_current or (is_edited and merge is None)):
             self.notes[file] = "edited, and kept" if is_edited else "unchanged"
             self.input = plugins.content_hash([input_hash, file_hash])
             return _read(path, kind)
+
         self.notes[file] = "made" if file_hash is None else "made again"
         content = make() if merge is None or file_hash is None else merge(_read(path, kind), make())
+
         with plugins.raise_as(ConfigurationError, path, "cannot be written"):
             plugins.write_file(path, _text(content))
             self._record.stages[file] = files.StageRecord(input_hash, plugins.sha256_of(path))
             plugins.write_file(self.folder / RECORD, dumps_readably(self._record))
+
         self.input = plugins.content_hash([input_hash, self._record.stages[file].made])
         return content
 
@@ -93,6 +121,7 @@ def _read(path: Path, kind: type[T]) -> T:
     """
     if path.suffix == ".jsonl":
         return plugins.read_as([record for _, record in JsonLinesSource(path).records()], kind, str(path))
+
     document = plugins.read_yaml(path)
     if isinstance(document.value, dict):
         plugins.check_version(document.value, path)
@@ -154,6 +183,7 @@ def author(
         for path in (options.out, train_path(options.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
+
     pipeline = AuthorPipeline(options, simulators, backends, command, models)
     steps = (pipeline.make_world, pipeline.make_graph, pipeline.make_tasks, pipeline.make_variants, pipeline.make_rows)
     for make in steps[: last + 1]:
@@ -189,11 +219,13 @@ class AuthorPipeline:
         classes = find_world(self._simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, files.WorldFile(simulators=[])).fingerprint()]
         file = self._bench.content("world.yaml", files.WorldFile, inputs, lambda: describe_world(classes))
+
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
                 f"command names {', '.join(classes)}; name the same simulators, or delete the file"
             )
+        # The built-in simulators may serve as distractors.
         built_in = {name: self._backends.find(name) for name in load_shipped().configurations}
         self._world = World.of(classes, file, built_in)
 
@@ -204,6 +236,7 @@ class AuthorPipeline:
             "graph.yaml", files.GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
         )
         check_graph(self._graph, world)
+
         if draw is not None:
             with plugins.raise_as(ConfigurationError, draw, "cannot be written"):
                 plugins.write_file(draw, drawing(self._graph).encode())
@@ -215,10 +248,12 @@ class AuthorPipeline:
         inputs: list[JSON] = [options.tasks, [*self._turns], options.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
+
         refused: list[files.Weakness] = []
         tasks = self._bench.content("tasks.jsonl", list[files.AuthoredTask], inputs, lambda: self._sample(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, options.seed) for task in tasks]
+        # `refused` is filled only while tasks are sampled. An unchanged tasks.jsonl keeps refused.jsonl, too.
         self._refused = self._bench.content("refused.jsonl", list[files.Weakness], None, lambda: refused)
 
     def _sample(self, refused: list[files.Weakness]) -> list[files.AuthoredTask]:
@@ -271,11 +306,13 @@ class AuthorPipeline:
         valid, rejected = self._judge_rows()
         if not valid:
             raise ConfigurationError(f"{options.folder}: no row is valid; see rejected.jsonl and review.jsonl")
+
         used, coverage = {row.task for row in valid}, Coverage()
         for task in self._tasks:
             if f"{options.name}-{task.id}" in used:
                 coverage.add(task)
                 report.plain.update(task.plain.values())
+
         test, train = split(valid, options.split, options.seed)
         text = self._card(test, train, rejected, coverage)
         report.written = write_dataset(options.out, test, train, text, options.name)
@@ -291,9 +328,11 @@ class AuthorPipeline:
         judged = [(row, self._trial.weakness(row)) for row in self._candidates]
         valid = [row for row, weakness in judged if weakness is None]
         rejected = [weakness for _, weakness in judged if weakness is not None]
+
         self._bench.content("rejected.jsonl", list[files.Weakness], None, lambda: rejected)
         if self._models is None:
             return valid, [*rejected, *self._refused]
+
         valid, review = reject_unsolved(valid, self._models)
         self._bench.content("review.jsonl", list[files.Weakness], [each.id for each in review], lambda: review)
         return valid, [*rejected, *review, *self._refused]
@@ -303,9 +342,11 @@ class AuthorPipeline:
         graph, rows = self._graph, [*test, *train]
         truths = [[row.ground_truth] if isinstance(row, files.QuestionLine) else row.ground_truth for row in rows]
         turns = [turn for truth in truths for turn in truth]
+
         usable = {name for name, each in graph.functions.items() if each.problem is None}
         edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
         reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in rejected)
+
         lines = [
             f"# {self._options.name}",
             "",
@@ -334,7 +375,8 @@ class AuthorPipeline:
 def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[files.Line]]:
     """Split rows into test rows (first) and training rows, which share no sequence of calls and no configuration.
 
-    `share` is the largest share of training rows; with 0, all rows are test rows.
+    `share` is the largest share of training rows; with 0, all rows are test rows. Groups of linked rows are shuffled,
+    and each one that still fits joins the training rows.
 
     Raises:
         ConfigurationError: All rows are linked by common sequences of calls or configurations.
@@ -347,6 +389,7 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
             "--split: the conversations cannot be split, because they share calls or a configuration; "
             "add configurations with $one_of or $between to world.yaml"
         )
+
     Random(f"{seed} split").shuffle(groups)
     train: set[str] = set()
     for group in groups[:-1]:  # at least one group stays in the test set
@@ -356,7 +399,10 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
 
 
 def _together(rows: Lines) -> list[list[files.Line]]:
-    """Group rows that share a task, a path or a key of `apart`, directly or through other rows."""
+    """Group rows that share a task, a path or a key of `apart`, directly or through other rows.
+
+    If rows 1 and 2 have the same path, and rows 2 and 3 the same configuration, all three are one group.
+    """
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
@@ -369,6 +415,7 @@ def _together(rows: Lines) -> list[list[files.Line]]:
         keys = [f"task {row.task}", *row.apart, *([f"path {row.path}"] if row.path else [])]
         for key in keys[1:]:
             parents[root(key)] = root(keys[0])
+
     groups: dict[str, list[files.Line]] = defaultdict(list)
     for row in rows:
         groups[root(f"task {row.task}")].append(row)

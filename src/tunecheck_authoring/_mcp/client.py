@@ -2,6 +2,19 @@
 
 Model Context Protocol, revision 2025-06-18: JSON-RPC 2.0 by lines over standard input and output, or over HTTP. The
 client implements tools only. The size of answers and the time to wait for them are bounded.
+
+A session sends `initialize`, the notification `notifications/initialized`, and then any number of `tools/list` and
+`tools/call`. Answers have the id of the request, other messages are skipped:
+
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1}}}
+    {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "2"}], "isError": false}}
+
+| what happens | result of `call` |
+|---|---|
+| `result` with `structuredContent` | that object |
+| `result` with texts | the JSON object in the text, a list as `{"result": list}`, or else the text |
+| `result` with `isError`, or a JSON-RPC `error` | the text, marked as failed |
+| no answer in time, the server ends, the answer is no JSON object or too long | ServerGoneError |
 """
 
 from __future__ import annotations
@@ -35,11 +48,16 @@ FOLDER = "/service"
 """The path of a server's own folder in calls and answers: its real path is new for each session."""
 
 _MOST_BYTES = 4_000_000
+"""The largest answer in bytes."""
 _MOST_FILE_BYTES = 1_000_000
+"""The most bytes of all files in a server's folder together, because each state of a recording contains them."""
 _MOST_PAGES = 100
+"""The most pages of the list of tools; a server may never stop giving a next page."""
 _SPARE = 2
+"""Sessions that are started ahead of time."""
 # A name and its value in a command: `TOKEN=abc`, `--api-key abc`, `Authorization: abc`.
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
+# The folder at the beginning of a JSON text: `"/service"` and `"/service/notes.txt"`, but not `"/services"`.
 _IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
 
 Message = dict[str, JSON]
@@ -53,7 +71,10 @@ class ServerGoneError(BaseException):
 
 
 def shown_server(server: str) -> str:
-    """Return a server's command or URL for files and errors, without possible secrets."""
+    """Return a server's command or URL for files and errors, without possible secrets.
+
+    A URL loses its user, password, query and fragment. In a command, values of names that look secret are masked.
+    """
     if _is_url(server):
         url = urllib.parse.urlsplit(server)
         return urllib.parse.urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
@@ -84,6 +105,7 @@ class McpSession:
         """
         self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
         kind: type[_HttpServer | _ServerProcess] = _HttpServer if _is_url(server) else _ServerProcess
+
         self._transport = kind(server)
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
@@ -101,6 +123,7 @@ class McpSession:
             page = self._request("tools/list", {} if cursor is None else {"cursor": cursor})
             listed = page.get("tools")
             found += [tool for tool in (listed if isinstance(listed, list) else []) if isinstance(tool, dict)]
+
             cursor = page.get("nextCursor")
             if not cursor:
                 break
@@ -116,8 +139,10 @@ class McpSession:
             result = self._request("tools/call", {"name": name, "arguments": dict(arguments)})
         except _RefusedError as error:
             return str(error), True
+
         if result.get("isError"):
             return _result_text(result), True
+
         structured = result.get("structuredContent")
         return (structured if isinstance(structured, dict) else _as_json(_result_text(result))), False
 
@@ -144,10 +169,12 @@ class McpSession:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
             raise self._gone_error(method, why or type(error).__name__) from None
+
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):
             why = str(error_of.get("message"))
             raise _RefusedError(why) if method == "tools/call" else self._gone_error(method, why)
+
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
 
@@ -177,6 +204,7 @@ class SessionPool:
         """
         self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
         self._wanted = 1 + _SPARE
+
         session = self._ahead[0].result()  # queued until ready: `close` ends it if interrupted
         self._ahead.popleft()
         return session
@@ -237,6 +265,7 @@ class _ServerProcess:
             shutil.rmtree(folder, ignore_errors=True)
             why = getattr(error, "strerror", None) or error
             raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot be started: {why}") from None
+
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
 
@@ -248,10 +277,12 @@ class _ServerProcess:
             ValueError: the server ended, or its answer is not JSON.
         """
         text = _IN_FOLDER.sub(lambda _: _escape_path(self.folder), dumps(message).decode())
+
         pipe = cast("IO[bytes]", self._process.stdin)
         with contextlib.suppress(BrokenPipeError):  # the server has ended: the empty line below shows it
             pipe.write(text.encode() + b"\n")
             pipe.flush()
+
         while "id" in message:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
@@ -269,6 +300,7 @@ class _ServerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
                 self._process.kill()
+
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
@@ -278,6 +310,7 @@ class _ServerProcess:
     def _receive(self) -> None:
         """Put each line of the server into the queue, and an empty line when it ends or a line is too long."""
         pipe = cast("IO[bytes]", self._process.stdout)
+
         with contextlib.suppress(OSError, ValueError):  # closed during the read
             while (line := pipe.readline(_MOST_BYTES)).endswith(b"\n"):
                 self._lines.put(line)
@@ -311,12 +344,15 @@ class _HttpServer:
             reply = connection.getresponse()
             if reply.status >= 300:
                 raise ValueError(f"the server replied with HTTP status {reply.status}")
+
             for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
                 if reply.getheader(header):
                     self._headers[header] = str(reply.getheader(header))
+
             if "id" not in message:
                 self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
+
             answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _message(reply)
             return next(answer for answer in answers if answer.get("id") == message["id"])
         except StopIteration:
@@ -357,6 +393,7 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
         size += len(line)
         if size > _MOST_BYTES:
             raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
+
         if line.startswith("data:"):
             data += line[5:].strip()
         elif not line.strip() and data:
@@ -381,8 +418,10 @@ def files_in(folder: Path) -> dict[str, JSON] | None:
     bytes_left = _MOST_FILE_BYTES
     for path in sorted(folder.rglob("*")):
         name = f"{FOLDER}/{path.relative_to(folder).as_posix()}"
+
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             return None
+
         if path.is_dir():
             found[name] = None
         elif (bytes_left := bytes_left - path.stat().st_size) < 0:

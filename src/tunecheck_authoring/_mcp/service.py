@@ -1,4 +1,21 @@
-"""An MCP server as a simulator: write its file, and ask the server for answers that are not recorded."""
+"""An MCP server as a simulator: write its file, and ask the server for answers that are not recorded.
+
+**The state of a server** cannot be read directly. `state_from` says what shows it (`_StateProbe` finds this by trial):
+
+1. the answers of tools that need no arguments, if each tried write changes one of them
+2. else the files in the server's folder, if each tried write changes them
+3. else the list of successful calls that may write
+
+**An answer that is not recorded** (`LiveServer.ask`) needs a session in the right state. The first way is used that is
+possible:
+
+1. a kept session that is in this state
+2. a kept session in an earlier state on the recorded route to this state; it repeats the calls after it
+3. a new session, which must start in the recorded first state; it repeats all calls of the route
+
+If a repeated call leads to another state than recorded, for example because of random ids, authoring ends with an
+error.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +39,11 @@ from tunecheck_authoring._service_file import require_name, write_service
 from tunecheck_authoring._table_simulators import Recorded, RecordedCall, Recording
 
 _TIME_LIMIT_S = 30.0
+"""Seconds for a server's start, and for each answer."""
 _PROBES = 2
+"""Trial calls of a tool that only adds, until one succeeds or changes an answer."""
 _MOST_KEPT = 12
+"""The most sessions that are kept open."""
 FILES = "{folder}"
 """In `state_from`: the files in the server's folder."""
 
@@ -47,12 +67,15 @@ def write_recorded(server: str, path: Path) -> bool:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools")
+
         tools: dict[str, JSON] = {}
         for tool in offered:
             tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
+
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         probe = _StateProbe(session, dict(zip(tools, offered, strict=True)), writes)
         state_from = probe.tools_that_show_state()
+
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
     tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**state_from}}
     write_service(path, Recorded.__name__, _TABLES, tables, line)
@@ -103,6 +126,7 @@ class _StateProbe:
                 if changed or not failed:
                     changes.append(changed)
                     break
+
         tools = {name for changed in changes for name in changed if name != FILES}
         if changes and all(changed & tools for changed in changes):
             return {name: {} for name in self._readers if name in tools}
@@ -111,6 +135,7 @@ class _StateProbe:
     def _state_answers(self) -> dict[str, JSON]:
         """Return the current answers of tools that need no arguments, by name, and the server's files."""
         answers: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
+
         files = None if self._session.folder is None else files_in(self._session.folder)
         return answers if files is None else {**answers, FILES: files}
 
@@ -141,6 +166,7 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
     found = backends.find(name)
     if not issubclass(found, Recorded):
         raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; delete it, or choose another NAME")
+
     with _as_configuration_error():
         live = LiveServer(found, server)
         try:
@@ -186,12 +212,15 @@ class LiveServer:
         self._simulator = simulator
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)
+
         self._idle = SessionPool(server, time_limit_s)
         self._in_use: dict[str, _LiveSession] = {}
+
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
                 self._redactor.add(Secret(value))
+
         if not self.recording.start:  # the first session records the state in which the server starts
             self._keep_session(self._start_session())
 
@@ -240,6 +269,7 @@ class LiveServer:
             if not self.recording.start:
                 self.recording.record_start(state)
             live.state = self.recording.record_state(state)
+
             if live.state != self.recording.start:
                 raise ServerGoneError(
                     f"{self._shown}: the server did not start in the recorded state: put the text '{{folder}}' into "
@@ -261,6 +291,7 @@ class LiveServer:
         while at not in self._in_use and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
+
         live = self._in_use.pop(at) if at in self._in_use else self._start_session()
         for call in reversed(route):
             self._make_call(live, call.call, call.arguments)
@@ -290,6 +321,7 @@ class LiveServer:
                 if not failed:
                     live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
                 live.state = self.recording.record_state(self._state(live))
+
         return RecordedCall(
             before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=live.state
         )
@@ -303,6 +335,7 @@ class LiveServer:
         tools = self._simulator.state_from
         if not tools:
             return {"calls": [*live.written]}
+
         answers = {name: self._call(live, name, arguments)[0] for name, arguments in tools.items() if name != FILES}
         return {**answers, "files": self._file_texts(live)} if FILES in tools else answers
 
@@ -314,6 +347,7 @@ class LiveServer:
         """
         folder = live.session.folder
         files = None if folder is None else files_in(folder)
+
         if files is None:
             raise ServerGoneError(
                 f"{self._shown}: the server's files cannot be recorded, because its folder is missing, contains a link "
