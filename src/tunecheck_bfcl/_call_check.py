@@ -2,6 +2,26 @@
 
 With `compat`, verdicts are exactly the leaderboard's. In the strict mode, its quirks do not apply, and rows that no
 answer can pass are not scored.
+
+The column `check` says what is right:
+
+  simple, multiple   one call, of the expected function
+  parallel           the expected calls in any order
+  irrelevance        no call
+  relevance          any call; in the strict mode, of an offered function
+
+The two modes differ in these points:
+
+                          leaderboard                              strict
+  unreadable answer       no call (irrelevance), else wrong        an attempted call is wrong
+  text of a tools model   has no calls                             its calls count
+  several calls           each answer takes the first fitting one  the best assignment
+  values                  `_leaderboard_answers.py`                `_STRICT`: by type, 1 equals 1.0
+  Java, JavaScript        patterns for parts of the languages      parsed source code
+  no answer can pass      wrong, or "checker_crash"                not scored
+
+Example: for the question "weather in Rome and Paris", the check parallel and the possible answers
+`[{"weather": {"city": ["Rome"]}}, {"weather": {"city": ["Paris"]}}]`, both orders of the two calls pass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +48,7 @@ _PASSED = RowVerdict(True)
 _ERROR_RESULT = "Error during inference"  # what the leaderboard's tool writes without an answer
 _ABSTAINING = ("irrelevance", "relevance")
 
+# Possible values are alternatives. Case, white space and a.b or a_b do not count; 1 and 1.0 are equal.
 _STRICT = MatchPolicy(
     alternatives=True, dots_equal_underscores=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True
 )
@@ -59,12 +80,14 @@ def check_single_turn(
 def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Names) -> RowVerdict:
     """Return the verdict on a row as the leaderboard gives it, with the leaderboard's error type."""
     check, language = row.get("check"), _language(row)
+
     decoded: list[object] = []
     problem = None
     try:
         decoded = decode_answer(result, mode, language)
     except UndecodableError as error:
         problem = f"the result cannot be decoded: {error}"
+
     calls = as_calls(decoded)
     if check in _ABSTAINING:  # an undecodable result counts as no call
         return _abstention_verdict(decoded if calls else (), result, calls_wanted=check == "relevance")
@@ -72,6 +95,7 @@ def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Na
         return failed_row("ast_decoder:decoder_failed", problem)
     if calls is None:
         return failed_row("ast_decoder:decoder_wrong_output_format", f"not a list of calls: {value_text(decoded)}")
+
     try:
         rules = LeaderboardRules(language, dotted=_expects_dots(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
@@ -86,8 +110,11 @@ def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], offered: 
     """
     if names != "auto":
         return names == "dotted"
+
     with_dots = [name for name in offered if "." in name]
+    # For a function a.b: {"a_b": False, "a.b": True}.
     has_dots = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+
     return next((has_dots[name] for call in calls for name in call if name in has_dots), mode == "text")
 
 
@@ -115,9 +142,11 @@ def _failure(check: object, calls: Sequence[Call], row: Columns, rules: Leaderbo
     answers = _expected_calls(row)
     if check == "parallel":
         return _unordered_failure(calls, answers, documents, rules)
+
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
         return failed_row(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
     return rules.failure(calls[0], answers[0], CallSignature.read(document))
 
@@ -132,15 +161,19 @@ def _unordered_failure(
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
         return failed_row("parallel_function_checker_no_order:wrong_count", text)
+
+    # Positions of the calls that no answer has taken yet.
     free = list(range(len(calls)))
     for answer in answers:
         signature = CallSignature.read(documents.get(answer.name))
         failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
+
         fitting = next((place for place, failure in failures if failure is None), None)
         if fitting is None:
             reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
             text = f"no call matches the expected call of {answer.name}: {reasons}"
             return failed_row("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+
         free.remove(fitting)
     return None
 
@@ -156,6 +189,7 @@ def _documents(row: Columns) -> dict[str, object]:
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
         raise UnusableAnswerError("the functions are not a list")
+
     tools = [document for document in listed if isinstance(document, dict)]
     documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
     return {str(document.get("name")): document for document in documents}
@@ -181,14 +215,18 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
             return failed_row("inference_error", f"no answer was recorded: {value_text(result)}")
+
         tools = tools_of([*documents.values()])
         decoded = _decode(result, mode, language, tools)
+
         if check == "irrelevance":
             return _strict_irrelevance(decoded, result, tools)
         if check == "relevance":
             return _strict_relevance(decoded, documents, result)
+
         if decoded.problem is not None:
             return failed_row("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
+
         for answer in answers:
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
@@ -214,6 +252,7 @@ def _strict_irrelevance(decoded: Reading, result: object, tools: ToolDefinitions
     # Decoding finds a problem in any text without calls; `read_calls` finds one only if the text announces a call.
     looks_like_call = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
     attempted = decoded.problem is not None and looks_like_call
+
     if not decoded.calls and not attempted:
         return _PASSED
     text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; the row asks for no call"
@@ -237,10 +276,12 @@ def _strict_failure(
     """Return the verdict if calls differ from the expected calls, or None if they are right in any order."""
     expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
     calls = decoded.calls
+
     if language == "python":
         match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
     else:
         match = match_calls([_with_source_values(call, answers, language) for call in calls], expected, _STRICT)
+
     faults = [*call_faults(match, _STRICT), *argument_faults(match)]
     if not faults:
         return None
@@ -248,12 +289,13 @@ def _strict_failure(
 
 
 def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
-    """Return a Java or JavaScript call with its text values parsed as source code.
+    """Return a Java or JavaScript call with its text values parsed as source code: "new int[]{1, 2}" becomes [1, 2].
 
     A text that is itself a possible value stays text.
     """
     possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
     texts = {option for options in possible for option in options if isinstance(option, str)}
+
     read: dict[str, JSON] = {}
     for name, value in call.arguments.items():
         is_source = isinstance(value, str) and value not in texts
@@ -264,11 +306,13 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the expected function can pass."""
     signature = CallSignature.read(_with_parameters(documents.get(answer.name)))
+
     for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(
                 f"the ground truth has no value for the required argument {value_text(name)} of {answer.name}"
             )
+
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required
         if not options:
@@ -360,6 +404,7 @@ class CallCheckEvaluator(Evaluator):
         """
         if check == "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="the row has several turns")
+
         row = {
             "functions": tools if functions is None else functions,
             "declared": declared,
@@ -367,10 +412,13 @@ class CallCheckEvaluator(Evaluator):
             "check": check or _default_check(ground_truth),
             "language": language,
         }
+
         defined = tools_of(row["functions"])
         answer = _in_result_form(response, result, error, defined)
+        # A chosen format reads the text first; without a call in it, the text is judged as it is.
         if self._profile and isinstance(answer, str):
             answer = _reading_entries(read_calls(answer, tools=defined, format=self._profile)) or answer
+
         mode = None if self._mode == "auto" else self._mode
         compat = self._compat == "bfcl" or (self._compat == "auto" and is_bfcl(category, check))
         return check_single_turn(row, answer, compat=compat, mode=mode, names=self._names).scored(_METRIC)
@@ -389,10 +437,12 @@ def _in_result_form(response: object, result: object, error: object, tools: Tool
     `result` takes precedence over `error`, and `error` over `response`.
     """
     answer = next((value for value in (result, error) if value is not None), response)
+
     if isinstance(answer, Reading):  # the leaderboard also counts calls of functions that were not offered
         return _reading_entries(answer) or _reading_entries(read_calls(answer.text)) or answer.text
     if answer is not response or not isinstance(response, (list, dict)):  # recorded results have this form already
         return answer
+
     entries = _tool_call_entries(response if isinstance(response, list) else [response])
     if entries is not None:
         return entries
@@ -405,7 +455,10 @@ def _reading_entries(reading: Reading) -> list[JSON]:
 
 
 def _tool_call_entries(calls: list[JSON]) -> list[JSON] | None:
-    """Return OpenAI tool calls in the form of a result file with unchanged arguments, or None for other values."""
+    """Return OpenAI tool calls in the form of a result file with unchanged arguments, or None for other values.
+
+    `[{"type": "function", "function": {"name": "f", "arguments": "{}"}}]` becomes `[{"f": "{}"}]`.
+    """
     entries: list[JSON] = []
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None

@@ -64,6 +64,7 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
     options, trust = cli.begin(options, invocation)
     if options.endpoint is None:
         raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
+
     from tunecheck_bfcl._evaluation import run_bfcl
 
     data = None if options.data is None else Path(options.data)
@@ -77,6 +78,7 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
         name=options.name,
         **cli.run_arguments(options, "bfcl", reuse=options.reuse, trust=trust),
     )
+
     invocation.finished = str(outcome.result.run_dir)
     return _report_run(options, outcome)
 
@@ -126,9 +128,11 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every row ended in an error: {next(cli.run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
+
     if scores is None:  # no row has an answer
         return cli.FAILED
     summary = scores.write(result.run_dir / SCORES)
+
     if options.json:
         cli.print_json({**cli.run_summary(result), "scores": to_builtins(summary)})
     elif options.quiet:
@@ -163,6 +167,7 @@ def score(options: LeaderboardScoreOptions, invocation: cli.Invocation) -> int:
     compat = one_of(options.compat, ("bfcl", "strict"), "--compat") == "bfcl"
     workers = useful_workers(options.path) if options.workers is None else options.workers
     scores = score_results(options.path, compat=compat, names=_names(options), data=options.data, workers=workers)
+
     folder = options.out or Path(SCORES)
     summary = scores.write(folder)
     if options.json:
@@ -170,6 +175,7 @@ def score(options: LeaderboardScoreOptions, invocation: cli.Invocation) -> int:
     else:
         _print_table(scores)
         print(f"written {folder}")
+
     for passed_over in scores.passed_over:
         print(f"note: {passed_over} is skipped: Tunecheck does not check its category", file=sys.stderr)
     return 0
@@ -187,10 +193,12 @@ def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
     from rich.table import Table
 
     print(above, end="")
+
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for name in scores.models:
         table.add_column(clean(name, 60), justify="right")
+
     for line in scores.table_lines(most):
         table.add_row(*line)
     console(sys.stdout).print(table)
@@ -218,8 +226,10 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
         raise ConfigurationError("give ids of entries, or --all with --out DIR")
     if options.all and options.out is None:
         raise ConfigurationError("--all writes one file for each entry: give --out DIR")
+
     files = find_bfcl(options.data)
     rows = category_rows(files, options.categories) if options.all else rows_with_ids(files, options.ids or [])
+
     written = 0
     for name, lines in ground_truths(rows, files):
         if options.out is None:
@@ -227,11 +237,13 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
                 print("\n".join(map(printable, text.split("\n"))))
             print()
             continue
+
         content = "".join(f"{line}\n" for line in lines)
         with raise_as(ConfigurationError, options.out, "cannot be written"):
             options.out.mkdir(parents=True, exist_ok=True)
             write_file(options.out / f"{name}.txt", content.encode("utf-8", "backslashreplace"))
         written += 1
+
     if options.out is not None:
         print(f"written {plural(written, 'file')} in {options.out}")
     return 0

@@ -5,6 +5,23 @@ comparison of two runs.
 
 …/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
 …/<category>.verdicts.jsonl                            a line for every row
+
+    {"accuracy": 0.5, "correct_count": 1, "total_count": 2}                               score file, line 1
+    {"id": "simple_python_7", "valid": false, "error_type": "…", "error": ["…"]}          score file, line 2
+    {"id": "simple_python_7", "valid": false, "error_type": "…", "message": "…"}          verdict file
+
+A score file has no line for rows that passed. They are in the result file, whose path has `result` instead of `score`;
+the number of rows in both must fit the counts.
+
+`open_scores` takes a path by the first line that fits:
+
+  a run of other rows           the run, unchanged
+  a run of BFCL's rows          the run, with every row's verdict also under the pooled metric
+  verdict or score files        a run with only the pooled metric
+  result files alone            an error: they were not scored yet
+  anything else                 None: not BFCL's
+
+Rows that share a scenario or a function document form a cluster (`shared_scenarios`).
 """
 
 import math
@@ -54,11 +71,15 @@ def paired_weighted(
     """
     sizes = numpy.bincount(parts, minlength=len(weights))
     shares = numpy.asarray(weights)
+    # The weight of one row: that of its part, shared by the part's rows.
     of_row = (shares / sizes)[parts]
+
     groups = statistics.as_clusters(clusters, len(parts))
+
     change = new - base
     added = change * of_row
     flipped = statistics.flip_scores(added if groups is None else groups.sums(added), seed, statistics.FLIPS)
+
     of_base, of_new, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
@@ -75,10 +96,13 @@ def _estimate(
 ) -> statistics.Estimate:
     """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
 
-    `parts` has each row's part, `sizes` the rows in each part. Without spread, the estimate has no interval.
+    `parts` has each row's part, `sizes` the rows in each part. Without spread, the estimate has no interval. Example:
+    the means 0.8 and 0.6 of two parts with the weights 1/3 and 2/3 give 0.667.
     """
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
+
     spread = (weights / sizes)[parts] * (values - means[parts])
+
     if groups is None:  # n / (n - 1) makes the variance of each part unbiased
         spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
         units, squares = len(values), float(spread @ spread)
@@ -86,11 +110,14 @@ def _estimate(
         sums = groups.sums(spread)
         units = groups.count
         squares = float(sums @ sums) * units / max(units - 1, 1)
+
     value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # fsum: two decimals are printed
     count = None if groups is None else units
+
     if units < 2 or error == 0:
         remark = "the rows show no spread"
         return statistics.Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
+
     half = statistics.t_quantile((1 + confidence) / 2, units - 1) * error
     return statistics.Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)
 
@@ -105,6 +132,8 @@ _DERIVED = {POOLED: ("multi_turn_state", "call_check")}
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
 _WORDS = {True: "pass", False: "fail", None: "not_applicable"}
+
+# BFCL_v4_simple_python_score.json: the category simple_python.
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
@@ -127,12 +156,14 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
         declared = {**(opened.declared or {}), **POOLED_DECLARED}
         pooled = PooledRows(opened.rows)
         return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=_DERIVED)
+
     scores = find_scores(path)
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in _files_below(path)):
             remedy = f"run `tunecheck bfcl score {path} --out DIR`, then compare DIR"
             raise ConfigurationError(f"{path} holds results without scores; {remedy}")
         return None
+
     return _open_scores(path, scores)
 
 
@@ -143,9 +174,12 @@ def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:
     """
     is_named = path.is_dir() and path.name not in ("score", "bfcl_score", "result")
     name = path.name if is_named else path.parent.name
+
+    # A run's scores are in RUN/bfcl_score/MODEL/GROUP, so run.json is at most three folders above.
     folders = (path.absolute(), *path.absolute().parents[:3])
     run = next((folder for folder in folders if (folder / "run.json").is_file()), None)
     simulated = run is not None and Run(run).manifest().simulated
+
     return OpenedRun(
         RunInfo(name or "scores", "bfcl", str(path), rows=0, simulated=simulated),
         scores,
@@ -221,17 +255,21 @@ def find_scores(path: Path) -> BfclScores | None:
     scored = {file: category for file in paths if (category := _category_of_file(file)) is not None}
     if not scored:
         return None
+
     models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
         raise DataError(f"{path} holds the scores of {len(models)} runs or models; name one, such as {models[0]}")
+
     files: dict[str, Path] = {}
     for file, category in scored.items():
         if category in files:
             raise DataError(f"{files[category]} and {file} both hold scores of {category}; name the folder of one")
         files[category] = file
+
         summary = file.with_name("summary.json")
         if file.name.endswith(_VERDICTS) and summary.is_file():
             read_object(summary)  # checks the format version of the verdicts
+
     order = [name for name in CATEGORIES if name in files]
     unknown = sorted(files.keys() - set(order))
     return BfclScores({name: files[name] for name in (*order, *unknown)})
@@ -286,20 +324,24 @@ def _scored_rows(path: Path, category: str) -> Rows:
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts, so this is not a score file of BFCL")
+
     reasons: dict[str, str | None] = {}
     for name, value in _unique_records(path, lines, category):
         error = value.get("error")
         details = error if isinstance(error, dict) else {"error_message": error}
         kind = value.get("error_type") or details.get("error_type")
         reasons[name] = _reason(kind, details.get("error_message"))
+
     if len(reasons) != total - correct:
         counted = total - correct
         raise DataError(f"{path}: line 1 counts {counted} failed rows, but {len(reasons)} follow; write the file again")
+
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
         what = f"lacks the failed row {unknown[0]!r}" if unknown else f"has {len(answers)} rows, not {total}"
         raise DataError(f"{_result_file(path)} does not belong to {path}: it {what}")
+
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 
 
@@ -331,12 +373,17 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
 
 
 def _result_file(path: Path) -> Path:
-    """Return the path of the result file for a score file: the same path, but below `result`."""
+    """Return the path of the result file for a score file: the same path, but below `result`.
+
+    `score/m/live/BFCL_v4_live_simple_score.json` gives `result/m/live/BFCL_v4_live_simple_result.json`. If several
+    folders are named `score`, the innermost counts.
+    """
     name = path.name.removesuffix("_score.json") + "_result.json"
     folders = list(path.absolute().parts[:-1])
     if "score" in folders:
         last = len(folders) - 1 - folders[::-1].index("score")
         folders[last] = "result"
+
     return Path(*folders, name)
 
 
@@ -380,7 +427,10 @@ class LeaderboardFigures:
         sides = pair.sides(metric.key)
         categories = [str(label) for label in pair.labels(_CATEGORY)]
         names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
+
+        # Weights need the number of compared rows in each category: live categories are pooled by rows.
         weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
+
         for version, figures in weighed.items():
             title = f"BFCL {version.upper()}, weighted as on the leaderboard"
             scores = {name: _weighted_scores(pair, sides, categories, weights) for name, weights in figures.items()}
@@ -395,6 +445,7 @@ def _weighted_scores(
     places = {category: place for place, category in enumerate(weights)}
     rows = sides.both & numpy.array([category in places for category in categories])
     of_part = numpy.array([places[category] for category, shown in zip(categories, rows, strict=True) if shown])
+
     return paired_weighted(
         sides.base[rows],
         sides.new[rows],

@@ -4,6 +4,20 @@ Text, `[f(a=1), g(b='x')]`, is parsed as Python, and only arithmetic on literals
 the leaderboard's `default_decode_ast_prompting` and `default_decode_execute_prompting`, and published verdicts depend
 on them: positional arguments are dropped, a bare name is text (`true` is `'true'`), every unary operator is a minus
 (`not True` is -1), and `2 * 60` is computed. Data is `[{"f": {"a": 1}}, …]`, with JSON text or objects as arguments.
+
+  text                       decoded
+  [f(a=1), g(b='x')]         [{"f": {"a": 1}}, {"g": {"b": "x"}}]
+  f(a=1)                     [{"f": {"a": 1}}], with the missing brackets
+  [f(1, b=true)]             [{"f": {"b": "true"}}]
+  [f(a=2 * 60)]              [{"f": {"a": 120}}]
+  [f(a=g(b=1))]              [{"f": {"a": {"g": {"b": 1}}}}]
+  [f(a=g())], [f(a=x[0])]    [{"f": {"a": "g()"}}], [{"f": {"a": "x[0]"}}]
+  [f(a=-x)], hello           UndecodableError
+
+The leaderboard has two decoders. `decode_answer` is for single questions, and `decode_step` for steps of conversations,
+whose calls are executed: it also makes a call of `{'b': {'c': 1}}`, a dict of dicts.
+
+Texts come from models, so every size is limited before Python's parser or arithmetic works on it.
 """
 
 import ast
@@ -21,10 +35,12 @@ from tunecheck.plugins import JSON, plain
 from tunecheck_bfcl._source_calls import decode_source_text
 
 MOST_CHARACTERS = 1_000_000
+"""The longest text that is parsed."""
 
 _WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
 """A pattern in every text for which CPython's parser gives a warning: an escape, or a number followed by a word."""
 
+# The beginning of an f-string: f", F' or fr".
 _FORMATTED = re.compile(r"[fF][rR]?['\"]")
 _MOST_PARSED = 1_000_000_000
 """The most braces times characters of a text with an f-string, because CPython's parser needs that many steps."""
@@ -68,9 +84,11 @@ def decode_text(text: str) -> list[dict[str, object]]:
         body = _parse(text)
         if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
             raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
+
         nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
         if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
             raise UndecodableError("the text is not a list of calls")
+
         return [_call(node) for node in nodes]
     except UndecodableError:
         raise
@@ -87,13 +105,17 @@ def _parse(text: str) -> ast.expr:
     """
     if len(text) > MOST_CHARACTERS:
         raise UndecodableError(f"the text has {len(text)} characters, more than {MOST_CHARACTERS}")
+
     braces = text.count("{")
     if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
         raise UndecodableError(f"the text has an f-string and {braces} braces, which takes too long to parse")
+
+    # The leaderboard strips a code fence's marks, then adds brackets, then strips quotes, in this order.
     text = text.strip("`\n ")
     text = text if text.startswith("[") else f"[{text}"
     text = text if text.endswith("]") else f"{text}]"
     text = text.strip().strip("'")
+
     if _WARNED_OF.search(text) is None:
         return _tree(text)
     with warnings.catch_warnings():
@@ -127,11 +149,14 @@ def _call(node: ast.Call) -> dict[str, object]:
 def _name(node: ast.expr) -> str:
     """Return the dotted name of a called function. Parts that are not names are left out."""
     parts: list[str] = []
+    # Attributes are nested from the end: `a.b.f` is f of b of a.
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
+
     if isinstance(node, ast.Name):
         parts.append(node.id)
+
     return ".".join(reversed(parts))
 
 
@@ -193,8 +218,10 @@ def _rewrite(value: object) -> object:
     """
     if not isinstance(value, dict):
         return value
+
     if not value:
         raise UndecodableError("an argument is an empty dict, which the leaderboard cannot read")
+
     if all(isinstance(item, dict) for item in value.values()):
         return _nested_call(*next(iter(value.items())))
     return {str(key): _rewrite(item) for key, item in value.items()}
@@ -240,16 +267,20 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
     """
     if operation is ast.Mod and isinstance(left, (str, bytes)):
         raise ValueError("the operator % on a text is not arithmetic")
+
+    # The size is estimated before the operation, which could take hours: 9 ** 9 ** 9.
     if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
         bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
         if bits > _MOST_BITS:
             raise ValueError("a computed number is too large")
+
     if operation is ast.Mult:
         for repeated, count in ((left, right), (right, left)):
             if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
                 continue
             if _size(repeated) * count > _MOST_ELEMENTS:
                 raise ValueError("a repeated text or list is too long")
+
     return _check_value(_OPERATORS[operation](left, right))
 
 
@@ -292,6 +323,8 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
             return decode_source_text(result, language)
         except UnreadableError as error:
             raise UndecodableError(str(error)) from None
+
+    # A text passes here and fails as a list of characters, as on the leaderboard. An empty text has no calls.
     if not isinstance(result, (list, dict, str)):
         raise UndecodableError("the result is not a list of calls")
     return [_decode_call(item) for item in result]
@@ -306,10 +339,12 @@ def _decode_call(item: object) -> object:
     if not isinstance(item, dict) or not item:
         raise UndecodableError("an item of the list is not a call")
     name, arguments = next(iter(item.items()))
+
     if isinstance(arguments, dict):
         return {name: arguments}  # some models' files have the arguments as an object
     if not isinstance(arguments, str):
         raise UndecodableError(f"the arguments of {name!r:.60} are not JSON text")
+
     try:
         # Not Tunecheck's JSON reader, because the leaderboard's accepts NaN, and verdicts depend on it.
         return {name: json.loads(arguments)}
@@ -336,8 +371,10 @@ def decode_step(step: object, *, text_mode: bool = False) -> Reading:
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(decode_text_as_bfcl(step))
+
     if step is None or (isinstance(step, str) and not step.strip()):
         return Reading(problem=NO_CALL) if step != "" else Reading()
+
     return decode_entries(step, _nested_calls)
 
 

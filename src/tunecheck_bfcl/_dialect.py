@@ -2,6 +2,15 @@
 
 The core loads `BfclDialect` for rows of BFCL. `LeaderboardTools` and `LeaderboardText` run conversations;
 `LeaderboardCheck` judges them as the leaderboard does.
+
+A conversation fails at the first turn with expected calls for which one of these holds, in this order:
+
+  1. the model made no call in this turn
+  2. the simulators' states differ from those after the ground truth's calls
+  3. a result of the ground truth's calls in this turn is missing among the model's results so far
+
+Turns without expected calls are not checked, but their calls are executed and change the state. A result that the model
+got in an earlier turn counts in each later turn.
 """
 
 import re
@@ -22,9 +31,10 @@ from tunecheck_bfcl._data import prompts
 from tunecheck_bfcl._data.files import find_bfcl, is_bfcl
 from tunecheck_bfcl._decoding import decode_step, decode_text_as_bfcl
 
-# A name and an opening bracket after it, with or without white space between them.
+# A name and an opening bracket after it, with or without white space between them: cd in `cd (folder="a")`.
 _NAME_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
-# The leaderboard replaces these characters in the names of its objects.
+
+# The leaderboard replaces these characters in the names of its objects: of gpt-4.1 it makes gpt_4_1.
 _NOT_IN_OBJECT_NAME = re.compile(r"[-./:]")
 
 
@@ -125,6 +135,7 @@ class LeaderboardText(episodes.TextDialect):
         text = completion.text
         if form is None and self._any_format and text and decode_text_as_bfcl(text).problem is not None:
             form = AUTO
+
         write = self._java_or_javascript_text if self._is_java_or_javascript else episodes.source_text
         return episodes.answer_text(completion, form=form, tools=self._functions, write=write)
 
@@ -156,7 +167,8 @@ def _parameter_types(document: Mapping[str, JSON]) -> dict[str, JSON]:
 def _source(value: object, kind: object) -> str:
     """Return a value as source code; `kind` is the parameter's declared type.
 
-    A text already is source code, except an unquoted text for a parameter of type String, which gets quotes.
+    A text already is source code, except an unquoted text for a parameter of type String, which gets quotes:
+    `new int[]{1}` stays, and the text Rome becomes "Rome". Other values become JSON, such as [1,2].
     """
     lacks_quotes = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
     if isinstance(value, str) and not lacks_quotes:
@@ -190,10 +202,13 @@ class LeaderboardCheck(episodes.StateCheck):
         for index, (turn, truth_items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             results.update(episodes.made_results(of_model, turn))
             truth_results = episodes.results_of(of_truth, truth_items)
+
             if not truth_items:
                 continue
+
             wrong = episodes.no_call(turn) or episodes.wrong_state(of_truth, of_model, Judging())
             wrong = wrong or episodes.missing_result(truth_results, results)
+
             if wrong is not None:
                 return replace(wrong, turn=index)
         return episodes.PASSED
@@ -229,6 +244,7 @@ class LeaderboardAttempt(episodes.Attempt):
         has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
             return super().make(call)
+
         source = self._add_owners(episodes.source_text(call, ","))
         results = self._make(read_python_calls(source))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")

@@ -1,6 +1,15 @@
 """BFCL against an endpoint as one run of the pipeline, which also writes result files in the leaderboard's layout.
 
-`tunecheck bfcl run` calls `run_bfcl()`.
+`tunecheck bfcl run` calls `run_bfcl()`. After the run, RUN has:
+
+  eval_results.jsonl                                             rows with answers and verdicts, as of every run
+  bfcl/MODEL/GROUP/BFCL_v4_CATEGORY_result.json                  the answers in the leaderboard's layout
+  bfcl_score/                                                    the leaderboard's verdicts and figures
+
+The scores take the run's own verdicts. A row is judged again if one of these holds (`RunFiles.scores`):
+
+  the run has no verdict       the evaluator failed, or the row ended in an error
+  a recorded run is replayed   and the row's mode differs from the one inferred for the whole model
 """
 
 import contextlib
@@ -75,6 +84,8 @@ def run_bfcl(
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
     mode = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
+
+    # Replayed answers were given in an unknown mode, which is inferred from them.
     result = result_or_unanswered(
         evaluate,
         data=dataset,
@@ -84,12 +95,14 @@ def run_bfcl(
         group_by="category",
         **arguments,
     )
+
     folder = result.run_dir / FOLDER
     result_files = RunFiles(folder, target.name)
     try:
         result_files.write(Run(result.run_dir).rows())
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; the run itself is complete") from error
+
     scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
     return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)
 
@@ -101,12 +114,14 @@ def _evaluators(
     columns = dataset.scan().columns
     compat: Compat = "auto" if target.compat is None else "bfcl"
     evaluators: dict[str, object] = {}
+
     if "turns" in columns:
         evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
             compat=compat, mode=mode, data=str(data) if data else None, model=model_folder(target.name)
         )
     if "messages" in columns:
         evaluators["call_check"] = CallCheckEvaluator(compat=compat, mode=mode, names=names)
+
     return evaluators
 
 
@@ -133,10 +148,12 @@ class RunFiles:
                 category = CATEGORIES.get(str(row.get("inputs.category")))
                 if category is None or (category.check == "irrelevance" and "error.target" in row):
                     continue
+
                 if category.name not in opened:
                     path = self._add_file(category)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     opened[category.name] = stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
+
                 row_id, result = str(row.get("row_id")), row.get("outputs.result")
                 opened[category.name].write(dumps_line(_line_of(row)))
                 self.verdicts.setdefault(category.name, {})[row_id] = _recorded_verdict(row, category)
@@ -163,16 +180,20 @@ class RunFiles:
         for category in CATEGORIES.values():
             if category.name not in self.files:
                 continue
+
             verdicts = self.verdicts[category.name]
             judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
             if mode is None:
                 is_text = leaderboard_mode == "text"
                 judged_again |= {row_id for row_id in verdicts if (row_id in self._text_row_ids) != is_text}
+
             if judged_again:
                 verdicts = {**verdicts, **scorer.score_rows(self.files[category.name], leaderboard_mode, judged_again)}
+
             missing = len(scorer.entry_ids(category) - verdicts.keys())
             judged = [(row_id, verdict) for row_id, verdict in verdicts.items() if verdict]
             scores[category.name] = CategoryScore(category.name, judged, missing)
+
         model = next(iter(self.files.values())).model
         return Scores(True, {model: ModelScore(model, scores)}, [])
 
@@ -181,23 +202,29 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the line of a result file for a row (or the row's id) and the row's output.
 
     Missing counts are written as 0, because BFCL's scripts add the counts up. `raw_text` is the model's original text,
-    if it differs from the call text in the result.
+    if it differs from the call text in the result. Example: `{"id": "simple_python_0", "result": [{"f": "{}"}],
+    "input_token_count": 310, "output_token_count": 12, "latency": 0.8, "finish_reason": "tool_calls"}`.
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in BY_STEP:
         line[name] = _zero_if_missing(output.get(name))
+
     if output.get("inference_log") is not None:
         line["inference_log"] = output["inference_log"]
     if output.get("forced_quit") is True:
         line["forced_quit"] = True
     if output.get(REASONING):
         line[REASONING] = output[REASONING]
+
+    # A conversation has a list with a reason per step, a single question one reason.
     reason = output.get("finish_reason") if output.get("finish_reasons") is None else output["finish_reasons"]
     if reason is not None:
         line["finish_reason"] = reason
+
     result, text = output.get("result"), output.get("text")
     if isinstance(result, str) and text not in (None, result):
         line["raw_text"] = text
+
     return line
 
 
@@ -227,6 +254,7 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
         details = error if isinstance(error, dict) else {}
         message = f"{details.get('type')}: {details.get('message')}"
         return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
+
     prefix = "outputs."
     return result_line(row_id, {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)})
 
@@ -237,6 +265,7 @@ def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     prefix = f"outputs.{metric}.{metric}"
     if f"{prefix}_passed" not in row or "error.target" in row:
         return None
+
     # The run has just written these values, so their types are known.
     values: dict[str, Any] = {key: row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties")}
     details = values["properties"] or {}

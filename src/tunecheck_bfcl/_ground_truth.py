@@ -1,4 +1,18 @@
-"""The ground truth of entries as conversations: questions, calls, results, and changes of the state."""
+"""The ground truth of entries as conversations: questions, calls, results, and changes of the state.
+
+Lines of a conversation, whose expected calls are executed on fresh simulators:
+
+    multi_turn_base_0  (TwitterAPI, GorillaFileSystem)
+
+    turn 0
+      user  Move 'final_report.pdf' within document directory to 'temp' directory in document. …
+      call  mkdir(dir_name="temp")
+        result  None
+        state  GorillaFileSystem.root.workspace.document.temp: nothing → {}
+
+A single question has its possible answers instead: the call's name, and a line such as `unit: 'units' or left out` for
+each parameter.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -12,7 +26,10 @@ from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._scoring import CheckRow, read_entries
 
 _MOST_CHANGES = 20
+"""The most changes of the state that are shown for a call."""
+
 _LONGEST_RESULT = 2_000
+"""The most characters of a result that are shown."""
 
 
 def category_rows(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
@@ -59,14 +76,17 @@ def _ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
     if row["check"] == "multi_turn":
         yield from _conversation_lines(row, services)
         return
+
     yield f"{row['id']}  ({row['check']}, {row['language']})"
     yield from _message_lines(row, 0)
+
     truth = row.get("ground_truth")
     for answer in truth if isinstance(truth, list) else []:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             yield f"  call  {name}"
             for parameter, values in arguments.items() if isinstance(arguments, dict) else ():
                 yield f"    {parameter}: {_possible_values(values)}"
+
     if truth is None:
         yield "  no call" if row["check"] == "irrelevance" else "  any call"
 
@@ -75,10 +95,13 @@ def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
     """Yield the lines of a conversation. Its expected calls are executed on fresh simulators."""
     entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
+
     backend = services.play(entry)
     replay = Player(backend)
+
     operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
     parameters = {name: operation.parameters for name, operation in operations}
+
     for turn, items in enumerate(entry.turns):
         yield ""
         yield f"turn {turn}"
@@ -96,12 +119,15 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
     """
     if not reading.calls:
         yield f"  call  {value_text(item)} (unreadable: {reading.problem or 'it contains no call'})"
+
     for call in reading.calls:
         step = replay.call(call)
         yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
+
         text = step.result.text
         cut_note = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
         yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{cut_note}"
+
         for change in step.changes[:_MOST_CHANGES]:
             before = "nothing" if change.is_new else value_text(change.before)
             after = "nothing" if change.is_gone else value_text(change.after)

@@ -6,6 +6,27 @@ any empty text or list. Dictionaries are compared without types, and lists of li
 of Java and JavaScript are read with patterns, which cover only part of the languages: elements are split at every
 comma, `List.of` is unknown, a Java `long` needs its `L`, and a JavaScript object ends at the first `}`.
 If the leaderboard's checker crashes on a row, `UnusableAnswerError` is raised.
+
+`LeaderboardRules.failure` compares one call. The first check that fails gives the error type:
+
+  1. the function's name                     simple_function_checker:wrong_func_name
+  2. every required argument is there        simple_function_checker:missing_required
+  3. each argument, in the order of the call:
+     a. is declared and has possible values  simple_function_checker:unexpected_param
+     b. has the declared type                type_error:simple, :nested (a list's elements), :java or :js (no text)
+     c. matches a possible value             value_error:string, :list/tuple, :dict_key, :dict_value, …
+  4. the other arguments may be left out     simple_function_checker:missing_optional (`""` is not a possible value)
+
+Example: the ground truth `{"f": {"a": [1], "b": ["x", ""]}}` with a required integer `a` and a text `b`.
+
+  {"f": {"a": 1}}               right: `b` is optional
+  {"f": {"a": 1, "b": "X."}}    right: texts are compared by `normalise_text`
+  {"f": {"a": "1"}}             type_error:simple
+  {"f": {"a": 2}}               value_error:others
+  {"f": {"a": 1, "c": 3}}       simple_function_checker:unexpected_param
+
+A possible value of another type than the declared one stands for a variable's name: then a value of this other type
+is compared exactly (`_type_fault`).
 """
 
 import re
@@ -21,21 +42,40 @@ Reader: TypeAlias = Callable[[str, "str | None"], object]
 """A function of a text and the type of the elements, or None if the definition gives no type."""
 
 _LONGEST = 10_000  # characters of a text that is converted: the patterns' time grows with their square
+
+# new int[]{1, 2}
 _JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
+
+# new ArrayList<>(Arrays.asList("a", "b"))
 _AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
+
+# new ArrayList<String>() {{ add("a"); add("b"); }}, in which _ADD finds "a" and "b"; without the block, an empty list
 _LIST_BLOCK = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{(.+?)\}\}", re.DOTALL)
 _EMPTY_LIST = re.compile(r"new\s+ArrayList<\w*>\(\)")
 _ADD = re.compile(r"add\((.+?)\)")
+
+# new HashMap<String, Integer>() {{ put("a", 1); put("b", 2); }}, read by `_map_entries`; without the block, an empty
+# map
 _MAP_BLOCK = re.compile(r"new\s+HashMap<.*?>\s*\(\)\s*\{(.*?)\}", re.DOTALL)
 _EMPTY_MAP = re.compile(r"new\s+HashMap<.*?>\s*\(\)", re.DOTALL)
 _PUT = 'put("'
 
+# [1, 'a', true]
 _JS_ARRAY = re.compile(r"\[(.*?)\]")
+
+# new Array(1, 2)
 _JS_CONSTRUCTED = re.compile(r"new\s+Array\((.*?)\)")
 _JS_CONSTRUCTOR = re.compile(r"new\s+Array\(")
+
+# {a: 1, 'b': [1, 2]}, up to the first closing brace: `{a: {b: 1}, c: 2}` has the only member `a` with the text "{b: 1"
 _JS_OBJECT = re.compile(r"\{(.*?)\}")
+
+# In [[1, 2], [3]], the second opening bracket, and the two that end a list: before `, [` (comma) or `]` (closer).
 _JS_OPENING = re.compile(r"\s*+\[")
 _JS_LIST_END = re.compile(r"\](?=\s*+(?:(?P<comma>,\s*+\[)|(?P<closer>[\])])))")
+
+# In the members `a: 1, b: 'x, y', c: 2`, the pairs a and 1, b and 'x, y', c and 2: a comma ends a value if the text up
+# to the next comma has a colon.
 _JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
 
 
@@ -66,6 +106,7 @@ def _number(pattern: str, convert: Callable[[str], int | float], *, suffix: bool
     return read
 
 
+# `_java_float` reads 1.5f, `_java_long` 10L, and `_js_bigint` 5n. Without these letters, the text stays text.
 _integer = _number(r"-?\d+$", int)
 _java_float = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[fF]$", float, suffix=True)
 _java_double = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$", float)
@@ -96,8 +137,10 @@ def _untyped_value(text: str, quotes: str) -> object:
     """
     if text in ("true", "false"):
         return text == "true"
+
     if text[:1] and text[0] in quotes and text[0] == text[-1]:
         return text[1:-1]
+
     for convert in (int, float):
         try:
             return convert(text)
@@ -121,6 +164,8 @@ def _java_list(text: str, element_type: str | None) -> object:
         parts = [part.strip() for part in _ADD.findall(block[1])]
     else:
         return [] if _EMPTY_LIST.search(stripped) else text
+
+    # The leaderboard cuts the first and last character without a check for quotes.
     if element_type in ("String", "char"):
         return [part[1:-1] for part in parts]
     return [_java_element(part, element_type) for part in parts]
@@ -135,14 +180,20 @@ def _java_map(text: str, _: str | None) -> object:
 
 
 def _map_entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line."""
+    """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line.
+
+    `put("a", 1); put("b, c", "d");` yields `("a", "1")` and `("b, c", '"d"')`.
+    """
     place = text.find(_PUT)
     while place >= 0:
         key_start, line_end = place + len(_PUT), _line_end(text, place)
         key_end = text.find('",', key_start, line_end)
         place = text.find(_PUT, place + 1)  # the next place, unless an entry is found
+
         while key_end >= 0:
+            # White space before the value is skipped, also over line breaks.
             value_start = len(text) - len(text[key_end + 2 :].lstrip())
+
             value_end = text.find(")", value_start, _line_end(text, value_start))
             if value_end >= 0:
                 yield text[key_start:key_end], text[value_start:value_end]
@@ -161,6 +212,7 @@ def _java_element(text: str, element_type: str | None) -> object:
     """Return the value of an element. Without a declared type, a long (`1L`) or a float (`1f`) is converted, too."""
     if element_type is not None:
         return declared_value(text, "java", element_type)
+
     value = _untyped_value(text, '"')
     for read in (_java_long, _java_float):
         if value is text:
@@ -179,11 +231,13 @@ def _js_array(text: str, element_type: str | None) -> object:
     stripped = text.strip()
     if stripped.startswith("[") and (nested := _lists_inside(stripped, 1, "]")):
         return _js_lists(nested)
+
     array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
     if constructor:
         if nested := _lists_inside(stripped, constructor.end(), ")"):
             return _js_lists(nested[nested.startswith("[[") :])  # `new Array([[1], [2]])` has one bracket too many
         array = _JS_CONSTRUCTED.match(stripped)
+
     if array is None:
         return stripped
     return [_js_element(part, element_type) for part in _split(array[1])] if array[1].strip() else []
@@ -197,19 +251,25 @@ def _js_lists(text: str) -> list[object]:
 def _lists_inside(text: str, start: int, closer: str) -> str | None:
     """Return the text of the comma-separated lists from `start` up to a closer, or None if there are no such lists.
 
+    For `[[1, 2], [3]]`, the start 1 and the closer `]`, this is `[1, 2], [3]`.
+
     A list ends at the first `]` on its line after which the rest of the text can still be parsed. The text is read in
     one pass from the end, because a backtracking pattern would need time exponential in the number of lists.
     """
     opening = _JS_OPENING.match(text, start)
     if opening is None:
         return None
+
     next_end = lists_end = -1  # the next `]` that can end a list, and the end of all lists in that case
+
     for bracket in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
         after_comma = bracket.end("comma")
+        # An end before a comma counts only if another list end follows on the same line.
         if after_comma >= 0 and next_end >= 0 and text.find("\n", after_comma, next_end) < 0:
             next_end = bracket.start()
         elif bracket["closer"] == closer:
             next_end, lists_end = bracket.start(), bracket.start("closer")
+
     if next_end < 0 or text.find("\n", opening.end(), next_end) >= 0:
         return None
     return text[opening.end() - 1 : lists_end]
@@ -261,6 +321,7 @@ _PYTHON_TYPES: dict[str, type] = {
     "any": str,
 }  # fmt: skip
 
+# Characters that do not count in a text: `New_York, N.Y.` equals `newyork ny`.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
@@ -270,6 +331,9 @@ class UnusableAnswerError(Exception):
 
 Call = Mapping[str, object]
 """A decoded call: `{"f": {"a": 1}}`."""
+
+
+# -- the ground truth and the definitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,9 +374,11 @@ class CallSignature:
         """
         if not isinstance(document, dict):
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
+
         parameters = document.get("parameters")
         properties = parameters.get("properties") if isinstance(parameters, dict) else None
         required = parameters.get("required") if isinstance(parameters, dict) else None
+
         if not isinstance(properties, dict) or not isinstance(required, list):
             raise UnusableAnswerError(f"the definition of {value_text(document.get('name'), 60)} has no parameters")
         return cls(str(document.get("name")), properties, required)
@@ -336,6 +402,9 @@ class CallSignature:
         return schema
 
 
+# -- the comparison of a call
+
+
 class LeaderboardRules:
     """The leaderboard's rules for a call. `language` is the language of the arguments' values."""
 
@@ -354,6 +423,7 @@ class LeaderboardRules:
         if name not in call:
             text = f"called {value_text(', '.join(call))}; expected {name}"
             return failed_row("simple_function_checker:wrong_func_name", text)
+
         arguments = call[name]
         if not isinstance(arguments, Mapping):
             raise UnusableAnswerError("the arguments are not an object")
@@ -367,14 +437,17 @@ class LeaderboardRules:
             if name not in arguments:
                 text = f"the required argument {value_text(name)} is missing"
                 return failed_row("simple_function_checker:missing_required", text)
+
         for name, value in arguments.items():
             failure = self._argument_failure(name, value, answer, signature)
             if failure is not None:
                 return failure
+
         for name, value in answer.arguments.items():
             if name not in arguments and "" not in _options(value):
                 text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(value))}"
                 return failed_row("simple_function_checker:missing_optional", text)
+
         return None
 
     def _argument_failure(
@@ -384,8 +457,10 @@ class LeaderboardRules:
         if name not in signature.properties or name not in answer.arguments:
             text = f"the argument {value_text(name)} is not expected"
             return failed_row("simple_function_checker:unexpected_param", text)
+
         options = _options(answer.arguments[name])
         error = self._value_fault(value, options, signature.schema(name))
+
         if error is None:
             return None
         return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
@@ -400,15 +475,19 @@ class LeaderboardRules:
         """
         if self.language == "python":
             return self._python_fault(value, options, schema)
+
         types = TYPES[self.language]
         type_name = _known_type(schema.get("type"), types)
+        # The decoder keeps values of these languages as source code.
         if not isinstance(value, str):
             return "type_error:java" if self.language == "java" else "type_error:js"
+
         elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
         try:
             read_value = declared_value(value, self.language, type_name, elements)
         except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
             raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
+
         element_kind = None if elements is None else types[_known_type(elements, types)][0]
         return _typed_value_fault(read_value, options, types[type_name][0], element_kind)
 
@@ -416,9 +495,12 @@ class LeaderboardRules:
         """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float."""
         type_name = schema.get("type")
         kind = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
+
         element_kind = None
         if type_name in ("array", "tuple"):
             element_kind = _PYTHON_TYPES[_known_type(_element_type(schema), _PYTHON_TYPES)]
+
+        # A tuple is compared as a list, because the ground truth is JSON.
         if type_name == "tuple" and type(value) is tuple:
             value = list(value)
         if type_name == "float" and type(value) is int:
@@ -459,17 +541,20 @@ def _typed_value_fault(value: object, answers: Sequence[object], kind: type, ele
     fault, is_variable = _type_fault(value, answers, kind, element_kind)
     if fault is not None:
         return fault
+
     if not is_variable:
         if kind is dict:
             return _mapping_fault(value, answers)
         if kind is list and element_kind is dict:
             return _mappings_fault(value, answers)
+
         if kind is str:
             accepted = [normalise_text(answer) for answer in answers if isinstance(answer, str)]
             return None if normalise_text(str(value)) in accepted else "value_error:string"
         if kind is list:
             lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
+
     if isinstance(answers, str) and not isinstance(value, str):
         raise UnusableAnswerError(f"the possible values must be a list, not the text {answers!r:.60}")
     return None if value in answers else "value_error:others"
@@ -481,13 +566,16 @@ def _type_fault(
     """Return the error type for a value of the wrong type, and whether the value is a variable's name.
 
     The error type is None if the type fits. The leaderboard takes possible values of another type than the definition's
-    for names of variables.
+    for names of variables: for an integer with the possible value "x", the text "x" has a right type. Only the first
+    possible value that is not `""` decides.
     """
     answered_kind = next((type(answer) for answer in answers if answer != ""), None)
     is_variable = answered_kind is not None and answered_kind is not kind
+
     if type(value) is not kind:
         fits = answered_kind is not None and type(value) is answered_kind
         return (None, True) if fits else ("type_error:simple", is_variable)
+
     if element_kind is None or any(_elements_fit(value, answer, element_kind) for answer in answers):
         return None, is_variable
     return "type_error:nested" if answers else "type_error:simple", is_variable
@@ -537,14 +625,17 @@ def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
 def _one_mapping_fault(value: object, answer: object) -> str | None:
     """Return the error type if an object differs from one possible object, or None if they match.
 
-    The possible object has a list of values for each key; `""` among them makes the key optional.
+    The possible object has a list of values for each key; `""` among them makes the key optional. `{"a": 1}` matches
+    `{"a": [1, 2], "b": ["x", ""]}`.
     """
     if not isinstance(value, dict):
         raise UnusableAnswerError(f"{value!r:.60} is compared with objects but is not an object")
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
+
     if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
         return "value_error:dict_key"
+
     for key, item in value.items():
         if key not in answer:
             return "value_error:dict_key"
@@ -570,6 +661,7 @@ def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
     expected = _elements(answer)
     if len(value) != len(expected):
         return "value_error:list_dict_count"
+
     faults = (_mapping_fault(item, [wanted]) for item, wanted in zip(value, expected, strict=True))
     return next((fault for fault in faults if fault is not None), None)
 

@@ -1,6 +1,21 @@
 """Result files in the leaderboard's layout, and their scores: a verdict on every row, and the leaderboard's figures.
 
 …/<model>/[<group>/]BFCL_v4_<category>_result.json
+
+    {"id": "simple_python_0", "result": [{"f": "{\\"a\\": 1}"}]}      calls as data, arguments as JSON
+    {"id": "simple_python_1", "result": "[f(a=1)]"}                calls as text
+    {"id": "multi_turn_base_0", "result": [[[{"cd": "{\\"folder\\": \\"x\\"}"}], "Done."]]}
+                                                                   conversation: by turn and step
+
+`score_results` finds the files, infers how each model was asked (`asked_in_mode`), and judges each row by the first
+line that fits:
+
+  the row cannot be read                     fails: unreadable_row
+  BFCL's data has no row with this id        not scored: unknown_id
+  a category with one question per row       `check_single_turn`
+  a category with conversations              `LeaderboardCheck`, or in the strict mode the core's `StateCheck`
+
+Rows of the data without a result count as missing; they are not in the accuracy.
 """
 
 import os
@@ -28,11 +43,17 @@ from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._dialect import LeaderboardCheck
 from tunecheck_bfcl._summary import FIGURES, CategoryScore, ModelScore, ModelsSummary, ModelSummary, failed_row
 
+# BFCL_v3_simple_result.json: version 3, category simple.
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
+
+# The id in a line that is not JSON, such as a last line that was cut off: {"id": "simple_python_7", "resu
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
 
 _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
-"""The beginning of a result with calls as data: an answer, or the first step of a conversation's first turn."""
+"""The beginning of a result with calls as data: an answer, or the first step of a conversation's first turn.
+
+It matches `"result": [{` and `"result": [[[`, but neither `"result": [["Done.` (text) nor `"result": []` (no call).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +83,18 @@ class ResultFile:
         """
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
+
         try:
             array = _json_array(content)
         except ValueError as error:
             yield RecordedResult("row-1", problem=f"the file is not JSON: {error}")
             return
+
         if array is not None:
             for number, value in enumerate(array, 1):
                 yield self._record(value, number)
             return
+
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
                 yield self._line(line, number)
@@ -93,9 +117,11 @@ class ResultFile:
         name = value.get("id")
         if not isinstance(name, str) or not name:
             return RecordedResult(f"row-{number}", problem=f"row {number} has no id")
+
         name = row_id(name, self.category.name)
         if "result" not in value:
             return RecordedResult(name, problem=f"row {number} has no result")
+
         episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
         return RecordedResult(name, value["result"], episode=episode)
 
@@ -122,19 +148,24 @@ def find_results(path: Path) -> ResultTree:
             passed_over.append(file)
         else:
             categories[file] = category
+
     if not categories:
         names = ", ".join(file.name for file in passed_over[:5])
         raise DataError(f"{path}: Tunecheck cannot check these files: {names}")
+
     folders = {file: model_folder_of(file.resolve()) for file in categories}
     model_names = _model_names(path, set(folders.values()))
+
     models: dict[str, list[ResultFile]] = {}
     for file, category in categories.items():
         model = model_names[folders[file]]
         files = models.setdefault(model, [])
+        # Old and new names, such as simple and simple_python, are one category.
         twin = next((other.path for other in files if other.category is category), None)
         if twin is not None:
             raise DataError(f"{twin} and {file} both hold {category.name} results of {model}; remove one")
         files.append(ResultFile(file, model, category))
+
     order = list(CATEGORIES)
     for files in models.values():
         files.sort(key=lambda result: order.index(result.category.name))
@@ -151,10 +182,12 @@ def _result_paths(path: Path) -> list[Path]:
         if _NAME.fullmatch(path.name) is None:
             raise DataError(f"{path}: rename the file to BFCL_v4_<category>_result.json")
         return [path]
+
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
         text = "has no file BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {text}")
+
     for file in paths:
         if not file.is_file():  # reading a pipe or a device would never end
             raise DataError(f"{file}: is not a regular file")
@@ -174,6 +207,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     It had tools if any result has calls as data or the model's name has the part FC. The mode is needed because no
     calls are read from the text answers of a model with tools.
     """
+    # The whole file is searched, because its first rows may have no call.
     for file in files:
         with file.path.open("rb") as opened:
             if _FROM_TOOLS.search(opened.read()):
@@ -190,9 +224,11 @@ def _json_array(content: bytes) -> list[JSON] | None:
     start = content.lstrip()
     if start[:1] != b"[":
         return None
+
     try:
         values = loads(start)
     except ValueError:
+        # A line of JSON Lines may be an array: then the first line alone is JSON.
         loads(start.partition(b"\n")[0])
         return None
     return values if isinstance(values, list) else None
@@ -209,6 +245,7 @@ def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
 
 
 CheckRow = Mapping[str, JSON]
+"""A row of BFCL's data with the columns that the checks need: check, language, question, ground_truth and others."""
 
 
 def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
@@ -219,6 +256,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
     """
     answers = _records_by_id(files.data / category.answers) if category.answers else {}
     rows: dict[str, CheckRow] = {}
+
     for name, entry in _records_by_id(files.data / category.questions).items():
         row: dict[str, JSON] = {
             "id": name,
@@ -227,12 +265,14 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
             "question": entry.get("question"),
             "ground_truth": answers.get(name, {}).get("ground_truth"),
         }
+
         if category.multi_turn:
             row["involved_classes"] = entry.get("involved_classes")
             row["initial_config"] = entry.get("initial_config")
             row["long_context"] = category.long_context
         else:
             row["functions"] = entry.get("function")
+
         rows[name] = row
     return rows
 
@@ -241,6 +281,8 @@ def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
     """Return the records of a JSON Lines file by their ids."""
     return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
 
+
+# -- scores
 
 _UNREADABLE = "unreadable_row"
 _BYTES_A_WORKER = 20_000_000  # some seconds of work; a process takes half a second to start
@@ -264,6 +306,7 @@ class Scores:
         """
         compat: Literal["bfcl", "strict"] = "bfcl" if self.compat else "strict"
         summaries: dict[str, ModelSummary] = {}
+
         with raise_as(ConfigurationError, folder, "cannot be written"):
             for name, model in self.models.items():
                 model_folder = folder if len(self.models) == 1 else folder / PurePath(name)
@@ -272,7 +315,9 @@ class Scores:
                     write_file(model_folder / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))
                 summary = model.summary(compat)
                 write_file(model_folder / "summary.json", dumps_readably(summary))
+                # In the file of several models, only the outer object has the format version.
                 summaries[name] = replace(summary, format_version=UNSET)
+
             if len(summaries) == 1:
                 return summary
             models_summary = ModelsSummary(compat=compat, models=summaries)
@@ -286,14 +331,17 @@ class Scores:
         """
         models = list(self.models.values())
         shown = [category for category in CATEGORIES if any(category in model.categories for model in models)]
+
         if len(shown) <= most_categories:
             for category in shown:
                 yield [category, *(_cell(model.categories.get(category)) for model in models)]
+
         for version, names in FIGURES.items():
             for name in names:
                 figures = [model.figures(version)[name] for model in models]
                 if any(figure is not None for figure in figures):
                     yield [f"{version.upper()} {name.replace('_', ' ')}", *map(_share, figures)]
+
         if len(shown) > most_categories:
             yield [f"{len(shown)} categories: bfcl_score/summary.json", *("" for _ in models)]
 
@@ -339,11 +387,14 @@ def score_results(
     """
     one_of(names, get_args(Names), "names")
     tree = find_results(path)
+
+    # By category: BFCL's data of a category is read once for all models.
     by_category: dict[str, list[tuple[ResultFile, CallMode]]] = {}
     for group in tree.models.values():
         group_mode = mode or asked_in_mode(group)
         for file in group:
             by_category.setdefault(file.category.name, []).append((file, group_mode))
+
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
     scored = _score_files(scorer, by_category, workers)
     models = {
@@ -360,6 +411,7 @@ def _score_files(
     if workers < 2:
         scores = [scorer.score(CATEGORIES[name], files) for name, files in by_category.items()]
     else:
+        # The largest first, so that the last process does not start with the longest work.
         largest_first = sorted(by_category, key=lambda name: -_size(file for file, _ in by_category[name]))
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
             tasks = [pool.submit(scorer.score, CATEGORIES[name], by_category[name]) for name in largest_first]
@@ -368,7 +420,10 @@ def _score_files(
 
 
 def useful_workers(path: Path) -> int:
-    """Return the number of processes that is worthwhile for the result files below a path."""
+    """Return the number of processes that is worthwhile for the result files below a path.
+
+    It is limited by the processors, the categories (a process scores whole categories), and the bytes to read.
+    """
     files = [file for group in find_results(path).models.values() for file in group]
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
@@ -413,6 +468,7 @@ class LeaderboardScorer:
             return failed_row(_UNREADABLE, record.problem)
         if row is None:
             return RowVerdict(None, "unknown_id", None, f"BFCL has no entry with this id in {file.category.name}")
+
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)

@@ -8,6 +8,9 @@ their quotes, calls stay unchanged, and other Java values lose their white space
     source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
 
 Values that are not literals (names, operations, other calls) stay text. No code is run.
+
+Limits keep tree-sitter's time and the interpreter's stack small: 10,000 characters, 1,000 tokens, 300 levels. A longer
+text is unreadable in calls and stays text as a value.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ _LONGEST = 10_000  # longest text, in characters, that is parsed
 _MOST_TOKENS = 1_000  # words, numbers and signs: on invalid text, the parser's time grows with their cube
 _DEEPEST = 300  # levels of a parsed text: each level needs two stack frames of the interpreter
 
+# A word, a number or a sign: f, (, a, =, 1 and ) in f(a=1).
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
 
@@ -55,14 +59,17 @@ def parse_source(source: str, *, java: bool) -> Node:
     """
     if len(source) > _LONGEST:
         raise UnreadableError(f"the text has {len(source)} characters, more than {_LONGEST}")
+
     if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
         raise UnreadableError(f"the text has more than {_MOST_TOKENS} words, numbers and signs")
+
     try:
         from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it
 
         grammar = import_module("tree_sitter_java" if java else "tree_sitter_javascript")
     except ModuleNotFoundError:
         raise MissingExtraError("reading calls in Java or JavaScript", "bfcl") from None
+
     try:
         encoded = source.encode()
     except UnicodeEncodeError:
@@ -91,6 +98,8 @@ def _arguments(
 ) -> dict[str, str]:
     """Return the named arguments as text. A bare word gets the name "None", as on the leaderboard.
 
+    `f(x, a=1)` has the arguments {"None": "x", "a": "1"}.
+
     Arguments without a name of other node types than `bare` are ignored.
 
     Raises:
@@ -104,6 +113,7 @@ def _arguments(
             name, value = "None", text_of(node)
         else:
             continue
+
         if name in arguments:
             raise UnreadableError("an argument is given twice")
         arguments[name] = value
@@ -117,6 +127,7 @@ def _javascript_call(root: Node) -> object:
     call = next((expression for expression in expressions if expression.type == "call_expression"), None)
     if call is None:
         return None
+
     function, arguments, *_ = call.children
     bare = ("identifier", "true")
     return {_text(function): _arguments(arguments.children, _text, _javascript_value, bare)}
@@ -139,8 +150,10 @@ class _JavaText:
         call = next((node for node in nodes if node.type == "method_invocation"), None)
         if call is None:
             return None
+
         parts = [call.child_by_field_name(field) for field in ("object", "name")]
         name = ".".join(self._source_text(part) for part in parts if part)
+
         arguments = call.child_by_field_name("arguments")
         bare = ("identifier", "class_literal")
         return {name: _arguments(arguments.children if arguments else (), self._source_text, self._value, bare)}
@@ -154,16 +167,22 @@ class _JavaText:
         return self._source_text(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
-        """Return the text of a value without white space between words. Literals and calls stay unchanged."""
+        """Return the text of a value without white space between words. Literals and calls stay unchanged.
+
+        ` new ArrayList<>( Arrays.asList("a" , "b"))` becomes `new ArrayList<>(Arrays.asList("a" , "b"))`.
+        """
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
             return self._source_text(node)
+
         if node.type == "array_creation_expression":
             return f"new {self._field_text(node, 'type')}[]{self._field_text(node, 'value')}"
+
         if node.type == "object_creation_expression":
             arguments = node.child_by_field_name("arguments")
             children = arguments.children if arguments else ()
             values = [self._compact(child) for child in children if child.type not in ("(", ",", ")")]
             return f"new {self._field_text(node, 'type')}({', '.join(values)})"
+
         return "".join(map(self._compact, node.children))
 
     def _field_text(self, node: Node, field: str) -> str:
@@ -176,14 +195,21 @@ class _JavaText:
 
 _MOST_DIGITS = 4_000  # Python converts texts of up to 4,300 digits to integers
 
+# "a\"b" and 'a' of one line, or `a` of several lines. Possessive quantifiers (*+) keep the time linear.
 _STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
+
+# 12, -2e3, 1_000, 0x1F, 10L, 1.5f and 5n. The suffix is the group.
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]++|(?:\d[\d_]*+\.?[\d_]*+|\.\d[\d_]*+)(?:[eE][+-]?\d++)?)([lLfFdDn]?)(?![\w.])"
 )
+
 _WORD = re.compile(r"(true|false|null|undefined|None)(?![\w.(])")
+
+# \u0041, \x41, \n, and a backslash before any other character, which stands for that character.
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 
+# The beginnings of constructors, up to the opening bracket: new ArrayList<String>(, Arrays.asList(, Map.of(, Array.of(.
 _GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
 _NEW = r"new\s+(?:java\.util\.)?"
 _JAVA_LIST = re.compile(
@@ -192,6 +218,7 @@ _JAVA_LIST = re.compile(
 _JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERIC}|(?:java\.util\.)?Map\.of)\s*\(")
 _JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
 
+# A whole answer in a Markdown code block.
 _FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _NEW_WORD = re.compile(r"^new\s+")
 
@@ -201,12 +228,15 @@ def source_value(text: str, language: str) -> object:
     java = language == "java"
     body = text.strip().removesuffix(";")
     try:
+        # A grammar reads statements, so the literal becomes the value of an assignment.
         root = parse_source(f"Object x = {body};" if java else f"x = {body};", java=java)
+
         parts = root.named_children[0].named_children if len(root.named_children) == 1 else []
         parts_expected = 2 if java else 1  # in Java, a type stands before the assignment of x
         is_one = len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression")
         if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
             return text
+
         return _literal_value(parts[-1].named_children[-1])
     except (UnreadableError, ValueError):
         return text
@@ -224,6 +254,7 @@ def _literal_value(node: Node) -> object:
         literal = pattern.fullmatch(text)
         if literal is not None:
             return read(literal)
+
     match node.type:
         case "array" | "array_initializer":
             return _items(node)
@@ -241,16 +272,20 @@ def _constructed(node: Node, text: str) -> object:
     arguments = node.child_by_field_name("arguments")
     if arguments is None:
         return text
+
     head = f"{(node.text or b'')[: arguments.start_byte - node.start_byte].decode()}("
     if not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
         return text
+
     items = _items(arguments)
     if _JS_ARRAY.fullmatch(head):
         return items
+
     inner = items[0] if len(items) == 1 else None  # the argument in `new ArrayList<>(List.of(1))`
     if _JAVA_LIST.fullmatch(head):
         elements = inner if isinstance(inner, list) else items
         return [*elements, *(value for (value,) in _added_items(node, "add", 1))]
+
     if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
         inner = {str(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
     return {**inner, **{str(name): value for name, value in _added_items(node, "put", 2)}}
@@ -268,6 +303,7 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
         call = statement.named_children[0] if statement.named_children else statement
         name, arguments = call.child_by_field_name("name"), call.child_by_field_name("arguments")
         values = [] if arguments is None else _items(arguments)
+
         if name is None or _text(name) != method or len(values) != count:
             raise UnreadableError("the block of a collection does more than add items")
         yield values
@@ -316,10 +352,13 @@ def _number(match: re.Match[str]) -> int | float:
     """
     suffix = match[1]
     digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
+
     if len(digits) > _MOST_DIGITS:
         raise UnreadableError(f"a number has more than {_MOST_DIGITS} digits")
+
     if digits.lstrip("+-")[:2].lower() == "0x":
         return int(match[0].replace("_", ""), 16)
+
     is_whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
     return int(digits) if is_whole else float(digits)
 
@@ -338,14 +377,18 @@ def source_calls(text: str, language: str) -> Reading:
     fenced = _FENCE.match(body)
     body = (fenced[1].strip() if fenced else body.strip("`")).removesuffix(";")
     body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
+
+    # The calls become the elements of an array, because a grammar reads statements.
     java = language == "java"
     try:
         root = parse_source(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
         nodes = nodes_of(root)
     except UnreadableError as error:
         return Reading(problem=str(error))
+
     if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
         return Reading(problem=f"the answer is not a list of calls in {language}")
+
     calls: list[FunctionCall] = []
     for node in _parts(next(node for node in nodes if node.type in ("array_initializer", "array"))):
         arguments = node.child_by_field_name("arguments")
@@ -357,7 +400,10 @@ def source_calls(text: str, language: str) -> Reading:
 
 
 def _argument_texts(arguments: Node) -> dict[str, JSON]:
-    """Return the arguments as text by name. Positional arguments are named by their position: "0", "1", …"""
+    """Return the arguments as text by name. Positional arguments are named by their position: "0", "1", …
+
+    `(1, b="x")` gives {"0": "1", "b": '"x"'}.
+    """
     texts: dict[str, JSON] = {}
     for node in _parts(arguments):
         name, value = node.child_by_field_name("left"), node.child_by_field_name("right")

@@ -1,6 +1,22 @@
 """Accuracies of a model, and the leaderboard's figures of V3 and V4.
 
-A figure is a share from 0 to 1, or None if a category that it needs was not scored.
+A figure is a share from 0 to 1, or None if a category that it needs was not scored. A mean gives each part the same
+weight; a pool gives each row the same weight (`figure_weights`).
+
+  simple            mean of simple_python, simple_java and simple_javascript
+
+  figure            V3                                          V4
+  non_live          mean of five parts: simple, multiple,       mean of four parts: the same without irrelevance
+                    parallel, parallel_multiple, irrelevance
+  live              pool of the six live_ categories            pool of the four without live_irrelevance and
+                                                                live_relevance
+  irrelevance       -                                           mean of irrelevance and live_irrelevance
+  multi_turn        mean of base, miss_func, miss_param and     the same
+                    long_context
+  overall           mean of non_live, live, multi_turn          - (needs categories that are not checked)
+
+Example: 300 of 400 rows of simple_python are right, 50 of 100 of simple_java, and 25 of 50 of simple_javascript. The
+part simple is (0.75 + 0.50 + 0.50) / 3 = 0.583, and not 375 of 550 rows.
 """
 
 from collections import Counter
@@ -24,7 +40,10 @@ _CODES = {
     "unexpected_param": "unexpected_argument",
     "type_error": "wrong_argument.type", "value_error": "wrong_argument.other",
 }  # fmt: skip
-"""The fault code for each part of the leaderboard's error types. Parts are separated by colons."""
+"""The fault code for each part of the leaderboard's error types. Parts are separated by colons.
+
+`type_error:simple` has the code "wrong_argument.type", and `simple_function_checker:wrong_func_name` "misnamed_call".
+"""
 
 
 class VerdictLine(msgspec.Struct, frozen=True):
@@ -172,6 +191,7 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
     composed = _weigh_alone(_COMPOSED, totals)
     non_live = _mean([simple, *composed, *_weigh_alone(["irrelevance"], totals)])
     live = _weigh_pooled((*_LIVE, *_ABSTAINING), totals)
+
     figures: dict[str, dict[str, Weights | None]] = {
         "v3": {
             "overall": _mean([non_live, live, multi_turn]),
@@ -186,6 +206,7 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
             "multi_turn": multi_turn,
         },
     }
+
     return {
         version: {name: weights for name, weights in named.items() if weights is not None}
         for version, named in figures.items()
@@ -205,8 +226,12 @@ def _weigh_pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weigh
 
 
 def _mean(parts: Sequence[Weights | None]) -> Weights | None:
-    """Return the weights of the mean of several weighted figures, or None if one of them is None."""
+    """Return the weights of the mean of several weighted figures, or None if one of them is None.
+
+    The mean of `{"a": 1}` and `{"b": 1/2, "c": 1/2}` has the weights `{"a": 1/2, "b": 1/4, "c": 1/4}`.
+    """
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
+
     return {category: weight / len(parts) for part in known for category, weight in part.items()}

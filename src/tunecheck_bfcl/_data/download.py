@@ -2,6 +2,13 @@
 
 The package is a wheel, which is downloaded without dependencies. Only the data and a few files with constants and texts
 (`TEXTS`) are kept, as plain files in a folder that is on no import path.
+
+`get_bfcl` does these steps in a temporary folder next to the target, so that a failed step leaves an earlier copy:
+
+  1. `_fetch`          download the wheel with pip, unless the user gives one
+  2. `_fill`           compare its SHA-256 with `WHEEL_SHA256`, and unpack it
+  3. `_check`          refuse an incomplete copy
+  4. `_put_in_place`   rename the folder; an earlier copy is deleted with the temporary folder
 """
 
 import hashlib
@@ -23,7 +30,9 @@ WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a
 
 _KEPT_TEXTS = [PurePosixPath("bfcl_eval") / text.as_posix() for text in TEXTS]
 _TIME_LIMIT_S = 600
+"""The most seconds for pip's download of the wheel, which has about 2 MB."""
 
+# The user and password in an index's address: https://me:secret@host/simple becomes https://***@host/simple.
 _CREDENTIALS = re.compile(r"://[^/\s@]+@")
 
 
@@ -41,8 +50,10 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     folder = (to or default_folder()).expanduser()
     if source is None and _is_whole(folder):
         return folder
+
     if _holds_other_files(folder):
         raise ConfigurationError(f"{folder} has files that are not BFCL's data; name a new folder")
+
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
@@ -70,10 +81,12 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     if not wheel.is_file():
         advice = "if you have the data in a folder, skip `bfcl get` and give --data FOLDER"
         raise DataError(f"there is no wheel {wheel}; {advice}")
+
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
         raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
+
     unpack_wheel(wheel, unpacked)
 
 
@@ -100,6 +113,7 @@ def _put_in_place(new: Path, folder: Path, old: Path) -> None:
     """
     if folder.exists():
         folder.rename(old)
+
     try:
         new.rename(folder)
     except OSError:
@@ -119,8 +133,11 @@ def _fetch(folder: Path) -> Path:
             f"pip, which downloads {PACKAGE}, is missing; install pip, or download the wheel yourself and run: "
             "tunecheck bfcl get --from WHEEL"
         )
+
+    # --only-binary: building a source package would run its code.
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), PACKAGE]
+
     try:
         ended = subprocess.run(  # noqa: S603
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
@@ -129,6 +146,7 @@ def _fetch(folder: Path) -> Path:
         raise DataError(
             f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and run: tunecheck bfcl get --from WHEEL"
         ) from None
+
     wheel = next(folder.glob("*.whl"), None)
     if ended.returncode or wheel is None:
         last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]

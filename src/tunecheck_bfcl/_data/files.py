@@ -2,6 +2,14 @@
 
 A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few files with constants and texts.
 `tunecheck bfcl get` makes such a copy. An unpacked package or a clone of the repository can be used, too.
+
+  bfcl_eval/data/BFCL_v4_simple_python.json                        questions
+  bfcl_eval/data/possible_answer/BFCL_v4_simple_python.json        ground truth
+  bfcl_eval/data/multi_turn_func_doc/math_api.json                 function documents of a simulator
+  bfcl_eval/data/unused_datasets/question/…, possible_answer/…     the category that is not scored
+  bfcl_eval/constants/default_prompts.py and others (`TEXTS`)      prompts and constants
+
+`find_bfcl` searches the first of these that is given: the folder, TUNECHECK_BFCL, the cache.
 """
 
 import hashlib
@@ -125,6 +133,8 @@ def category_of(row_id: str) -> Category | None:
 
 # Such as `live_simple_1-0-1`: the category, the row's number, the number of its function document, and a third number.
 _LIVE_ID = re.compile(r"(?P<category>live_.+_)\d+-(?P<document>\d+)-\d+")
+
+# Such as multi_turn_miss_func_7, a variant of the scenario 7.
 _VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)_(?P<scenario>\d+)")
 
 
@@ -146,7 +156,9 @@ def is_bfcl(category: object, check: object) -> bool:
     return isinstance(category, str) and category in CATEGORIES and CATEGORIES[category].check == check
 
 
+# Folders of category groups in the leaderboard's layout, between the model's folder and the files.
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+
 OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
 """The names of categories in V3 that have changed since, with the present names. Row ids changed in the same way."""
 
@@ -158,7 +170,10 @@ def row_id(name: str, category: str) -> str:
 
 
 def model_folder_of(path: Path) -> Path:
-    """Return the folder of the model for a result or score file, above the folders of category groups."""
+    """Return the folder of the model for a result or score file, above the folders of category groups.
+
+    `score/m/live/BFCL_v4_live_simple_score.json` gives `score/m`.
+    """
     folder = path.parent
     while folder.name in _GROUPS:
         folder = folder.parent
@@ -214,6 +229,7 @@ class BfclFiles:
             yield self.data / category.questions
             if category.answers:
                 yield self.data / category.answers
+
         for simulator in FUNCTION_DOCS:
             yield self.function_docs(simulator)
 
@@ -246,15 +262,19 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
     """
     named = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
     start = named or default_folder()
+
     for place in _PLACES:
         if _is_data(start / place / "data"):
             return BfclFiles(start / place, start / place / "data")
+
     if _is_data(start):
         package = start.parent if start.name == "data" else start
         return BfclFiles(package, start)
+
     if start.suffix == ".whl":
         remedy = f"unpack it with: tunecheck bfcl get --from {start}, then leave out --data and TUNECHECK_BFCL"
         raise DataError(f"{start} is a wheel; {remedy}")
+
     problem = f"{start} has no BFCL data" if named else "BFCL's data is not downloaded yet"
     raise DataError(f"{problem}; get it with: tunecheck bfcl get")
 

@@ -2,6 +2,17 @@
 
 The data is the user's own copy: `tunecheck bfcl get` fetches it. Rows have one form for all categories: an entry of the
 question files with its answer, functions and tools.
+
+  question  {"id": "simple_python_0", "question": [[{"role": "user", "content": "…"}]], "function": [{…}]}
+  answer    {"id": "simple_python_0", "ground_truth": [{"f": {"a": [1, 2]}}]}
+
+A question file and its answer file have the same ids in the same order; another order is an error.
+
+Models get functions as BFCL gives them, in these steps:
+
+  1. `with_hints`     names the language in the description; Java and JavaScript parameters become texts
+  2. `to_tools`       OpenAI tools with JSON Schema's types: float becomes number, dict becomes object, and so on
+  3. `held_out`       functions that a later turn adds are withheld until then, without the hint, as in BFCL
 """
 
 import json
@@ -64,6 +75,7 @@ class RowBuilder:
         """
         if answer is not None and answer.get("id") != entry.get("id"):
             datasets.refuse(f"the answer on the same line has the id {answer.get('id')!r}, not {entry.get('id')!r}")
+
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
         return self._question(category, entry, answer)
@@ -73,8 +85,10 @@ class RowBuilder:
         turns = _turns(entry)
         if len(turns) != 1:
             datasets.refuse(f"a single-turn question must have one turn, not {len(turns)}")
+
         declared = _documents(entry.get("function"), "function")
         functions = with_hints(declared, category.language, self._wording)
+
         row: Record = {
             "id": datasets.as_text(entry.get("id"), "id"),
             "category": category.name,
@@ -85,6 +99,7 @@ class RowBuilder:
             "functions": list(functions),
             "ground_truth": None if answer is None else datasets.as_list(answer.get("ground_truth"), "ground_truth"),
         }
+
         if category.language != "python":
             row["declared"] = list(declared)
         return row
@@ -98,12 +113,16 @@ class RowBuilder:
         truth = datasets.as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
             datasets.refuse(f"ground_truth has {len(truth)} turns, but the question has {len(turns)}")
+
         class_names = datasets.as_list(entry.get("involved_classes"), "involved_classes")
         classes = [datasets.as_text(name, "involved_classes") for name in class_names]
+
         functions = [function for name in classes for function in self._class_functions(name)]
+
         held_out = _held_out_documents(entry.get("missed_function"), [document for document, _, _ in functions])
         later_names = {document["name"] for documents in held_out.values() for document in documents}
         offered = [each for each in functions if each[0]["name"] not in later_names]
+
         return {
             "id": datasets.as_text(entry.get("id"), "id"),
             "category": category.name,
@@ -133,7 +152,8 @@ class RowBuilder:
 def _held_out_documents(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
     """Return the documents of the functions that later turns add, by turn.
 
-    A name that is not in the involved classes is ignored. The category that is not scored has such names.
+    `{"2": ["sort"]}` gives the document of `sort` for turn 2. A name that is not in the involved classes is ignored.
+    The category that is not scored has such names.
     """
     by_name = {document["name"]: document for document in offered}
     return {
@@ -172,16 +192,20 @@ def with_hints(documents: Sequence[Document], language: bfcl.Language, wording: 
 def _with_hint(document: Document, language: bfcl.Language, wording: PromptWording) -> Document:
     """Return a document with the language added to its description.
 
-    Java and JavaScript parameters become texts, in which the model writes source code.
+    Java and JavaScript parameters become texts, in which the model writes source code. The parameter `{"type":
+    "ArrayList", "items": {"type": "int"}}` becomes `{"type": "string", "description": " Java type ArrayList, …"}`.
     """
     hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
     hinted = document | {"description": _description(document) + hint}
+
     parameters = document.get("parameters")
     if language == "python" or not isinstance(parameters, dict):
         return hinted
+
     properties = parameters.get("properties")
     if not isinstance(properties, dict):
         return hinted
+
     converted = {name: _as_text_parameter(schema, language, wording) for name, schema in properties.items()}
     return hinted | {"parameters": parameters | {"properties": converted}}
 
@@ -193,16 +217,20 @@ def _as_text_parameter(schema: JSON, language: bfcl.Language, wording: PromptWor
     text_schema = dict(schema)
     declared = schema.get("type")
     is_java = language == "java"
+
     if declared == "any":
         note = wording.java_any if is_java else wording.javascript_any
     else:
         note = f"{wording.java_type if is_java else wording.javascript_type}{declared}{wording.type_end}"
+
     if declared in _LISTS[language]:
         items = text_schema.pop("items", None)
         if isinstance(items, dict):
             note += f"{wording.items}{items.get('type')}{wording.items_end}"
+
     if declared == "dict" and not is_java and isinstance(schema.get("properties"), dict):
         note += wording.entries + json.dumps(text_schema.pop("properties"))
+
     return text_schema | {"type": "string", "description": _description(schema) + note}
 
 
@@ -229,14 +257,17 @@ def _convert(schema: Document, wording: PromptWording, depth: int) -> Document:
     converted = schema | {"type": _JSON_TYPE.get(str(schema.get("type")), "string")}
     if depth > MAX_DEPTH:
         return converted
+
     properties = schema.get("properties")
     if isinstance(properties, dict):
         schemas = {name: part for name, part in properties.items() if isinstance(part, dict)}
         parts = {name: _convert(part, wording, depth + 1) for name, part in schemas.items()}
+
         for name, part in schemas.items():
             if part.get("type") == "float":
                 parts[name].update(description=_description(part) + wording.floating, format="float")
         converted["properties"] = {**properties, **parts}
+
     for key in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(key), dict):
             converted[key] = _convert(inner, wording, depth + 1)
@@ -264,9 +295,12 @@ def load_bfcl(argument: str) -> datasets.Dataset:
     names, _, folder = argument.partition(_DATA)
     categories = bfcl.named_categories(names)
     files = bfcl.find_bfcl(Path(folder).expanduser() if folder else None)
+
+    # Each evaluator judges only its kind of rows, so mixed categories need both.
     conversations = any(category.multi_turn for category in categories)
     questions = not all(category.multi_turn for category in categories)
     evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
+
     # The conversation target also handles rows with a single question.
     defaults = datasets.DatasetDefaults(evaluators=evaluators, target="conversation")
     return datasets.Dataset(BfclSource(files, categories, names), defaults=defaults)
@@ -290,16 +324,19 @@ def select_rows(
     """
     if limit is not None and limit < 1:
         raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+
     if categories is not None:
         chosen = bfcl.named_categories(categories)
     elif ids:
         chosen = [category for category in bfcl.CATEGORIES.values() if category in map(bfcl.category_of, ids)]
     else:
         chosen = bfcl.named_categories("all")
+
     for row_id in ids:
         if bfcl.category_of(row_id) not in chosen:
             where = ", ".join(category.name for category in chosen) or "BFCL"
             raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids look like multi_turn_base_0")
+
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
     source = BfclSource(bfcl.find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
     return datasets.Dataset(source, defaults=datasets.DatasetDefaults(target="conversation"))
@@ -342,6 +379,7 @@ class BfclSource(datasets.Source):
         """
         if self._ids:
             self._check_ids()
+
         builder = RowBuilder(self._files)
         number = 0
         for category in self._categories:
@@ -368,6 +406,7 @@ class BfclSource(datasets.Source):
         questions = JsonLinesSource(self._files.data / category.questions)
         answers = JsonLinesSource(self._files.data / category.answers) if category.answers else None
         answered = iter(()) if answers is None else answers.records()
+
         for line, entry in questions.records():
             _, answer = next(answered, (0, None))
             try:
@@ -377,5 +416,6 @@ class BfclSource(datasets.Source):
             except datasets.UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
             yield row
+
         if answers is not None and next(answered, None) is not None:
             answers.refuse(f"has more answers than {questions.label} has questions")

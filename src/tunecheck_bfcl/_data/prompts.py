@@ -3,6 +3,15 @@
 `PromptWording` has the additions to function documents. `read_prompts` returns the prompts for the prompting mode and
 for functions that later turns add. If a copy has only the data, function documents get Tunecheck's own additions with
 the same meaning.
+
+Files are parsed as Python and never run. `read_constants` reads assignments at the top level; this file
+
+    NAME = "bfcl"
+    MAPPING = {"classic": {"task": f"Use {NAME}. " + "Answer."}}
+    LIMIT = compute()
+
+has the constants NAME and MAPPING, with "Use bfcl. Answer.". LIMIT is left out, because a call is no constant.
+`read_prompts` then returns {"NAME": "bfcl", "MAPPING.classic.task": "Use bfcl. Answer."}.
 """
 
 import ast
@@ -55,6 +64,7 @@ def read_constants(path: Path) -> dict[str, object]:
         try:
             constants[name] = _value(expression, constants)
         except (_NoLiteralError, RecursionError, MemoryError):
+            # An earlier value must not stay for a name that now has another one.
             constants.pop(name, None)
     return constants
 
@@ -90,6 +100,7 @@ def _value(node: ast.expr, known: Mapping[str, object]) -> object:
         return cast("object", ast.literal_eval(node))
     except (ValueError, TypeError):  # not a literal: it may refer to constants assigned before
         pass
+
     match node:
         case ast.Name(id=name) if name in known:
             return known[name]
@@ -125,6 +136,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
     path = copy.package / LONG_CONTEXT
     if not path.is_file():
         raise DataError(f"{path}: long-context rows need this file of BFCL; get it with: tunecheck bfcl get")
+
     constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
     if not constants:
         raise DataError(f"{path}: holds no constants; get the data again with: tunecheck bfcl get")
@@ -151,6 +163,7 @@ _TEMPLATE = "PROMPT_TEMPLATE_MAPPING.plaintext"
 _OUTPUT_FORMAT = "OUTPUT_FORMAT_MAPPING.python"
 _PARAMETER_TYPES = "PARAM_TYPE_MAPPING.python"
 
+# A place in a template: {functions}. Braces around anything but a word, as in JSON, are no places.
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -188,7 +201,8 @@ class PromptWording:
         return cls(**words)
 
 
-# Patterns that identify each text in BFCL's files by a few words, without a copy of the text.
+# Patterns that identify each text in BFCL's files by a few words, without a copy of the text. `python` matches a text
+# such as " Write calls in Python 3 syntax.".
 _MARKS = {
     "python": r" \w.*\bPython 3\b.*\bsyntax\.",
     "java": r" \w.*\bJava\b.*\bsyntax\.",
@@ -205,6 +219,7 @@ _MARKS = {
 }
 
 _LONGEST_WORDING = 300
+"""The most characters of an addition. Longer texts in the files are something else."""
 
 
 def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
@@ -242,8 +257,10 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         prompt(prompts, _STYLE + "tool_call_no_tag"),
         {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)},
     )
+
     documents = json.dumps(functions, indent=4)
     available = _fill(prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": documents})
+
     return _fill(
         prompt(prompts, _TEMPLATE),
         {
