@@ -427,7 +427,7 @@ class Evidence:
         for favours_new in (True, False):
             sides = self._with_extremes(base, new, favours_new=favours_new)
             filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
-            # As if the other runs had kept their p-values: the correction multiplies by the same factor as before.
+            # The other runs keep their p-values, so the correction multiplies by the same factor as before.
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
                 return "undecided"

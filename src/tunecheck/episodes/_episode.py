@@ -487,7 +487,7 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
 
 def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
     """Yield the log entries for the end of a turn; `made` are the calls of its last answer."""
-    # As BFCL's own logs: an empty answer is decoded successfully, to no calls.
+    # BFCL's own logs say the same: an empty answer is decoded successfully, to no calls.
     if end.by == "empty":
         yield _note("decode_success", "Successfully decoded model response.", [])
 

@@ -70,7 +70,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
 
-    # 24 random bytes, 32 characters: nobody can guess the address.
+    # 24 random bytes, 32 characters: the address cannot be guessed.
     token = secrets.token_urlsafe(24)
     asyncio.run(serve_pages(make_app(results_dir, token), port, on_ready, token))
 

@@ -319,7 +319,7 @@ def limits_under(
         estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
     else:
         estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
-    # As in `_score_interval`, the statistic of the sample's own estimate is subtracted.
+    # The statistic of the sample's own estimate is subtracted, as in `_score_interval`.
     estimates = numpy.clip(estimates, _TINY, 1 - _TINY)
 
     truth_statistic = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)

@@ -36,7 +36,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979), 65-70.
 
     Example: 0.01, 0.04 and 0.03 become 0.03, 0.06 and 0.06. The smallest is multiplied by 3, the next by 2, the last by
-    1. None of them may be below the one before, so the last is 0.06, not 0.04.
+    1. An adjusted p-value is never below a smaller one's, so the last is 0.06, not 0.04.
 
     Raises:
         ValueError: a p-value is not between 0 and 1.
