@@ -1,4 +1,16 @@
-"""The files of the stages of `datasets author`, as structs. People read and edit these files."""
+"""The files of the stages of `datasets author`, as structs. People read and edit these files.
+
+Each struct is the content of a file, or of each line of a JSON Lines file:
+
+| file | struct |
+|---|---|
+| `author.json` | `AuthorFile` |
+| `world.yaml` | `WorldFile` |
+| `graph.yaml` | `GraphFile` |
+| `tasks.jsonl` | `AuthoredTask` |
+| `variants.jsonl`, the data set | `RowLine` for conversations, `QuestionLine` for single-turn rows |
+| `refused.jsonl`, `rejected.jsonl`, `review.jsonl` | `Weakness` |
+"""
 
 from __future__ import annotations
 
@@ -23,6 +35,7 @@ Variant: TypeAlias = Literal[
     "missing_parameter", "missing_function", "long_context", "composite", "distractors", "irrelevant", "change_of_mind"
 ]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+"""The kinds of variants; `VariantBuilder` has a method for each."""
 
 
 class StageRecord(msgspec.Struct, frozen=True):

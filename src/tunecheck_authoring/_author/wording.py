@@ -1,4 +1,18 @@
-"""Word requests for calls from the descriptions of their functions, in several voices."""
+"""Word requests for calls from the descriptions of their functions, in several voices.
+
+A function's description becomes a request (`request_of`), and a call's arguments become labels and texts
+(`details_of`). A voice joins both to a sentence:
+
+| step | example |
+|---|---|
+| description | `Cancels the specified order. Returns its status.` |
+| first clause | `Cancels the specified order` |
+| without needless words | `Cancels the order` |
+| verb in the imperative | `cancel the order` |
+| arguments | `(("order id", "7"),)` |
+| voice `plain` | `Please cancel the order, with order id 7.` |
+| voice `brief` | `Cancel the order (order id: 7).` |
+"""
 
 from __future__ import annotations
 
@@ -11,20 +25,26 @@ from typing import TypeAlias
 from tunecheck.plugins import JSON
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+"""The words of a name: `HTTP`, `Server` and `2` of `HTTPServer2`, `pet` and `Id` of `petId`."""
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")
+"""The end of a description's first clause; the dot in `api.example.org` is none."""
 _NEEDLESS = re.compile(
     r"\b(?:(an?|the) (?:specified|specific|given|particular|certain|single)|multiple|one or more|specified|specific)"
     r" (?=\w)| simultaneously\b",
     re.IGNORECASE,
 )
-"""Words about parameters, or about how many items may be given."""
+"""Words about parameters, or about how many items may be given: "the specified order", "one or more files"."""
 _INTRODUCTION = re.compile(r"^(this (function|tool|method|endpoint|api) )?(will |can |(is )?used to )?", re.IGNORECASE)
+"""Words before the verb: "This function is used to cancel an order"."""
 # The second of two verbs: "creates or updates a file".
 _EITHER = re.compile(r"^(\w+) or \w+(?= )")
 _OTHER_WAY = re.compile(r",? or (?:\w+ly )?[a-z]+ (?:an?|the|all|any) .*$")
 """A second action of a function: "create a file or overwrite an existing file"."""
+# A parameter of this name needs a noun after it: "from field".
 _PREPOSITIONS = frozenset("after as at before by for from in of on since to until via with".split())
+# Labels that need "are": "tags", but not "status", "address" and "analysis".
 _PLURAL = re.compile(r"[^isu]s$")
+# Methods of HTTP stay in capitals, as descriptions write them.
 _METHODS = frozenset("GET POST PUT PATCH DELETE LIST".split())
 # First words of descriptions that do not begin with a verb.
 _NO_VERB = frozenset(
@@ -54,20 +74,26 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
     clause = _NEEDLESS.sub(_without_needless, _INTRODUCTION.sub("", clause))
     if not chooses:
         clause = _OTHER_WAY.sub("", _EITHER.sub(r"\1", clause))
+
     first, _, rest = clause.partition(" ")
     if not rest or first.lower() in _NO_VERB or not first.isalpha():
         return phrase(name)
     if rest.startswith("of "):  # "Settings of the shop" names the result, not the action
         return f"show me the {first.lower()} {rest}"
+
     verb = singular(first.lower() if not first.isupper() or first in _METHODS else first)
     if first.lower() == "returns" and "return" not in words_of(name):  # it describes the result; nothing is given back
         verb = "show"
+
     asks_me = verb in ("tell", "show", "give", "get") and first not in _METHODS and not rest.startswith("me ")
     return f"{verb} me {rest}" if asks_me else f"{verb} {rest}"
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """Return the article of a needless word, as `a` or `an` according to the next word; "" without an article."""
+    """Return the article of a needless word, as `a` or `an` according to the next word; "" without an article.
+
+    "a specific order" becomes "an order", and "multiple files" becomes "files".
+    """
     article, following = found[1] or "", found.string[found.end() : found.end() + 1]
     if article.lower() in ("a", "an"):
         return f"{article[0]}{'n' if following in 'aeio' else ''} "
@@ -168,7 +194,8 @@ def _with_label(label: str, value: str) -> str:
 def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> tuple[tuple[str, str], ...]:
     """Return a label and a text for each argument: its own text if it has one, else its value.
 
-    An object, or a list with one object, gives a pair for each entry.
+    An object, or a list with one object, gives a pair for each entry: `{"to": {"city": "Rome", "zip": 155}}` gives
+    `(("city", '"Rome"'), ("zip", "155"))`. Equal labels get the argument's name: "city of the origin".
     """
     found: list[tuple[str, str, str]] = []
     for name, value in values.items():
@@ -177,6 +204,7 @@ def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = Non
             found.append((name, _label(name, value), texts[name] if texts and name in texts else value_text(value)))
         else:
             found += [(name, _label(key, each), value_text(each)) for key, each in entries.items()]
+
     labels = Counter(label for _, label, _ in found)
     return tuple(
         (f"{label} of the {phrase(of)}" if labels[label] > 1 and label != phrase(of) else label, text)
@@ -240,7 +268,10 @@ def _first_of(things: str) -> str:
 
 
 def mentions_value(value: JSON, words: str) -> bool:
-    """True if a text contains all parts of a value. Booleans are not checked: there are too many ways to say them."""
+    """True if a text contains all parts of a value. Booleans are not checked: there are too many ways to say them.
+
+    The number 1200 may be written `1200` or `1,200`. The number 7 is not in `17`, `7.5` and `0.7`.
+    """
     match value:
         case bool() | None:
             return True

@@ -3,6 +3,9 @@
 The writer chooses no calls: it gets a correct plain request and says it in the words of a persona. Its words are used
 only if they contain every value. The solver gets the words and the tools, but not the expected calls; if it makes other
 calls, the words may ask for something else.
+
+A turn keeps its plain request in these cases, in this order: the writer wrote nothing, refused, or wrote a call; a
+value is missing; the words are too long.
 """
 
 from __future__ import annotations
@@ -68,6 +71,7 @@ def reword_tasks(
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
     written = models.write(requests)
+
     texts = {each.id: written.get(each.id, "").strip() for each in requests}
     problems = {each.id: problem for each in requests if (problem := _why_unusable(texts[each.id], each)) is not None}
     return [_reword(task, voices[task.id], texts, problems) for task in tasks]
@@ -107,8 +111,10 @@ def _why_unusable(words: str, request: WritingRequest) -> str | None:
     reading = read_calls(words)
     if reading.calls or reading.problem is not None:
         return "the words contain a call"
+
     if not all(mentions_value(value, words) for value in request.values):
         return "a value is missing"
+
     return "the words are too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
@@ -122,8 +128,12 @@ def reject_unsolved(rows: Sequence[Line], models: EndpointModels) -> tuple[list[
     ]
 
 
+# -- models
+
 _RUNS = "runs"
+"""The folder of the models' runs, in the stages' folder."""
 _REASON = "_reason"
+"""The end of the columns in which evaluators give reasons."""
 
 
 @dataclass
@@ -143,6 +153,7 @@ class EndpointModels:
         for each in requests:
             messages: JSON = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": each.prompt}]
             rows.append({"id": each.id, "messages": messages})
+
         result = self._run("writer", self.writer, rows)
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows_of(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
@@ -163,7 +174,9 @@ class EndpointModels:
             RunError: the endpoint answered no row.
         """
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
+        # The writer runs first, and the solver gets what is left.
         budget = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)
+
         try:
             result = tunecheck.evaluate(
                 data=data,
@@ -179,6 +192,7 @@ class EndpointModels:
             first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first
             raise RunError(f"the {name} model gave no answer: {message}; fix this and run again") from None
+
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result
@@ -198,8 +212,10 @@ def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
     error = row.get("error.target")
     if isinstance(error, dict):
         return f"the solver failed: {error.get('message')}"
+
     results = [value for key, value in row.items() if key.startswith("outputs.") and key.endswith("_result")]
     if results and all(value in ("pass", "not_applicable") for value in results) and "pass" in results:
         return None
+
     reasons = [value for key, value in row.items() if key.startswith("outputs.") and key.endswith(_REASON)]
     return "; ".join(str(each) for each in reasons if each) or "no evaluator judged the solver's calls"

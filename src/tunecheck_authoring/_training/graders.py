@@ -1,4 +1,14 @@
-"""Graders of OpenAI's Evals: their keys, their templates, and an evaluator that works like a text grader."""
+"""Graders of OpenAI's Evals: their keys, their templates, and an evaluator that works like a text grader.
+
+A grader compares `input` with `reference`. Both are templates: `{{ sample.output_text }}` is the model's answer, and
+`{{ item.answer }}` a value of the row's item.
+
+| type | score | passes if |
+|---|---|---|
+| `string_check`, `eq` or `ne` | 1 if the texts are equal or different, else 0 | 1 |
+| `string_check`, `like` or `ilike` | 1 if `input` contains `reference`, with or without regard to case | 1 |
+| `text_similarity` | `evaluation_metric`, from 0 to 1 | at least `pass_threshold` |
+"""
 
 from __future__ import annotations
 
@@ -14,6 +24,7 @@ from tunecheck.evaluators import TextEvaluator
 from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
 
 VARIABLE = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
+"""A variable in a template, such as `{{ item.answer }}`."""
 # How a failed text check is worded, by operation.
 _FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain (ignoring case)"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
@@ -91,12 +102,14 @@ class GraderEvaluator(Evaluator):
         value = loads(path.read_bytes())
         self._grader = read_as(value, Grader, str(path))
         super().__init__(grader=value)
+
         metric = self._grader.evaluation_metric
         self._similarity: TextEvaluator | None = None
         if metric not in (None, "fuzzy_match"):
             more = {"rouge_type": f"rouge{metric[-1].upper()}"} if metric.startswith("rouge") else {}
             kind_of_text = cast("type[Any]", find("evaluators", metric.partition("_")[0]))
             self._similarity = kind_of_text(render_calls=True, **more)
+
         kind: Literal["score", "binary"] = "binary" if metric is None else "score"
         vars(self).update(metrics=(Metric(path.stem, kind=kind),), primary=path.stem)
 
@@ -106,11 +119,14 @@ class GraderEvaluator(Evaluator):
         text = response if isinstance(response, str) else reading.text
         tools = write_calls(reading.calls, "openai")
         values = {"item": item, "sample": {"output_text": text, "output_tools": tools, "output_json": value_of(text)}}
+
         assert isinstance(self._grader.input, str)
         actual, expected = (fill_template(each, values) for each in (self._grader.input, self._grader.reference))
+
         score = self._score(actual, expected)
         threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
         passed = score >= (1 if threshold is None else threshold)
+
         relation = _FAILS.get(self._grader.operation or "", f"has too low a {self._grader.evaluation_metric} against")
         reason = None if passed else f"{clean(actual, 100)!r} {relation} {clean(expected, 100)!r}"
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)

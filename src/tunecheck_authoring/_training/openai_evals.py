@@ -2,6 +2,15 @@
 
 A text grader becomes `graders/NAME.json` (GraderEvaluator), a model grader becomes a judge in `prompty/NAME.prompty`. A
 Python grader becomes `evaluators/NAME.py`, which does not load until the user has read and changed it.
+
+An item is `{"item": {…}}` or `{"datasource_item": {…}, "sample": {"input": […], "output": […]}}`. Its row:
+
+| column | source; the first that is not empty |
+|---|---|
+| `query` | the sample's input, the eval's template filled with the item's values, the item's `messages` or `query` |
+| `tools` | the item's `tools` |
+| `response` | the last message of the sample's `output`, else its `output_text` and `output_tools` |
+| `item` | the item |
 """
 
 from __future__ import annotations
@@ -22,6 +31,7 @@ from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads,
 from tunecheck.prompts import load_prompt
 from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, fill_template, path_of
 
+# The keys that each type of grader needs; `Grader` makes all of them optional.
 _NEEDED = {
     "string_check": ("input", "operation"),
     "text_similarity": ("input", "evaluation_metric", "pass_threshold"),
@@ -32,9 +42,10 @@ _NEEDED = {
 _MISREAD = re.compile(
     r"\{[%#]|^[^\w\n]*(system|developer|user|assistant|function|tool)[^\w\n]*$", re.IGNORECASE | re.MULTILINE
 )
-"""Texts that a prompt file would misread as blocks or roles."""
+"""Texts that a prompt file would misread as blocks or roles: `{% if`, and a line with only `user` or `### System:`."""
 
 _MOST_NAME = 60
+"""The most characters of a grader's name in the names of files and metrics."""
 
 
 class EvalDefinition(msgspec.Struct, frozen=True):
@@ -57,6 +68,7 @@ def with_graders(path: Path) -> Form:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     definition = read_as(value, EvalDefinition, str(path))
+
     known_names = {each.name for each in discover("evaluators") if each.file is None}
     files: dict[str, tuple[str, str]] = {}
     for number, grader in enumerate(definition.testing_criteria):
@@ -64,10 +76,12 @@ def with_graders(path: Path) -> Form:
         name = name if name.isidentifier() else f"grader_{name or number + 1}"
         while name in known_names or name in files:
             name += "_grader" if name in known_names else f"_{number + 1}"
+
         try:
             files[name] = _evaluator_file(name, grader)
         except (ValueError, ConfigurationError) as error:
             raise ConfigurationError(f"{path}: testing_criteria[{number}]: {error}") from None
+
     parts = find_value(definition.data_source, ("input_messages", "template"))
     question = read_as([] if isinstance(parts, Missing) else parts, list[GraderMessage], f"{path}: input_messages")
     return replace(FORM, evaluators=(*files,), files=dict(files.values()), rows=partial(item_rows, question=question))
@@ -91,14 +105,17 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
         ]
     except ValueError as error:
         raise ConversationError(str(error)) from None
+
     row: Record = {"id": f"item-{number}", "item": item}
     if query := sample.get("input") or messages or item.get("messages") or item.get("query"):
         row["query"] = query
     if tools := as_tools(item.get("tools"), "'tools'"):
         row["tools"] = tools
+
     output = sample.get("output")
     if not isinstance(output, list) or not output:
         output = [{"content": sample.get("output_text"), "tool_calls": sample.get("output_tools")}]
+
     last = {"role": "assistant", **output[-1]} if isinstance(output[-1], dict) else {}
     answer: JSON = [last] if last.get("tool_calls") else last.get("content")
     if answer or answer == "":
@@ -120,10 +137,12 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         if printable(source) != re.sub(r"\s", " ", source):
             raise ValueError("the source contains invisible characters")
         return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
+
     if isinstance(grader.input, list):
         text = _prompt(grader, grader.input)
         load_prompt(f"prompty/{name}.prompty", text=text)
         return f"prompty/{name}.prompty", text
+    # `path_of` raises ValueError for a variable that the evaluator does not know.
     for found in VARIABLE.finditer(grader.input + grader.reference):
         path_of(found)
     return f"graders/{name}.json", msgspec.json.format(msgspec.json.encode(grader)).decode() + "\n"
@@ -158,16 +177,21 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         key, answer = "result", "a number from {:g} to {:g}".format(*grader.range)
         judge = {"range": [*grader.range], "threshold": grader.pass_threshold}
         schema = {"type": "number"}
+
     texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
+
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
         raise ValueError(f"a prompt file would misread {misread[0].strip()!r} as syntax; write this judge by hand")
+
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
     inputs = {"item": ("item", "object"), "sample": ("response", "string")}
+    # Evals writes `max_completions_tokens`, the API of chat completions `max_completion_tokens`.
     chosen = {
         key.replace("completions_", "completion_"): value for key, value in (grader.sampling_params or {}).items()
     }
+
     front = {
         "description": f"A grader of OpenAI's Evals; its judge model was {grader.model}.",
         "model": {"api": "chat", "parameters": {key: value for key, value in chosen.items() if value is not None}},
@@ -175,6 +199,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
         "outputs": {"reason": {"type": "string"}, key: schema},
         "judge": {"score": key, **{name: value for name, value in judge.items() if value is not None}},
     }
+
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
     if "${" in head:
         raise ValueError("a prompt file would read '${' as a reference; write this judge by hand")
@@ -190,6 +215,7 @@ def _jinja(found: re.Match[str]) -> str:
     root, *steps = path_of(found)
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
+
     if steps not in (["output_text"], ["output_tools"]):
         raise ValueError(f"a judge cannot use {found[0]}; known: sample.output_text, sample.output_tools")
     return "{{ response }}"

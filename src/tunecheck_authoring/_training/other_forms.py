@@ -40,8 +40,11 @@ _ROLES = {
     **dict.fromkeys(("observation", "tool", "tool_response", "function_response"), "tool"),
     "system": "system",
 }
+"""The role of each speaker's name. A call is a turn of its own."""
 _CONVERSATION = frozenset(("conversations", "system", "tools", "chosen", "rejected"))
+"""The keys of a record that describe the conversation; all others become columns of the row."""
 _OPEN, _CLOSE = "<tool_response>", "</tool_response>"
+"""Marks of results, several of which may be in one turn: `<tool_response>1</tool_response><tool_response>2</…>`."""
 
 
 def is_sharegpt(record: Record) -> bool:
@@ -61,10 +64,13 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
     conversation = record.get("conversations")
     if not isinstance(conversation, list):
         raise ConversationError("'conversations' is not a list of turns")
+
     columns = {key: value for key, value in record.items() if key not in _CONVERSATION}
     turns = Turns(f"sharegpt-{number}", as_tools(record.get("tools"), "'tools'"), columns)
+
     if isinstance(system := record.get("system"), str) and system:
         turns.say({"role": "system", "content": system})
+
     chosen = record.get("chosen")
     _add_all(turns, conversation, trained=chosen is None)
     if chosen is not None:
@@ -75,9 +81,8 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
 def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
     """Add turns to the conversation.
 
-    Only assistant turns that are `trained` and have no weight 0 become training targets.
-
-    Results that follow one another are added together.
+    Only assistant turns that are `trained` and have no weight 0 become training targets. Results that follow one
+    another are added together, because one result may belong to several calls.
 
     Raises:
         ConversationError: a turn cannot be read.
@@ -87,6 +92,7 @@ def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
         if role == "tool":
             _results(turns, [value for _, value, _ in group])
             continue
+
         for _, value, weight in group:
             is_trained = trained and weight != 0
             if role == "call":
@@ -104,9 +110,11 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
     """Return the role, the text and the weight (None if missing) of a turn, or raise ConversationError."""
     if not isinstance(turn, dict):
         raise turns.error("is not an object with 'from' and 'value'")
+
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
         raise turns.error(f"{str(name)[:60]!r} is not a known speaker{did_you_mean(str(name)[:60], _ROLES)}")
+
     if not isinstance(value, str):
         raise turns.error("'value' is not text")
     return _ROLES[name], value, turn.get("weight")
@@ -139,7 +147,10 @@ def _share_value(value: str, calls: int) -> list[JSON]:
 SHAREGPT = Form("sharegpt", "a file of ShareGPT's conversations", is_sharegpt, sharegpt_rows)
 
 
+# -- xLAM
+
 _XLAM_KEYS = frozenset(("query", "tools", "answers"))
+# Names of types in Python and JSON Schema, by the name in JSON Schema.
 _TYPE_NAMES = {
     **dict.fromkeys(("str", "string", "text"), "string"),
     **dict.fromkeys(("int", "integer"), "integer"),
@@ -164,11 +175,14 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
         raise ConversationError("'query' is not a text, or is blank")
+
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
         raise ConversationError(reading.problem or "an item of 'answers' is not a call")
+
     tools = as_tools([_with_schema(tool) for tool in as_object_list(record.get("tools"), "'tools'")], "'tools'")
     columns = {key: value for key, value in record.items() if key not in _XLAM_KEYS}
+
     turns = Turns(f"xlam-{number}", tools, columns)
     turns.say({"role": "user", "content": query})
     if reading.calls:
@@ -189,6 +203,7 @@ def _with_schema(tool: JSON) -> JSON:
     parameters = tool.get("parameters") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(parameters, dict) or isinstance(parameters.get("type"), str):
         return tool
+
     properties: Record = {}
     required: list[JSON] = []
     for name, declared in parameters.items():
@@ -202,7 +217,11 @@ def _with_schema(tool: JSON) -> JSON:
 
 
 def _schema(kind: str) -> Record:
-    """Return the JSON Schema of a type in Python's syntax; an unknown type allows any value."""
+    """Return the JSON Schema of a type in Python's syntax; an unknown type allows any value.
+
+    `List[int]` gives `{"type": "array", "items": {"type": "integer"}}`, `Union[int, str]` gives `anyOf`, and
+    `Dict[str, int]` gives `{"type": "object"}`.
+    """
     name, _, inner = kind.strip().removesuffix("]").partition("[")
     parts = [*_type_parts(inner)]
     match name.strip().lower(), parts:
@@ -217,7 +236,7 @@ def _schema(kind: str) -> Record:
 
 
 def _type_parts(inner: str) -> Iterator[str]:
-    """Yield the parts between commas outside brackets."""
+    """Yield the parts between commas outside brackets: `int` and ` Dict[str, int]` of `int, Dict[str, int]`."""
     depth = start = 0
     for at, mark in enumerate(inner):
         depth += (mark == "[") - (mark == "]")
@@ -231,11 +250,17 @@ def _type_parts(inner: str) -> Iterator[str]:
 XLAM = Form("xlam", "a file of xLAM's questions", is_xlam, xlam_rows, CALL_EVALUATORS)
 
 
+# -- Glaive
+
 _TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
+# Marks in the assistant's text: its end, and the beginning of a call.
 _END = "<|endoftext|>"
 _CALL = "<functioncall>"
+# The beginning of the functions' JSON in a system text: `{"name"`, `[{"name"` or `{}`.
 _FUNCTIONS = re.compile(r"(\[\s*)?\{\s*[\"}]")
+# White space and commas between the functions.
 _GAP = re.compile(r"[ \t\r\n,]*")
+# The dash between the sentence and the functions: "Use them if required - {…".
 _DASH = re.compile(r"[\s\-–—]+\Z")
 
 
@@ -252,10 +277,12 @@ def glaive_rows(record: Record, number: int) -> list[Record]:
         ConversationError: The record is not a conversation, or a turn cannot be converted.
     """
     system, chat = _text(record, "system"), _text(record, "chat")
+
     sentence, functions = _split_system(system)
     turns = Turns(f"glaive-{number}", as_tools(functions, "'system'"))
     if sentence:
         turns.say({"role": "system", "content": sentence})
+
     for role, body in _turns(chat, system_length=len(system)):
         if role == "ASSISTANT":
             _answer(turns, body)
@@ -273,6 +300,7 @@ def _answer(turns: Turns, text: str) -> None:
         ConversationError: not every `<functioncall>` in the text can be read.
     """
     text = text.replace(_END, "").strip()
+
     reading = read_calls(text) if _CALL in text else Reading(text=text)
     if reading.problem is not None or len(reading.calls) != text.count(_CALL):
         reason = reading.problem or f"only {len(reading.calls)} of {text.count(_CALL)} calls can be read"
@@ -296,11 +324,14 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
         ConversationError: the chat begins without a role, or its rows would together be too large.
     """
     marks = list(_TURN.finditer(chat))
+
     before = chat[: marks[0].start()] if marks else chat
     if before.strip():
         raise ConversationError("'chat' does not begin with USER: or ASSISTANT:")
+    # Each assistant turn may become a row that repeats the whole chat before it.
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
         raise ConversationError(f"'chat' is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
+
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()
@@ -312,6 +343,7 @@ def _split_system(text: str) -> tuple[str, list[JSON]]:
     start = _FUNCTIONS.search(text)
     if start is None:
         return text, []
+
     values, end = _json_values(text, start.start())
     sentence, rest = _DASH.sub("", text[: start.start()]), text[end:]
     return f"{sentence}\n{rest}" if rest else sentence, values
