@@ -305,7 +305,7 @@ def _interruption_message(invocation: Invocation) -> str:
 
     for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
         with contextlib.suppress(TunecheckError, OSError):
-            # A run of this invocation that is still marked as running, but whose process no longer holds its journal.
+            # This invocation started the run, and no process holds the run's journal any more.
             if str(run.manifest().started) >= invocation.started and run.status() == "killed":
                 return f"interrupted; go on with:  {invocation.resuming(run.id)}"
     return "interrupted"

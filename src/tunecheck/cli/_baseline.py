@@ -14,6 +14,13 @@ will be judged, and computes the gate's power (`Power`).
 Objections that change the decision add one more outcome, not met or undecided.
 
 **Tested metrics** are those that `--fail-under` names, else the primary metric.
+
+| word | meaning |
+|---|---|
+| margin | the loss to accept, in the metric's unit: 0.02 is two points of a pass rate; 0 for `--better-than` |
+| non-inferiority test | shows that the run is at most the margin worse: the interval of the difference lies within it |
+| objection | a finding, such as a worse slice, that may change the decision |
+| power | the chance that an identical model meets the gate with these rows |
 """
 
 from __future__ import annotations

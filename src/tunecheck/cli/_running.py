@@ -7,6 +7,8 @@ The parts of this module, in its order:
 * options of configuration files and of runs' manifests: reading, consent, merging
 * endpoints by name
 
+The workspace is the folder in which the command runs. A run's manifest is its `run.json`, which this user's key signs.
+
 **Sources of options.** `evaluate`, for example, takes `--concurrency` from the first source that gives it:
 
 1. the command line: `tunecheck evaluate --concurrency 4 --config team.yaml`

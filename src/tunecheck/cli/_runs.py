@@ -77,6 +77,7 @@ def _show(named: list[Run], options: RunsOptions) -> int:
     for run in named:
         line = results.describe_run(run)
         parts: list[Part] = [Text([*_line_words(line)][:2])]
+
         if line.is_finished:
             screen = results.first_screen(run, options.place)
             parts += [Text(screen.sentences), screen.table]

@@ -48,6 +48,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
     """
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}
+
     try:
         for name in _FOLDERS:
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -58,6 +59,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
             print(f"{'made' if is_new else 'kept'}  {folder / name}")
     except OSError as error:
         raise ConfigurationError(f"{error.filename or folder}: cannot be made: {error.strerror or error}") from None
+
     where = "" if folder == Path() else f"cd {folder} && "
     print(f"try it:  {where}tunecheck evaluate --dataset val.jsonl")
     return DONE

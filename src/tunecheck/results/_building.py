@@ -115,18 +115,22 @@ class TableBuilder:
         self._cluster = tables.NONE if cluster is None and opened.cluster == tables.NONE else cluster
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
+
         self._declared = opened.declared or {}
         # Longest first: `a.b` is tried before `a` for the key `a.b.score` (see `_split`).
         self._evaluator_names = sorted(self._declared, key=len, reverse=True)
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
+
         # The keys of all rows so far, and the decoder for rows with these keys.
         self._keys: dict[str, None] = {}
         self._decoder_keys: tuple[Sequence[str], Collection[str]] = (), ()
         self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
+
         # One part per evaluator, and the keys of errors of any stage.
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
+
         # Columns whose labels the table needs, by row: for groups, clusters and slices.
         label_columns = [*opened.groups, *filter(None, [opened.cluster if self._cluster is None else self._cluster])]
         self._labels: dict[str, list[str | None]] = {name: [] for name in label_columns}
@@ -134,11 +138,13 @@ class TableBuilder:
         """The labels of columns that have only few, short values; the run was not grouped by them."""
         self._slice_labels: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
         self._shared_labels: dict[str | None, str | None] = {}
+
         self._ids: list[str | None] = []
         """The id of each row, from the run or the data; None if neither has a usable one."""
         self._sources: list[str | None] = []
         """The id of the row that each row is a trial of; None if it is no trial."""
         self._contents: list[str] = []
+
         self._columns: dict[str, tables.MetricColumn] = {}
         self._input_names: dict[str, None] = {}
         self._rows = self._errors = self._simulated = 0
@@ -266,9 +272,11 @@ class TableBuilder:
         """Add the new keys of rows, each by its role: an error, an input, or an evaluator's output."""
         output_keys: dict[str, list[str]] = {}
         for key in keys:
+            # `inputs.domain` is the input `domain`; `row_id` has no role.
             role, _, name = key.partition(".")
             if role == "error":
                 self._error_keys.append(key)
+            # An input may be a cluster's column, a slice, or neither: answers and marks of trials are no content.
             elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
                 if self._cluster is None and tables.may_cluster(name):
@@ -276,6 +284,7 @@ class TableBuilder:
                     self._labels.setdefault(name, [None] * self._rows)
                 elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
                     self._slices[name] = [None] * self._rows
+            # `outputs.latency_ms` belongs to no evaluator.
             elif role == "outputs" and (split := self._split(name)) is not None:
                 evaluator, output_key = split
                 output_keys.setdefault(evaluator, []).append(output_key)
@@ -578,6 +587,8 @@ class EvaluatorPart:
                     # A column of verdicts names itself.
                     column.passes = column.name
                     self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
+            # `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`. A column that the run does not describe is
+            # binary until a value other than 0 and 1 makes it a score.
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
                 entry = self.declared.metric(key) or MetricEntry(key, "binary")
                 column = self._column(key, key, entry, columns)

@@ -98,6 +98,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             dataset=run.dataset.name,
         )
 
+    # `evaluate` returns an object with the run's folder, which is read instead of its rows in memory.
     run_dir = getattr(run, "run_dir", None)
     if isinstance(run_dir, Path):
         return _run_folder(Run(run_dir))

@@ -340,6 +340,7 @@ def _next_step(
 
     if {error.error_type for error in failures.error_groups} == {ColumnMissingError.__name__}:  # a retry finds none
         purpose, words = "see which rows lack the column", ["report", run.id]
+    # A finished run was resumed, and as many rows failed as before: another attempt is no use.
     elif run.fails_again:
         purpose, words = "look at the errors that came again (comparisons leave these rows out)", ["report", run.id]
     elif _count(summary.get("failed_rows")):
@@ -350,6 +351,7 @@ def _next_step(
             missing = scored.resuming(where if is_beside else None)
             return "get the missing answers, then score again", missing
         return "run the rows with an error again", run.resuming(where)
+    # Simulated answers say nothing about a model: the next run needs a real endpoint.
     elif summary.get("simulated") is True:
         command = (command_of(manifest.command) or "evaluate").split()
         data = manifest.dataset.path or manifest.dataset.name or "FILE"
@@ -521,6 +523,7 @@ def describe_run(run: Run) -> RunLine:
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
             metrics = object_or_empty(summary.get("metrics"))
+
             line.is_finished, line.rows, line.failed_rows = True, summary.get("rows"), summary.get("failed_rows")
             line.cost = _cost(summary.get("usage"))
             for name, entry in manifest.evaluators.items():

@@ -8,6 +8,15 @@
       evaluators EvaluatorColumns by name: its columns, and one `State` per row
       clusters   Clusters: which items depend on each other
 
+| word | meaning |
+|---|---|
+| trial | one of several answers to the same row (`--repeat`) |
+| item | a row, or all trials of a row: the unit that comparisons pair |
+| label | a column's value in a row as text, such as `refund` for `domain` |
+| slice | the rows with one label of a column that has few labels |
+| cluster | rows that depend on each other, such as the turns of one conversation |
+| content | a row's inputs without answers; rows with equal content have the same fingerprint |
+
 **Clusters** (`clusters_of`). The first of these columns decides:
 
 1. the column that the caller names (`--cluster`); without labels in this run, there are no clusters

@@ -6,6 +6,9 @@
         journal.jsonl  eval_results.jsonl  …    see `Run`
       judges/0a1b2c3d4e5f6071.json              the calibration of a judge
 
+A mirror is a local copy of runs in remote storage, such as `az://container/prefix`. A signature is made with this
+user's key, so that a run of another user is recognised.
+
 **Finding a run** (`find_run`). A user's text is compared in this order; the first match wins:
 
 | text | match |
@@ -274,7 +277,7 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
 
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
-    """Yield all runs in a folder, the oldest first; folders whose names hold no time come before all others."""
+    """Yield all runs in a folder, the oldest first; runs without a time in their id come before all others."""
     for _, folders in sorted(_folders_by_second(results_dir).items()):
         # Only runs of the same second are read. A folder without `run.json` is no run.
         runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
