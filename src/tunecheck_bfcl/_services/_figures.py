@@ -49,13 +49,17 @@ class ConfiguredService(Simulator):
             DataError: A value has another type.
         """
         self.data = {name: copy_json(config.get(name, default)) for name, default in defaults.items()}
+
         for name, value in self.data.items():
             kind = type(defaults[name])
+            # A list or object of another type would break operations; other values are only shown or compared.
             is_checked = name in self.exact or kind in (dict, list)
+
             if is_checked and type(value) is not kind:
                 found = _NAMES.get(type(value), type(value).__name__)
                 place = f"initial_config.{type(self).__name__}.{name}"
                 raise DataError(f"{place} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
+
         self._random = random.Random(self.data.pop("random_seed", 0))
         self._padding = padding
 

@@ -3,6 +3,16 @@
 BFCL's data depend on how its file system copies and moves directories, so this tree behaves in the same way. A moved
 directory still shares its dict of entries with the old node. A copied directory has its own dict, but the same nodes in
 it. In both cases, these nodes keep their parents. So a node may be in several places of a tree, but never in itself.
+
+Example: the root "workspace" has the directory a, and a has the directory b. The commands run in the root.
+
+  mv(a, x)   x shares its entries with the old node of a. The node of b is the same and keeps the parent a:
+             `pwd` in it still shows /workspace/a/b, and `cd ..` leads to the old node of a
+  cp(a, y)   y has its own dict with the same node of b. A file made in a/b is in y/b, too;
+             a file made in a is not in y
+
+Shared nodes count in every place where they are. `Volume` therefore measures the tree after each change, and undoes a
+change that exceeds the limits or puts a directory into itself.
 """
 
 import copy
@@ -61,8 +71,10 @@ def read_directory(
     contents = config.get("contents") if isinstance(config, dict) else None
     if not isinstance(contents, dict):
         raise DataError(f"{where} needs 'contents', an object with the directory's entries")
+
     if depth > MAX_DEPTH:
         raise DataError(f"{where[:200]}…: directories nested deeper than {MAX_DEPTH}")
+
     directory = Directory(name, parent)
     for entry, settings in contents.items():
         directory.contents[entry] = _read_node(entry, settings, f"{where}.{entry}", directory, depth + 1)
@@ -76,6 +88,7 @@ def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: in
         return read_directory(name, config, where, parent, depth=depth)
     if kind != "file" or not isinstance(config, dict):
         raise DataError(f"{where} needs a 'type': 'file' or 'directory'")
+
     if "content" not in config:
         raise DataError(f"{where}, a file, needs 'content'")
     return File(name, config["content"])
@@ -97,8 +110,10 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
     # Not a nested function: it would form a reference cycle, which keeps `known` until a garbage collection.
     if id(node.contents) in known:
         return known[id(node.contents)] or _endless()
+
     if depth > 2 * MAX_DEPTH:
         _endless()
+
     known[id(node.contents)] = None
     entries = characters = height = 0
     for name, entry in node.contents.items():
@@ -109,6 +124,7 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
         entries += 1 + inner[0]
         characters += len(name) + inner[1]
         height = max(height, inner[2])
+
     known[id(node.contents)] = size = (entries, characters, height + 1)
     return size
 
@@ -126,16 +142,19 @@ def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]
     """
     room, entries = MAX_CHARACTERS, MAX_ENTRIES  # shared directories may make even a small tree endless
     open_directories = [(prefix, iter(directory.contents.items()))]
+
     while open_directories:
         above, listing = open_directories[-1]
         entry = next(listing, None)
         if entry is None:
             open_directories.pop()
             continue
+
         path = f"{above}/{entry[0]}"
         room, entries = room - len(path), entries - 1
         if room < 0 or entries < 0:
             raise SimulatorError("there is too much below this directory to go through")
+
         yield path, entry[1]
         if isinstance(entry[1], Directory):
             open_directories.append((path, iter(entry[1].contents.items())))
@@ -153,9 +172,13 @@ def plain(directory: Directory) -> dict[str, object]:
 
 
 def node_text(node: Node) -> str:
-    """Return a node in the text form of BFCL's logs."""
+    """Return a node in the text form of BFCL's logs.
+
+    A directory a in the root with a file b is `<Directory: a, Parent: /, Contents: {'b': <<File: b, Content: x>>}>`.
+    """
     if isinstance(node, File):
         return f"<<File: {node.name}, Content: {node.content}>>"
+
     parent = node.parent.name if node.parent else None
     entries = ", ".join(f"{name!r}: {node_text(entry)}" for name, entry in node.contents.items())
     return f"<Directory: {node.name}, Parent: {parent}, Contents: {{{entries}}}>"
@@ -172,6 +195,7 @@ def pad(directory: Directory, text: str, names: Sequence[str], unpadded: Collect
             pad(entry, text, names, unpadded)
         elif entry.name not in unpadded and isinstance(entry.content, str):
             entry.content += text
+
     if not any(isinstance(entry, Directory) for entry in entries):
         for name in names:
             directory.contents.setdefault(name, File(name))
@@ -228,6 +252,7 @@ class Volume:
         directory = self.root if path.startswith("/") else self.current
         if path == "/":
             return directory
+
         for step in path.strip("/").split("/"):
             entry = directory if step == "." else directory.contents.get(step)
             if not isinstance(entry, Directory):
@@ -261,12 +286,15 @@ class Volume:
         """
         here, before = self.current.contents, dict(self.current.contents)
         del here[name]
+
         moved = (
             File(new_name, node.content) if isinstance(node, File) else Directory(new_name, directory, node.contents)
         )
+
         try:
             self.add(moved, directory)
         except SimulatorError:
+            # Filled again as a whole, because an entry that is put back alone would come last.
             here.clear()
             here.update(before)
             raise
@@ -307,7 +335,9 @@ def _is_over_limits(entries: int, characters: int, depth: int) -> bool:
     return entries > MAX_ENTRIES or characters > MAX_CHARACTERS or depth > MAX_DEPTH
 
 
-_LONGEST_NAME = 1_000
+# -- the commands
+
+_LONGEST_NAME = 1_000  # characters
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _FORBIDDEN = frozenset('"%*/:<>?\\|')
 
@@ -334,10 +364,12 @@ class GorillaFileSystem(Simulator):
                 raise DataError(
                     "initial_config.GorillaFileSystem.root must have exactly one key: the name of the root directory"
                 )
+
             name = next(iter(roots))
             root = read_directory(name, roots[name], f"initial_config.GorillaFileSystem.root.{name}")
             if long_context is not None:
                 pad(root, *_padding(long_context))
+
         self._volume = Volume(root)
         self._long_context = long_context is not None
 
@@ -379,11 +411,15 @@ class GorillaFileSystem(Simulator):
                 raise SimulatorError("cd: this is the root, there is nothing above it")
             volume.current = volume.current.parent
             return {}  # BFCL's file system returns no text here, either
+
+        # A trailing slash is dropped above, so "/" is the empty name, which means the root below.
         if "/" in name:
             raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
+
         directory = {"": volume.root, ".": volume.current}.get(name) or volume.find(name)
         if not isinstance(directory, Directory):
             raise SimulatorError(f"cd: there is no directory '{name}' here")
+
         volume.current = directory
         return {"current_working_directory": volume.current.name}
 
@@ -450,6 +486,7 @@ class GorillaFileSystem(Simulator):
         """
         if mode not in ("l", "w", "c"):
             raise SimulatorError(f"wc: there is no mode '{str(mode)[:1000]}'")
+
         text = self._content(file_name, "wc")
         if mode == "c":
             return {"count": len(text), "type": "characters"}
@@ -488,6 +525,7 @@ class GorillaFileSystem(Simulator):
         second = self._volume.find(file_name2) if isinstance(first, File) else None
         if not isinstance(first, File) or not isinstance(second, File):
             raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
+
         # As in the leaderboard's service, lines beyond the end of the shorter file are not compared.
         pairs = zip(_text(first).splitlines(), _text(second).splitlines(), strict=False)
         return {"diff_lines": "\n".join(f"- {one}\n+ {other}" for one, other in pairs if one != other)}
@@ -501,8 +539,10 @@ class GorillaFileSystem(Simulator):
         """
         nodes = [entry for _, entry in descendants(self._volume.current, "")]
         size = sum(len(_text(entry).encode()) for entry in nodes if isinstance(entry, File))
+
         if not human_readable:
             return {"disk_usage": f"{size} bytes"}
+
         readable, unit = float(size), 0
         while readable >= 1024 and unit < len(_UNITS) - 1:
             readable, unit = readable / 1024, unit + 1
@@ -606,11 +646,14 @@ class GorillaFileSystem(Simulator):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")
         if there is None:
             return self._volume.current, destination, destination
+
         if isinstance(there, File):
             raise SimulatorError(f"{command}: '{source}' to '{destination}': that file is not overwritten")
+
         place = f"{destination}/{node.name}"
         if node.name in there.contents:
             raise SimulatorError(f"{command}: '{source}' to '{place}': there is already something of that name")
+
         return there, node.name, place
 
 

@@ -1,4 +1,11 @@
-"""MathAPI: arithmetic, statistics and unit conversions. It holds no state."""
+"""MathAPI: arithmetic, statistics and unit conversions. It holds no state.
+
+BFCL compares the text of results, so they must have the digits and the form of its service: Python's floats, `Decimal`
+for square roots, and mpmath's `mpf('2.0')` for logarithms.
+
+Arguments come from models. Each operation whose result can be huge has a limit, so that no call takes long: the bits of
+a power, the digits of a root and of a logarithm.
+"""
 
 import decimal
 import math
@@ -20,15 +27,18 @@ MAX_PRECISION = 1_000
 _NUMBER = re.compile(
     r"\s*[+-]?(?:(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|\d{1,400}/0*[1-9]\d{0,399})\s*"
 )
-_MAX_LOGARITHM_BITS = 14_000
 
-
+_MAX_LOGARITHM_BITS = 14_000  # about 4,200 decimal digits
 _MAX_ROOT_DIGITS = 10_000
 _MAX_BITS = 14_300  # Python does not convert larger integers to text, so they cannot be results
 _NOT_TWO_NUMBERS = "both arguments must be numbers"
 _NOT_A_NUMBER = "the value must be a number"
 
+# Metres in a unit. A conversion multiplies by this value and by 1 / the other, in this order, because the last digit
+# depends on it.
 _METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
+
+# The factor from the first unit to the second. Both directions are rounded, as in BFCL, so they are no exact inverses.
 _FACTORS = {
     ("cm", "in"): 0.393701, ("in", "cm"): 2.54,
     ("m", "ft"): 3.28084, ("ft", "m"): 0.3048,
@@ -106,6 +116,7 @@ class MathAPI(Simulator):
             base: The number.
             exponent: The power.
         """
+        # The result has at least (bits of the base - 1) times the exponent bits.
         if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
             raise SimulatorError("the result has too many digits")
         return {"result": _refuse_type_error(lambda: base**exponent, _NOT_TWO_NUMBERS)}
@@ -139,8 +150,10 @@ class MathAPI(Simulator):
             number: The number.
             decimal_places: How many decimal places to keep.
         """
+        # The result would be 0 in any case, but Python would compute a power of 10 of that size.
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
+
         refusal = "number must be a number, and decimal_places an integer"
         return {"result": _refuse_type_error(lambda: round(number, decimal_places), refusal)}
 
@@ -158,6 +171,7 @@ class MathAPI(Simulator):
             raise SimulatorError("number must be a number, and precision an integer")
         if not 1 <= precision <= _MAX_ROOT_DIGITS:
             raise SimulatorError(f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
+
         context = decimal.Context(prec=precision)
         return {"result": context.sqrt(decimal.Decimal(number))}
 
@@ -229,6 +243,7 @@ class MathAPI(Simulator):
         number = _number(value, _NOT_A_NUMBER)
         if unit_in not in _METRES or unit_out not in _METRES:
             raise SimulatorError(_no_conversion(unit_in, unit_out))
+
         return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
 
     @tool
@@ -243,10 +258,12 @@ class MathAPI(Simulator):
         number = _number(value, _NOT_A_NUMBER)
         if unit_in == unit_out:
             return {"result": number}
+
         if (unit_in, unit_out) == ("celsius", "fahrenheit"):
             return {"result": number * (9 / 5) + 32}
         if (unit_in, unit_out) == ("fahrenheit", "celsius"):
             return {"result": (number - 32) * (5 / 9)}
+
         if not isinstance(unit_in, str) or not isinstance(unit_out, str) or (unit_in, unit_out) not in _FACTORS:
             raise SimulatorError(_no_conversion(unit_in, unit_out))
         return {"result": number * _FACTORS[unit_in, unit_out]}
@@ -294,6 +311,8 @@ def _no_conversion(unit_in: str, unit_out: str) -> str:
 def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
     """Return the logarithm of a number, complex if the number or the base is negative.
 
+    The logarithm of 100 to the base 10 with 15 digits is shown as `mpf('2.0')`.
+
     Raises:
         SimulatorError: a value is not a number, the base is 1, or the precision exceeds `MAX_PRECISION`.
     """
@@ -301,9 +320,11 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
     if digits > MAX_PRECISION:
         raise SimulatorError(f"the precision may be {MAX_PRECISION} digits at most")
+
     context = MPContext()  # a context per call, so that the precision does not affect later calls
     context.dps = digits
     number, of_base = _check_number(value), _check_number(base)
+
     try:
         return Shown(repr(context.log(number) / context.log(of_base)))
     except ZeroDivisionError:
@@ -318,8 +339,10 @@ def _check_number(value: JSON) -> int | float | str:
     """
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
         raise SimulatorError("a number of thousands of digits is too large")
+
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return value
+
     if not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")) or value != value:
         raise SimulatorError(f"{quoted(value)} is not a number")
     return value

@@ -1,4 +1,9 @@
-"""MessageAPI: the users of a workspace, and the messages sent between them."""
+"""MessageAPI: the users of a workspace, and the messages sent between them.
+
+A message of the inbox, `{"USR002": "Hello"}`, names only its receiver. So each user sees all messages, and
+`delete_message` deletes the last one to a receiver, whoever sent it. Ids of new messages come from a seeded random
+generator; BFCL's ground truth depends on them.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -38,11 +43,13 @@ class MessageAPI(ConfiguredService):
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Raises DataError for a malformed inbox or list of message ids."""
         self.start(config, _DEFAULTS)
+
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
         if not all(isinstance(message_id, int) for message_id in ids):
             raise DataError("initial_config.MessageAPI.generated_ids: must be a list of whole numbers")
         if not all(isinstance(message, dict) and message for message in inbox):
             raise DataError("initial_config.MessageAPI.inbox: each message must have the form {receiver id: message}")
+
         self.data["generated_ids"] = set(ids)
 
     @tool
@@ -89,9 +96,11 @@ class MessageAPI(ConfiguredService):
         self._check_login()
         if not self._is_user(receiver_id):
             raise SimulatorError(f"there is no user with the id '{receiver_id}'")
+
         new_id = self._new_id()
         self.data["inbox"].append({receiver_id: copy.deepcopy(message)})
         self.data["message_count"] += 1
+
         confirmation = f"Message sent to '{receiver_id}' successfully."
         return {"sent_status": True, "message_id": {"new_id": new_id}, "message": confirmation}
 
@@ -151,10 +160,12 @@ class MessageAPI(ConfiguredService):
         """
         if user_name in self.data["user_map"]:
             raise SimulatorError(f"there is already a user named '{user_name}'")
+
         self.data["user_count"] += 1
         user_id = f"USR{self.data['user_count']:03}"
         if self._is_user(user_id):
             raise SimulatorError(f"the id '{user_id}' is already taken")
+
         self.data["user_map"][user_name] = user_id
         return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' added successfully."}
 
@@ -174,6 +185,7 @@ class MessageAPI(ConfiguredService):
         """
         if len(self.data["generated_ids"]) >= _MOST_MESSAGES:
             raise SimulatorError("no more messages can be sent")
+
         new_id = self._random.randint(_FIRST_ID, _LAST_ID)
         while new_id in self.data["generated_ids"]:
             new_id = self._random.randint(_FIRST_ID, _LAST_ID)

@@ -46,6 +46,7 @@ class TicketAPI(ConfiguredService):
         user = self._logged_in_user("open a ticket")
         if priority < 1 or priority > 5:
             raise SimulatorError("the priority must lie between 1 and 5")
+
         ticket = {
             "id": self.data["ticket_counter"],
             "title": title,
@@ -54,6 +55,7 @@ class TicketAPI(ConfiguredService):
             "priority": priority,
             "created_by": user,
         }
+
         self.data["ticket_queue"].append(ticket)
         self.data["ticket_counter"] += 1
         return ticket.copy()
@@ -106,9 +108,11 @@ class TicketAPI(ConfiguredService):
         ticket = self._ticket(ticket_id)
         if not isinstance(updates, dict):
             raise SimulatorError("updates must be an object of new values by field")
+
         unknown = [str(field) for field in updates if field not in TicketChanges.__annotations__]
         if unknown:
             raise SimulatorError(f"these fields cannot be edited: {', '.join(sorted(unknown))}")
+
         ticket.update({field: value for field, value in updates.items() if value is not None})
         return {"status": f"Ticket {ticket_id} has been updated successfully."}
 

@@ -1,4 +1,12 @@
-"""TradingBot: an account at a stock exchange, with orders, deposits and withdrawals."""
+"""TradingBot: an account at a stock exchange, with orders, deposits and withdrawals.
+
+Quirks of BFCL's service that its data need:
+
+  * Orders change no balance: only deposits and withdrawals do.
+  * A deposit's time is random, up to a day after the opening. The seed decides it.
+  * An order is "Open" in the state, but the answer to `place_order` says "Pending".
+  * With long context, `get_watchlist` returns a list instead of an object.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -14,6 +22,7 @@ _OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has no ti
 _DATE = "%Y-%m-%d"
 _TIME = "%Y-%m-%d %H:%M:%S"
 
+# The constants that extend each sector's list of stocks with long context.
 _SECTORS_PADDING = {"Technology": "TECHNOLOGY_EXTENSION", "Automobile": "AUTOMOBILE_EXTENSION"}
 
 
@@ -27,6 +36,7 @@ class TradingBot(ConfiguredService):
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Numeric order ids become integers, because JSON has only texts as keys."""
         self.start(config, {**figures()["trading"]["defaults"], "random_seed": _SEED}, long_context)
+
         orders = self.data["orders"]
         self.data["orders"] = {
             (int(name) if name.isdecimal() and len(name) < 1000 else name): order for name, order in orders.items()
@@ -74,6 +84,7 @@ class TradingBot(ConfiguredService):
         self._require_login("pay money in")
         if amount <= 0:
             raise SimulatorError("the amount to pay in must be above zero")
+
         self.data["account_info"]["balance"] += amount
         self._record("deposit", amount)
         return {"status": "Account funded successfully", "new_balance": self.data["account_info"]["balance"]}
@@ -92,6 +103,7 @@ class TradingBot(ConfiguredService):
             raise SimulatorError("the amount to withdraw must be above zero")
         if amount > self.data["account_info"]["balance"]:
             raise SimulatorError("the balance does not suffice for this withdrawal")
+
         self.data["account_info"]["balance"] -= amount
         self._record("withdrawal", amount)
         return {"status": "Withdrawal successful", "new_balance": self.data["account_info"]["balance"]}
@@ -107,12 +119,15 @@ class TradingBot(ConfiguredService):
             end_date: The last day, as 2024-09-30; its own hours are no longer part.
         """
         self._require_login("see deposits and withdrawals")
+
         first = _parse_time(start_date or "0001-01-01", _DATE)
         last = _parse_time(end_date or "9999-12-31", _DATE)
         history = self.data["transaction_history"]
         listed = [entry for entry in history if first <= _parse_time(entry["timestamp"], _TIME) <= last]
+
         if self._padding is not None:
             listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
+
         return {"transaction_history": copy_json(listed)}
 
     @tool
@@ -130,11 +145,13 @@ class TradingBot(ConfiguredService):
             raise SimulatorError(f"there is no stock {symbol}")
         if price <= 0 or amount <= 0:
             raise SimulatorError("the price and the number of shares must be above zero")
+
         price = float(price)
         if order_type.lower() == "buy":
             cost, balance = price * amount, self.data["account_info"].get("balance", 0)
             if cost > balance:
                 raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
+
         order_id = self.data["order_counter"]
         self.data["orders"][order_id] = {
             "id": order_id,
@@ -144,6 +161,7 @@ class TradingBot(ConfiguredService):
             "amount": amount,
             "status": "Open",
         }
+
         self.data["order_counter"] += 1
         return {"order_id": order_id, "order_type": order_type, "status": "Pending", "price": price, "amount": amount}
 
@@ -171,8 +189,10 @@ class TradingBot(ConfiguredService):
         if order_id not in self.data["orders"]:
             raise SimulatorError(f"there is no order {order_id}; there are {list(self.data['orders'])}")
         order = self.data["orders"][order_id]
+
         if self._padding is None:
             return copy_json(order)
+
         templates, symbol = self._padding["ORDER_DETAIL_EXTENSION"], str(order["symbol"])
         assert isinstance(templates, dict)
         metadata = {name: str(template).replace("{symbol}", symbol) for name, template in templates.items()}
@@ -247,6 +267,7 @@ class TradingBot(ConfiguredService):
             for symbol in stocks
             if symbol in self.data["stocks"] and abs(self.data["stocks"][symbol]["percent_change"]) >= threshold
         ]
+
         if not changed:
             return {"notification": "No significant price changes in the selected stocks."}
         return {"notification": f"Stocks {', '.join(changed)} have significant price changes."}

@@ -1,4 +1,14 @@
-"""TravelAPI: flights that are booked, insured and cancelled with registered credit cards and a budget."""
+"""TravelAPI: flights that are booked, insured and cancelled with registered credit cards and a budget.
+
+Ids, tokens and balances come from a seeded random generator. BFCL's ground truth contains such ids, so the number and
+order of the draws must stay as they are: in `book_flight` first the booking's id, then the transaction's.
+
+A fare is the route's base fare times the factor of the class, and times `even_date_factor` on days with an even sum of
+digits (`_fare`): 2024-09-30 has the sum 20.
+
+`book_flight`, `cancel_booking` and `purchase_insurance` report a refusal as a result with the status False; the other
+operations raise an error. Both are as in BFCL.
+"""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -14,6 +24,7 @@ _DEFAULTS: dict[str, JSON] = {
     "user_first_name": None, "user_last_name": None, "budget_limit": None, "random_seed": 141053,
 }  # fmt: skip
 
+# For long context: the parts of the state, and the constants with which BFCL extends them.
 _EXTENSIONS = {"credit_card_list": "CREDIT_CARD_EXTENSION", "booking_record": "BOOKING_RECORD_EXTENSION"}
 
 _INVOICED = ("travel_date", "travel_from", "travel_to", "travel_class", "travel_cost", "transaction_id")
@@ -64,6 +75,7 @@ class TravelAPI(ConfiguredService):
             card = self._card(card_id)
             if "balance" not in card:
                 raise SimulatorError("the balance of this card is not known")
+
             cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
             if card["balance"] < cost:
                 raise SimulatorError("the card's balance does not cover the fare")
@@ -71,7 +83,9 @@ class TravelAPI(ConfiguredService):
                 raise SimulatorError("the card's balance is less than the budget limit")
         except SimulatorError as error:
             return {"booking_status": False, "error": str(error)}
+
         card["balance"] -= cost
+
         booking_id, transaction_id = self._random_number(7), self._random_number(8)
         self.data["booking_record"][booking_id] = {
             "card_id": card_id,
@@ -82,6 +96,7 @@ class TravelAPI(ConfiguredService):
             "travel_cost": cost,
             "transaction_id": transaction_id,
         }
+
         return {
             "booking_id": booking_id,
             "transaction_id": transaction_id,
@@ -102,6 +117,7 @@ class TravelAPI(ConfiguredService):
             booking = self._booking(booking_id)
         except SimulatorError as error:
             return {"cancel_status": False, "error": str(error)}
+
         card = self.data["credit_card_list"][booking["card_id"]]
         card["balance"] += booking["travel_cost"]
         del self.data["booking_record"][booking_id]
@@ -153,6 +169,7 @@ class TravelAPI(ConfiguredService):
             card = self._card(card_id)
         except SimulatorError as error:
             return {"insurance_status": False, "error": str(error)}
+
         card["balance"] -= insurance_cost
         return {"insurance_id": self._random_number(9), "insurance_status": True}
 
@@ -194,6 +211,7 @@ class TravelAPI(ConfiguredService):
         self.data["token_scope"] = grant_type
         self.data["user_first_name"] = user_first_name
         self.data["user_last_name"] = user_last_name
+
         return {
             "expires_in": token["expires_in"],
             "access_token": self.data["access_token"],
@@ -258,6 +276,7 @@ class TravelAPI(ConfiguredService):
         self._require_token(access_token)
         if card_number in self.data["credit_card_list"]:
             raise SimulatorError("this card is registered already")
+
         card_id = self._random_number(12)
         self.data["credit_card_list"][card_id] = {
             "card_number": card_number,
@@ -266,6 +285,7 @@ class TravelAPI(ConfiguredService):
             "card_verification_number": card_verification_number,
             "balance": self._random.randint(10_000, 99_999),
         }
+
         return {"card_id": card_id}
 
     @tool
@@ -315,6 +335,7 @@ class TravelAPI(ConfiguredService):
         cost = _fare(travel_from, travel_to, travel_date, travel_class)
         if self._padding is None:
             return {"travel_cost_list": [cost]}
+
         # With long context, BFCL lists the fares of all routes.
         factor = _fare_factor(travel_date, travel_class)
         return {"travel_cost_list": [base * factor for _, _, base in figures()["travel"]["fares"]]}
@@ -333,6 +354,7 @@ class TravelAPI(ConfiguredService):
         rates = figures()["travel"]["dollar_buys"]
         if isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT:
             raise SimulatorError("the amount must be a number")
+
         if base_currency == "USD" and target_currency in rates:
             # BFCL multiplies before it converts the result to a number: "5" at a rate of 7 is 5,555,555.
             return {"exchanged_value": float(value * rates[target_currency])}
@@ -383,13 +405,16 @@ class TravelAPI(ConfiguredService):
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
             known = {"known_first": self.data["user_first_name"], "known_last": self.data["user_last_name"]}
             return failures["another"].format(first=first_name, last=last_name, **known)
+
         born = _parse_day(date_of_birth)
         if born is None:
             return failures["no_date"]
+
         today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
         is_before_birthday = (today.month, today.day) < (born.month, born.day)
         if today.year - born.year - is_before_birthday < _ADULT_YEARS:
             return failures["child"]
+
         return "" if passport_number.startswith("US") else failures["foreigner"]
 
 
@@ -431,6 +456,7 @@ def _fare_factor(travel_date: str, travel_class: str) -> float:
     """
     if travel_class not in figures()["travel"]["class_factors"]:
         raise SimulatorError("the travel class must be economy, business or first")
+
     factor = figures()["travel"]["class_factors"][travel_class]
     digits = sum(int(each) for each in travel_date if each.isdigit())
     return cast("float", factor if digits % 2 else factor * figures()["travel"]["even_date_factor"])

@@ -1,4 +1,10 @@
-"""TwitterAPI: one account that posts, retweets, comments and follows."""
+"""TwitterAPI: one account that posts, retweets, comments and follows.
+
+Tweets have numbers as ids, from `tweet_counter`. JSON has only texts as keys, so `load` converts the keys of tweets.
+The keys of comments stay text, as in BFCL: comments in the configuration are therefore not found by a tweet's number.
+
+Arguments are copied before they are kept. Otherwise a later `mention` would change the arguments of an earlier call.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -34,10 +40,12 @@ class TwitterAPI(ConfiguredService):
             DataError: a value has the wrong type, a tweet is not an object, or its key is not a number.
         """
         self.start(config, _DEFAULTS)
+
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
                 where = f"initial_config.TwitterAPI.tweets.{key[:60]}"
                 raise DataError(f"{where}: the key must be the tweet's number, and the value an object")
+
         self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
     @tool
@@ -67,6 +75,7 @@ class TwitterAPI(ConfiguredService):
             mentions: The users it mentions, each beginning with "@".
         """
         self._check_login("posting")
+
         tweet: Fields = {
             "id": self.data["tweet_counter"],
             "username": self.data["username"],
@@ -74,6 +83,7 @@ class TwitterAPI(ConfiguredService):
             "tags": copy.deepcopy(tags),  # type: ignore[dict-item]
             "mentions": copy.deepcopy(mentions),  # type: ignore[dict-item]
         }
+
         self.data["tweets"][self.data["tweet_counter"]] = tweet
         self.data["tweet_counter"] += 1
         return copy.deepcopy(tweet)
@@ -90,6 +100,7 @@ class TwitterAPI(ConfiguredService):
         retweets = self.data["retweets"].setdefault(self.data["username"], [])
         if not isinstance(retweets, list):
             raise SimulatorError("the retweets of this user are not a list")
+
         if tweet_id in retweets:
             return {"retweet_status": "Already retweeted"}
         retweets.append(tweet_id)
@@ -106,10 +117,12 @@ class TwitterAPI(ConfiguredService):
         self._check_login("commenting")
         self._tweet(tweet_id)
         comments = self.data["comments"].setdefault(tweet_id, [])
+
         # Configured comments have text keys, so a tweet's number leads to a list made here, unless Python code built
         # the row. The leaderboard's service reports success in any case.
         if isinstance(comments, list):
             comments.append({"username": self.data["username"], "content": copy.deepcopy(comment_content)})
+
         return {"comment_status": "Comment added successfully"}
 
     @tool

@@ -1,4 +1,12 @@
-"""VehicleControlAPI: a car's engine, doors, brakes, lights, climate, cruise control and tires."""
+"""VehicleControlAPI: a car's engine, doors, brakes, lights, climate, cruise control and tires.
+
+BFCL compares the state after each turn, so the state has exactly the values of its service, with their names: the
+configuration's `engineState` is `engine_state`, and `_KEPT` values are outside the state. Some answers show a value by
+another name (`_SHOWN_NAMES`).
+
+The engine starts if, in this order, all doors are locked, the brake pedal is pressed, and pressed fully, and the tank's
+level is not negative.
+"""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,6 +16,8 @@ from tunecheck.simulators import SimulatorError, copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 141053
+
+# BFCL's own limits and values.
 _TANK_GALLONS = 50
 _FULL_BRAKE_N = 1000
 _PARKING_BRAKE_N = 500.0
@@ -28,6 +38,8 @@ _STATUS = {
     "engine": ("engine_state",),
 }
 """The values that each part of the car's status shows."""
+
+# Names of the state's values in `displayCarStatus`, where they differ.
 _SHOWN_NAMES = {
     "acTemperature": "currentACTemperature",
     "acMode": "climateMode",
@@ -54,8 +66,10 @@ class VehicleControlAPI(ConfiguredService):
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Forces and the slope angle are kept outside the state, as in BFCL."""
         self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
+
         values, self.data = self.data, {}
         self._kept = {name: values.pop(name) for name in _KEPT}
+
         for name, value in values.items():
             self.data["engine_state" if name == "engineState" else name] = value
             if name == "doorStatus":
@@ -70,6 +84,7 @@ class VehicleControlAPI(ConfiguredService):
         """
         if ignitionMode == "STOP":  # as in BFCL, the engine stops although the call then fails
             self.data["engine_state"] = "stopped"
+
         if self.data["remainingUnlockedDoors"] > 0:
             unlocked = [door for door, status in self.data["doorStatus"].items() if status == "unlocked"]
             raise SimulatorError(f"lock all doors before you start the engine; unlocked are: {', '.join(unlocked)}")
@@ -79,8 +94,10 @@ class VehicleControlAPI(ConfiguredService):
             raise SimulatorError("press the brake pedal fully before you start the engine")
         if self.data["fuelLevel"] < 0:
             raise SimulatorError("the tank is empty")
+
         if ignitionMode != "START":
             raise SimulatorError("the ignition mode must be START to start the engine")
+
         self.data["engine_state"] = "running"
         return {"engineState": "running", **{name: self.data[name] for name in ("fuelLevel", "batteryVoltage")}}
 
@@ -97,6 +114,7 @@ class VehicleControlAPI(ConfiguredService):
             raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
         if self.data["fuelLevel"] + fuelAmount < 0:
             raise SimulatorError("the fuel level would still be below 0: add more fuel")
+
         self.data["fuelLevel"] += fuelAmount
         return {"fuelLevel": self.data["fuelLevel"]}
 
@@ -133,11 +151,13 @@ class VehicleControlAPI(ConfiguredService):
         """
         if not 0 <= fanSpeed <= 100:
             raise SimulatorError("the fan speed must lie between 0 and 100")
+
         self.data["acTemperature"] = temperature
         if unit == "fahrenheit":
             self.data["acTemperature"] = (temperature - 32) * 5 / 9
         self.data["fanSpeed"] = fanSpeed
         self.data["acMode"] = mode
+
         return {"currentACTemperature": temperature, "climateMode": mode, "humidityLevel": self.data["humidityLevel"]}
 
     @tool
@@ -162,6 +182,7 @@ class VehicleControlAPI(ConfiguredService):
         names = _STATUS.get(option) if isinstance(option, str) else None
         if names is None:
             raise SimulatorError("the car has no status of this name")
+
         values = {**self.data, **self._kept}
         shown = {_SHOWN_NAMES.get(name, name): copy_json(values[name]) for name in names}
         return {**self._extra("metadata", "CAR_STATUS_METADATA_EXTENSION"), **shown}
@@ -175,9 +196,11 @@ class VehicleControlAPI(ConfiguredService):
         """
         if mode not in ("engage", "release"):
             raise SimulatorError("the mode of the parking brake must be engage or release")
+
         self._kept["parkingBrakeForce"] = _PARKING_BRAKE_N if mode == "engage" else 0.0
         self._kept["slopeAngle"] = _PARKING_SLOPE_DEGREES
         self.data["parkingBrakeStatus"] = "engaged" if mode == "engage" else "released"
+
         return {
             **self._extra("parkingBrakeInstruction", "PARKING_BRAKE_INSTRUCTION"),
             "parkingBrakeStatus": self.data["parkingBrakeStatus"],
@@ -196,6 +219,7 @@ class VehicleControlAPI(ConfiguredService):
             raise SimulatorError("the pedal's position must lie between 0 and 1")
         if pedalPosition == 0:
             return self.releaseBrakePedal()
+
         self.data["brakePedalStatus"] = "pressed"
         self._kept["brakePedalForce"] = _FULL_BRAKE_N * pedalPosition
         return {"brakePedalStatus": "pressed", "brakePedalForce": float(self._kept["brakePedalForce"])}
@@ -224,9 +248,11 @@ class VehicleControlAPI(ConfiguredService):
         speed, distance = float(speed), float(distanceToNextVehicle)
         if self.data["engine_state"] == "stopped":
             raise SimulatorError("start the engine before you set the cruise control")
+
         self.data["distanceToNextVehicle"] = distance  # set even if the speed is refused
         if activate and (not 0 <= speed <= _CRUISE_LIMIT or speed % _CRUISE_STEP):
             raise SimulatorError(f"the speed must lie between 0 and {_CRUISE_LIMIT}, in steps of {_CRUISE_STEP}")
+
         self.data["cruiseStatus"] = "active" if activate else "inactive"
         return {"cruiseStatus": self.data["cruiseStatus"], "currentSpeed": speed, "distanceToNextVehicle": distance}
 
@@ -235,6 +261,7 @@ class VehicleControlAPI(ConfiguredService):
         """Read the pressure of all tires in psi, and tell whether on average it is healthy."""
         names = (f"{tire}TirePressure" for tire in ("frontLeft", "frontRight", "rearLeft", "rearRight"))
         tires: dict[str, float] = {name: self.data[name] for name in names}
+
         low, high = _HEALTHY_PSI
         return {
             **tires,
