@@ -5,7 +5,7 @@ A command reads its gates with `parse_gate()` and checks their names before the 
 | gate | metric | group |
 |---|---|---|
 | `match>=0.8` | the evaluator `match`: its pass rate, else its main mean | all rows |
-| `match[call]>=80%` | the same | rows whose `row_kind` is `call`, or the one column with a value `call` |
+| `match[call]>=80%` | the same | rows with the value `call` of the only column that has it, here `row_kind` |
 | `match[language=de]>=0.8` | the same | rows whose column `language` is `de` |
 | `rouge.f1>0.4` | the metric `f1` of the evaluator `rouge` | all rows |
 | `cause.unreadable<=0.01` | the share of rows with this cause; 0 if no row has it | all rows |

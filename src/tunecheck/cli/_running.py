@@ -31,7 +31,7 @@ In any other case, the command fails and names the option.
 | effect | example | the value is harmless if |
 |---|---|---|
 | `asks` (calls an endpoint) | `judge: big-model` | it is the built-in `simulated`, or permitted (see below) |
-| `loads` (reads a file) | `prices: prices.yaml` | the file is in the workspace and no value in it contains `.py` |
+| `loads` (reads a file) | `prices: prices.yaml` | the file is in the workspace, and its YAML content has no `.py` |
 | `sends` (uploads) | `mlflow: https://…` | never |
 | `sets` (sets parameters) | `set: {bleu.threshold: 0.4}` | it has no slash, backslash, `${env:` or name of a file |
 | `speeds` (calls or takes more) | `concurrency: 40` | it is at most the default: 10 calls, 1 trial, 600 seconds |
