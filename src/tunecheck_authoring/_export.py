@@ -148,6 +148,7 @@ class ExampleReader:
         """
         data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
         row_id = str(row.get("row_id"))
+        # All trials of a question have its id in the data set, and leave the test set with it.
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
 
         if is_conversation(row):
@@ -287,12 +288,14 @@ class ExpectedConversation:
 
         for turn, turn_messages in enumerate(scenario.turns):
             added = scenario.held_out.get(turn)
+            # A turn that adds functions announces them in its own words.
             new = turn_messages if added is None else dialect.add(added, turn_messages)
             messages += [dict(each) for each in new]
 
             for number, call in enumerate(self._truth[turn]):
                 tools: list[JSON] = [dict(tool) for tool in dialect.tools or ()]
                 yield turn, Example([*messages], tools, TrainingReply("", (call,)))
+                # OpenAI's format needs an id for each call and its result, and the ground truth has none.
                 id_ = f"call_{turn}_{number}"
                 messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
                 messages.append({"role": "tool", "tool_call_id": id_, "content": self._backend.call(call).text})
@@ -428,6 +431,7 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
 
     place = {code: at for at, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
+    # Sorting is stable, so rows of one cause stay in the order of the run.
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
     # The test set comes first: if it cannot be written, no training file is made.
@@ -583,6 +587,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
             yield from failed
             continue
 
+        # One of the runs may have an unusable row: then there is no pair.
         for example, other in zip(failed, readers[passing].examples(pair_rows[passing]), strict=False):
             if other.actual_reply is not None:
                 yield replace(example, right_reply=other.actual_reply)
@@ -634,6 +639,7 @@ def _openai_record(
 
     In a chat, earlier assistant messages have weight 0, because they did not fail.
     """
+    # OpenAI refuses this setting in a request without tools.
     if tools and example.parallel is not None:
         tools = {**tools, "parallel_tool_calls": example.parallel}
 

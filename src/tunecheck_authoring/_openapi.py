@@ -97,6 +97,7 @@ class ApiDocument:
             ConfigurationError: A reference leaves the file, or leads nowhere.
         """
         name = ""
+        # References may form a ring: the bound ends it.
         for _ in range(_MOST_REFERENCES):
             if not isinstance(value, Mapping):
                 return "", {}
@@ -425,6 +426,7 @@ def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiO
     if isinstance(more, str) and more.strip() and more.strip() != text.strip():
         text = f"{text.strip().rstrip('.')}. {more}"
 
+    # The function's name of a parameter may differ from the name in the path.
     by_original = {each.original: at for at, each in parameters.items() if each.place == "path"}
     in_path = tuple(by_original[part[1:-1]] for part in parts if is_parameter(part) and part[1:-1] in by_original)
 

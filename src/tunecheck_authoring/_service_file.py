@@ -120,6 +120,7 @@ class ResourceModel:
         known = self._by_schema.get(operation.answer.name) if operation.answer.name else None
 
         key = operation.in_path[-1]
+        # A schema alone is not enough: different collections may share one, such as users and members.
         if known is not None and known.name == _named_by(place):
             self._by_place[place] = known
         else:
@@ -132,6 +133,7 @@ class ResourceModel:
         """Add and return a kind for the collection at a place. If its name is taken, it gets a longer one."""
         name = _named_by(place)
         if name in self.kinds:
+            # For example `pet_toy` for `/pets/{}/toys` if there is a kind `toy`.
             longer = [each for each in place if each != "{}"][-2:]
             name = identifier("_".join(map(singular, longer))).lower()
         name = unused_name(name, self.kinds)
@@ -150,6 +152,7 @@ class ResourceModel:
 
         has_key = operation.ends_with_key
         body = {each.original: each.schema for each in operation.parameters.values() if each.place == "body"}
+        # Copies, because `readOnly` is removed below.
         answered = {name: dict(each) for name, each in operation.answer.fields.items()}
 
         if operation.method == "get" or operation.method in ("post", "put", "patch"):
@@ -493,6 +496,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     require_name(path)
     if path.exists():
         return False
+
     model = ResourceModel(read_operations(openapi, only))
     tables: dict[str, JSON] = {
         "resources": {name: _table_row(kind.resource()) for name, kind in model.kinds.items()},

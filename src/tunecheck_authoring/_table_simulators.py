@@ -71,6 +71,7 @@ class TableSimulator(Simulator):
     def __init_subclass__(cls) -> None:
         """Set the class attributes that the class's file of tables describes."""
         super().__init_subclass__()
+        # Only a class's own file counts, so that a subclass does not read its parent's again.
         if cls.__dict__.get("tables") is not None:
             for name, table in _read_tables(cls, cls.__dict__["tables"]).items():
                 setattr(cls, name, table)
@@ -326,6 +327,7 @@ class Resources(TableSimulator):
             SimulatorError: another record has the key.
         """
         kind, records = self.resources[action.resource], self._records[action.resource]
+        # Copies, because later calls change records, but not the class's tables or a call's arguments.
         record = {**copy_json(dict(kind.defaults)), **copy_json(fields)}
         if kind.key is not None and record.get(kind.key) is None:
             record = {kind.key: self._next_key(action.resource, kind), **record}
@@ -510,6 +512,7 @@ class Recording:
     def _index(self, call: RecordedCall) -> None:
         """Index a call by its state and arguments, and remember the first call that led to each new state."""
         self._calls[call.before, _key(call.call, call.arguments)] = call
+        # A call that leads back to the start is no route to it.
         if call.after not in (call.before, self.start):
             self.reached.setdefault(call.after, call)
 

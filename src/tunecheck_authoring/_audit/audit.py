@@ -117,6 +117,7 @@ class KnownRows:
         for key in row.sketch[:_KEYS]:
             together = self._by_key[key]
             together.append(row)
+            # A key that many rows share would make the time quadratic.
             del together[:-_MOST_TOGETHER]
 
     def repeated(self, row: KnownRow) -> Iterator[AuditFinding]:
@@ -125,12 +126,14 @@ class KnownRows:
         Rows of one declared cluster, and a row that continues the other's chat, may share their wording.
         """
         same = self._by_words.get(row.words_digest)
+        # Rows of one declared cluster may repeat words and calls, but equal words with other calls conflict even there.
         if same is not None and same.shares_cluster(row) and same.path == row.path:
             return
 
         if same is not None and same.path != row.path and same.tools_digest == row.tools_digest:
             evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
+        # The same words with other functions are another test, and no finding.
         elif same is not None and same.tools_digest == row.tools_digest:
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, exclude_related=True)) is not None:
@@ -157,6 +160,7 @@ class KnownRows:
         """
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
 
+        # A chat may be stored as several rows, each of which begins with the rows before it.
         if exclude_related:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
             others = [other for other in others if not other.shares_cluster(row)]
@@ -253,6 +257,7 @@ def audit(
         training: Training rows; none of them may be among `rows`.
         runs: Runs that tested these rows.
     """
+    # Training rows are compared with the tested rows only, not with each other.
     trained, tested = KnownRows(), KnownRows()
     for each in training:
         trained.add(known_row(each))
@@ -267,6 +272,7 @@ def audit(
         findings += (found(each.entry, each.problem, each.full_text, each.turn) for each in problems)
 
         dialogue = reader.read(row)
+        # A row that cannot be read is no clean row, so it gets a finding.
         if isinstance(dialogue, str):
             findings.append(found(row.name, "not_looked_at", dialogue))
             continue
@@ -315,6 +321,7 @@ def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
     """
     if row.replayed is not None and row.replayed.entry.judging.final_state_only:
         return row.replayed.is_unchanged
+    # BFCL's rows with the check `relevance` list no calls, but need one.
     return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
 
 
@@ -323,6 +330,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     played = check.played
     for at, each in enumerate(played):
         earlier = [call for call in played[:at] if call.turn == each.turn and call.call == each.call]
+        # A call without an effect of its own may still be needed: it may count, or open a session.
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
             evidence = f"the turn repeats {each.text}, and the repetition changes nothing"
             drop = Replacement(each.turn, each.text, None)
@@ -339,6 +347,7 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
         added = [(call, change) for call in earlier for change in call.step.changes if change.is_new]
 
         for gone in renaming.step.changes:
+            # A renaming deletes an item, and adds the same item under another name in the same place.
             if not gone.is_gone or not _is_renamed(gone, renaming.step.changes):
                 continue
             # A copy is a new item with the same name in another place.
@@ -401,6 +410,7 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
 
     for row in run.rows():
+        # Further trials repeat the same question, and would count a run several times.
         if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
             data, target = (
                 {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}

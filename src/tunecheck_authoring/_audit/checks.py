@@ -189,6 +189,7 @@ def _check_roles(entry: str, column: str, value: object) -> Iterator[Finding]:
 
     An object counts as a message if it has `content` or `tool_calls`.
     """
+    # Messages may be in any column, and in lists of turns: `messages[0]`, `turns[1][0]`.
     for at, item in enumerate(value if isinstance(value, list) else ()):
         place = f"{column[:100]}[{at}]"
         if isinstance(item, list):
@@ -493,6 +494,7 @@ class EntryCheck:
     def _check_judging(self, start: object) -> Iterator[Finding]:
         """Yield a finding for each setting of the judging that names an unknown operation or path."""
         judging, operations = self.entry.judging, self._operations()
+        # A misspelt name would silently have no effect.
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
             yield self._finding("judging", f"free_calls: no simulator of the row has an operation {name[:100]!r}{hint}")
@@ -516,6 +518,7 @@ class EntryCheck:
         """Yield remarks about simulators without a configuration, and about configurations without a simulator."""
         config = self.entry.config
         for name, simulator in self._classes.items():
+            # A simulator that does not define `state` has none, and needs no configuration.
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
 
@@ -558,6 +561,7 @@ class EntryCheck:
 
             if offered.isdisjoint((call.name, tool_name(call.name))):
                 held_out = sorted(self.entry.held_out.items())
+                # If the function is held out, the finding names the turn that adds it.
                 later = next((added for added, names in held_out if call.name in names), None)
                 why = "is not in the row's functions" if later is None else f"is available only from turn {later} on"
                 yield self._finding("not_offered", f"{call.name!r} {why}", turn, expected.text)
@@ -648,6 +652,7 @@ def _ground_truth_calls(item: JSON) -> list[GroundTruthCall]:
     text = " ".join(str(item).split())[:_LONGEST]
 
     if reading.calls and not reading.problem:
+        # The text of the row is kept if it is one call, so that a fix can replace it.
         as_given = isinstance(item, str) and len(reading.calls) == 1
         return [GroundTruthCall(text if as_given else call_text(call), call) for call in reading.calls]
     return [GroundTruthCall(text, None, reading.problem or "the entry contains no call")]

@@ -184,6 +184,7 @@ class DialogueReader:
         if not any(requests):
             return f"no column ({', '.join(QUESTION_COLUMNS)}) has a user's question"
 
+        # Values may also come from the system message, and from answers and results in the question's messages.
         context = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
@@ -195,6 +196,7 @@ class DialogueReader:
         calls = [checks.as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
 
         unknown = None
+        # The values of the calls are checked even if nothing says whether the calls are right.
         if truth is None and row.get("check") not in _WITHOUT_TRUTH:
             unknown = "whether the answer is right, because the row has no ground truth"
         elif calls and not tools:
@@ -225,6 +227,7 @@ def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[objec
 
     Each reading operation with one required parameter is called with each name, on new simulators.
     """
+    # New simulators, so that these calls change nothing in the replay.
     backend = check.replay(check.entry.config).backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
 

@@ -97,6 +97,7 @@ class Review:
             several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
             raise ConfigurationError(f"{several}; give each row in {self.dataset.name} its own id, and audit again")
 
+        # The review checked this at its start, but the file may have been made since then.
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
 
@@ -133,6 +134,7 @@ def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[s
 
     A finding leaves the row out if it has no replacement, or if the row no longer has its call.
     """
+    # The caller's row stays as it is.
     row = copy.deepcopy(row)
     for finding in accepted:
         replacement = finding.replacement
@@ -175,6 +177,7 @@ def make_app(review: Review) -> web.Application:
 
         nonce = secrets.token_urlsafe(18)
         text = files(_ROOM).joinpath("review.html").read_text("utf-8")
+        # The page contains texts of the data set: no script, style or connection but its own is allowed.
         policy = f"default-src 'none'; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
         headers = {"Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
         return web.Response(text=text.replace("NONCE", nonce), content_type="text/html", headers=headers)

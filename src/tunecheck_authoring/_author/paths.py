@@ -159,6 +159,7 @@ class _Walk:
         """Return one or two services, drawn by their rarely used functions, in the order of the world."""
         services: list[str] = []
         for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
+            # Both draws may give the same service.
             name = self._rarest(sorted(usable), 1)[0]
             services.append(self._world.functions[name].simulator)
         return sorted({*services}, key=[*self._world.classes].index)
@@ -275,6 +276,7 @@ class _Walk:
         self._random.shuffle(pairs)
         for maker, name in pairs:
             call_count = len(self._session.calls)
+            # The error reply to a first attempt is noted, and the attempt undone: the expected calls succeed.
             refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
             self._session.take_back(call_count)
 

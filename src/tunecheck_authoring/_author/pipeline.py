@@ -180,6 +180,7 @@ def author(
     """
     last = STAGES.index(options.stage or "rows")
     if STAGES[last] == "rows" and not options.overwrite:
+        # Making the stages may take long, so existing files are refused first.
         for path in (options.out, train_path(options.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
@@ -265,6 +266,7 @@ class AuthorPipeline:
 
         def weakness(task: files.AuthoredTask) -> files.Weakness | None:
             """Return the weakness of a task's row, or None; keep it in `refused`."""
+            # A task is tried as a row before it is accepted: with plain words and without a variant.
             row = next(self._rows_of(render_task(self._world, task, seed), ()))
             weakness_of_row = self._trial.weakness(row)
             if weakness_of_row is not None:
@@ -340,6 +342,7 @@ class AuthorPipeline:
     def _card(self, test: Lines, train: Lines, rejected: Sequence[files.Weakness], used: Coverage) -> str:
         """Return the data set's card: contents, coverage (`used`), and rejected rows with reasons."""
         graph, rows = self._graph, [*test, *train]
+        # A question has one list of calls, a conversation one for each turn.
         truths = [[row.ground_truth] if isinstance(row, files.QuestionLine) else row.ground_truth for row in rows]
         turns = [turn for truth in truths for turn in truth]
 

@@ -63,6 +63,7 @@ def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.Auth
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
     """Draw a simulator that is not among these and shares no function name with them, or return None."""
+    # Simulators of one row must not have functions of the same name.
     used_names = {name for each in simulators for name in world.class_of(each).operations()}
 
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
@@ -274,6 +275,7 @@ class VariantBuilder:
 
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = wording.format_values(wording.details_of({name: place.planned.arguments[name].value}))
+        # The expected call stays in the turn in which the user gives the value.
         answer = replace(draft.turns[place.at], text=f"{opening} {stated}.")
         return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_FREE_CALLS)
 
@@ -288,11 +290,13 @@ class VariantBuilder:
 
         place = self.random.choice(places)
         turn = draft.turns[place.at]
+        # A turn without a message adds the function, and expects the call.
         added = DraftTurn(None, turn.calls, added=[place.planned.function])
         return replace(draft.put(place.at, DraftTurn(turn.text), added), free_calls=_FREE_CALLS)
 
     def long_context(self, draft: Draft) -> Draft | None:
         """Return the draft with many unrelated lines before a request."""
+        # A turn that only adds functions has no request.
         at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
 
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
@@ -332,6 +336,7 @@ class VariantBuilder:
         None without another value.
         """
         places = [(place, name) for place in self._single_calls(draft) for name in self._said_parameters(place.planned)]
+        # The first place with another likely value is used.
         self.random.shuffle(places)
         for place, name in places:
             value, function = place.planned.arguments[name].value, self.world.functions[place.planned.function]
@@ -373,12 +378,15 @@ class VariantBuilder:
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
         request = self._writer().turn(place.number, without=[name])
+        # It occurred in the user's words or in a result.
         if wording.mentions_value(argument.value, " ".join([*texts, request])):
             return True
 
+        # A value that the user gives must not be in the initial state, where the agent could find it.
         if argument.edge is None:
             return wording.mentions_value(argument.value, str(self.task.configuration))
 
+        # A value of the state must have another value beside it, otherwise the agent need not ask.
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
@@ -403,6 +411,7 @@ class VariantBuilder:
             for call in calls:
                 session.call(call.call)
 
+        # The values are given in the order of the other function's parameters, which have other names.
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
         return bool(step.changes) and str(session.state) == str(self.episode.turns[turn].states)
 
@@ -483,6 +492,8 @@ class Trial:
         Results are remembered by content.
         """
         content = canonical(msgspec.to_builtins(row))
+
+        # The row of a task is tried when the task is drawn, and again among the variants.
         if content not in self._known:
             found = self._try_question(row) if isinstance(row, files.QuestionLine) else self._try_conversation(row)
             self._known[content] = found and msgspec.structs.replace(found, id=row.id, variant=row.variant)

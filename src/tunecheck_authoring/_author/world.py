@@ -276,6 +276,7 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
 
     The state is used only if a simulator loaded from it has the same state; otherwise the configuration is empty.
     """
+    # A sample of the simulator's own class comes first, because it fits the service.
     sample = simulator.sample() or load_shipped().configurations.get(name)
     if sample:
         return dict(sample)

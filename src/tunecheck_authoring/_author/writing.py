@@ -173,6 +173,7 @@ class EndpointModels:
         Raises:
             RunError: the endpoint answered no row.
         """
+        # Answers of the last run are reused, so a model is not asked twice for the same row.
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
         # The writer runs first, and the solver gets what is left.
         budget = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)

@@ -259,6 +259,7 @@ class _ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                # Child processes, such as those of `npx` or `sh -c`, end with the server's group.
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -288,7 +289,9 @@ class _ServerProcess:
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
                 raise ValueError("the server stopped; run its command in a shell to see why")
+            # Each session has another folder, so answers get one name for it and can be recorded.
             answer = _as_object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
+            # Servers also send notifications, and requests of their own, which have a method.
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
         return None

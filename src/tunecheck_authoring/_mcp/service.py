@@ -70,8 +70,10 @@ def write_recorded(server: str, path: Path) -> bool:
 
         tools: dict[str, JSON] = {}
         for tool in offered:
+            # A server's name such as `add-note` is no Python name; the table keeps the server's own as `name`.
             tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
 
+        # A tool without the annotation may write.
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         probe = _StateProbe(session, dict(zip(tools, offered, strict=True)), writes)
         state_from = probe.tools_that_show_state()
@@ -122,6 +124,7 @@ class _StateProbe:
                 _, failed = self._session.call(self._own_name(name), self._arguments(name))
                 after = self._state_answers()
                 changed = {each for each in after if after[each] != before.get(each)}
+                # The next trial is compared with the state after this one.
                 before = after
                 if changed or not failed:
                     changes.append(changed)
@@ -136,6 +139,7 @@ class _StateProbe:
         """Return the current answers of tools that need no arguments, by name, and the server's files."""
         answers: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
 
+        # A server at a URL has no folder here.
         files = None if self._session.folder is None else files_in(self._session.folder)
         return answers if files is None else {**answers, FILES: files}
 
@@ -226,6 +230,7 @@ class LiveServer:
 
     def recorder(self) -> type[Recorded]:
         """Return the simulator that asks the server for answers that are not recorded."""
+        # A class of its own: the simulator in the workspace stays without a server.
         members = {"live": self, "__module__": self._simulator.__module__}
         return type(self._simulator.__name__, (self._simulator,), members)
 
@@ -250,6 +255,7 @@ class LiveServer:
 
     def _keep_session(self, live: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
+        # One session in each state is enough.
         if live.state in self._in_use:
             live.session.close()
             return
@@ -286,6 +292,7 @@ class LiveServer:
         Raises:
             ServerGoneError: a repeated call leads to a state that differs from the recording.
         """
+        # Go back along the calls that led to the state, to a kept session or to the start.
         route: list[RecordedCall] = []
         at = state
         while at not in self._in_use and at != self.recording.start:
@@ -317,6 +324,7 @@ class LiveServer:
         before = live.state
         with _closed_on_error(live):
             answer, failed = self._call(live, name, arguments)
+            # The state is read after a failed call, too: it may have changed something.
             if name in self._simulator.writes:
                 if not failed:
                     live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
