@@ -78,6 +78,7 @@ def read_as(
         return convert_value(value, kind)
     except msgspec.ValidationError as mistake:
         problem = str(mistake)
+
     # msgspec's message ends with the path of the value, if the value is inside of another one.
     place = _PLACE.search(problem)
     text = problem if place is None else problem[: place.start()]

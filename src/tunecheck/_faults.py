@@ -153,10 +153,12 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
         written = dumps(value)
     except (TypeError, ValueError, RecursionError):  # nested too deeply, half a surrogate pair, too many digits
         return msgspec.UNSET
+
     # Each list and object begins with a bracket; brackets in texts count, too, which only makes the check stricter.
     if isinstance(value, str):
         return value
     nested = written.count(b"[") + written.count(b"{")
+
     # A copy, because changes of a verdict must not change the calls.
     return plain(value) if len(written) <= _MOST_STORED and nested <= _MOST_NESTED else msgspec.UNSET
 

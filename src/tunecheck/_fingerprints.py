@@ -82,6 +82,7 @@ def _arguments(thing: object) -> dict[str, object]:
 
     if isinstance(declared, dict):
         return declared
+
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
         raise TypeError(f"the state of a {type(thing).__name__} cannot be read")
@@ -135,6 +136,7 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
     The rest of a script does not count, because its file names and evaluators change often.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
+
     # Other modules are covered as a whole by the hash of their source.
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
 

@@ -252,6 +252,7 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
             item if type(item) in _UNCHANGED else _plain(item, (index, path), depth + 1)
             for index, item in enumerate(value)
         ]
+
     # Subclasses of str, such as enums' values, become plain texts.
     if isinstance(value, str):
         return str.__str__(value)
@@ -410,6 +411,7 @@ def parse_path(text: str) -> ValuePath:
 
     while position < len(text):
         match = _STEP.match(text, position)
+
         # A name needs a dot before it, except at the beginning.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
             raise ValueError(f"{text!r} is not a path: character {position + 1} does not fit")
@@ -432,6 +434,7 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
     first, rest = path[0], path[1:]
     under_first = _step(value, first)
     found = MISSING if isinstance(under_first, Missing) else find_value(under_first, rest)
+
     # Integers are indexes of lists, so only names are joined with a dot.
     may_be_dotted = isinstance(value, Mapping) and isinstance(rest[0], str)
     if not isinstance(found, Missing) or not may_be_dotted:

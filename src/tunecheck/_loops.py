@@ -286,6 +286,7 @@ class LoopThread:
 
         await asyncio.gather(*rest, return_exceptions=True)
         await self.loop.shutdown_asyncgens()
+
         # Callbacks of tasks that have just finished must still run, to wake waiting threads.
         await asyncio.sleep(0)
 
@@ -445,6 +446,7 @@ class UserLoop:
         except _LoopBlockedError:
             if self._shared is shared:
                 self._shared = None
+
         # Some call blocks the shared loop. In a loop of its own, this one fails only if it is that call.
         async with self._alone:
             self._check(who)

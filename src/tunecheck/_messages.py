@@ -182,6 +182,7 @@ def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
 
     word = name.removesuffix(ending)
     near = get_close_matches(word, names, n=3, cutoff=_LIKELY)
+
     # If one name is surely meant, the others would only distract.
     if near and SequenceMatcher(None, near[0], word).ratio() >= _SURE:
         near = near[:1]

@@ -77,6 +77,7 @@ def assert_no_regression(
     comparison = compare_runs([base, run], Path(results_dir), settings)
     tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
     failed = [_line(compared) for compared in tested if not _holds(compared, margin)]
+
     # Objections that affect the decision fail the test, too.
     objections = [objection for objection in comparison.decision.objections if objection.effect != "none"]
     failed += [f"  {objection.effect}: {clean(objection.text, 600)}" for objection in objections]

@@ -209,6 +209,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         last_line = _end_of_line(file, end - 1)
         file.seek(last_line)
         number = _number_of(file.read(end - last_line)) if end - last_line < MOST_IN_A_LINE else None
+
         # If the last whole line is damaged, continue after the highest number in the file.
         if number is None:
             file.seek(0)
@@ -289,6 +290,7 @@ class WholeRecords:
                 break
 
             number = _number_of(line)
+
             # A number that was read before shows a copied line.
             if number is None or number < expected:
                 broken.append((line_number, line))

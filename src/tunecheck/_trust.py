@@ -204,6 +204,7 @@ def _new_key() -> bytes | None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
+
         # The key is written under another name first, so that other processes never read half a key.
         try:  # both calls fail if there is a key by now, which must not be replaced
             if sys.platform == "win32":

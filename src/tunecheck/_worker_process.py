@@ -109,6 +109,7 @@ class WorkerProcess:
                 if length > _LONGEST:
                     raise ValueError("user code wrote to the pipe of replies")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
+
                 # A caller that was cancelled waits no more; its reply is dropped.
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
@@ -174,6 +175,7 @@ class Pipes:
 
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         self._lock = threading.Lock()
+
         # User code reads an empty input, and its output goes to standard error.
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)

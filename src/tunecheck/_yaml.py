@@ -229,6 +229,7 @@ class _Values:
 
         if len(path) > MAX_DEPTH:
             raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
+
         # Any explicit tag but !!str of a text could make an object of another type.
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
             raise _NodeError(node, f"the tag {node.tag} is not supported in plain data: remove it")
@@ -250,6 +251,7 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _NodeError(key, "a key must be text, not a list or mapping")
+
             # A quoted "<<" is an ordinary key.
             if key.value == "<<" and key.style is None:
                 raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")

@@ -112,6 +112,7 @@ def read_chat(reply: JSON) -> Completion:
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
+
     # vLLM and SGLang write "abort" for an answer that they could not finish.
     if finish_reason in ("error", "abort") or choice.get("error"):
         raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
@@ -205,12 +206,14 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
 
     fields = {name: message[name] for name in shapes.REASONING_FIELDS if message.get(name)}
     content = cast("JSON", shapes.content_of(message))
+
     # Parts with calls or reasoning go to the collector; the others are text.
     if isinstance(content, list):
         earlier_thoughts = len(collector.thoughts)
         texts = [part for part in content if not (isinstance(part, dict) and shapes.take_part(part, collector))]
         if len(collector.thoughts) > earlier_thoughts:
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shapes.shape_of(part))]
+
         # If the parts contain only calls or reasoning, there is no text.
         content = texts if texts or not (collector.calls or collector.thoughts) else None
 
@@ -243,6 +246,7 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         UnreadableReplyError: `tool_calls` is not a list of objects.
     """
     calls = message.get("tool_calls")
+
     # The API of 2023 had one `function_call` and no `tool_calls`.
     if not calls:
         legacy = message.get("function_call")
@@ -374,6 +378,7 @@ def read_stream(body: bytes) -> Streamed:
         if data.strip() == _DONE:
             answer.done = True
             break
+
         # Servers send empty events to keep the connection alive.
         if not data.strip():
             continue
@@ -382,6 +387,7 @@ def read_stream(body: bytes) -> Streamed:
         reply = _last_reply(piece)
         if reply is not None:
             return Streamed(reply, first)
+
         # The first token has arrived when its whole event has.
         if answer.add(piece) and first is None:
             first = end
@@ -515,6 +521,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
     """
     for piece in pieces:
         fields = {"type": "text", "text": piece} if isinstance(piece, str) else piece
+
         # Items of other types carry nothing that a message could show.
         if not isinstance(fields, dict):
             continue
@@ -540,6 +547,7 @@ def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -
 
     if not candidates:
         return None
+
     # Servers that give each piece of a call another id name the function only in the first piece.
     keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
     is_other = any(piece.get(key) and candidates[-1].get(key) not in (None, piece[key]) for key in keys)
@@ -587,6 +595,7 @@ class _StreamedAnswer:
 
         self.envelope = self.envelope or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
         self.usage = piece.get("usage") or self.usage
+
         # Only the first of several choices (`n` above 1) is read.
         choice = first_choice(piece)
         if choice is None or choice.get("index") not in (None, 0):
@@ -595,8 +604,10 @@ class _StreamedAnswer:
         self.begun = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
+
         # Some servers send a whole message instead of a delta.
         fields = object_or_empty(choice.get("delta") or choice.get("message"))
+
         # The API of 2023 had one call, without an index.
         if function := fields.get("function_call"):
             fields = {**fields, "tool_calls": [{"index": 0, "function": function}]}

@@ -104,6 +104,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
         """Return the parameters to send: without refused ones, and with the raised limit if `may_raise_limit`."""
         sent: dict[str, JSON] = {}
+
         # A parameter that is neither accepted nor known by another name is left out.
         for name, value in parameters.items():
             accepted_name = self._accepted_name(name, parameters)
@@ -212,6 +213,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
     if is_refusal:
         mentions = {name: _mention_pattern(name).search(error.said) for name in candidates}
         places = {name: mention.start() for name, mention in mentions.items() if mention is not None}
+
         # If temperature and top_p exclude each other, top_p is left out.
         if "cannot both be" in error.said and "top_p" in places:
             return "top_p"
@@ -242,6 +244,7 @@ def _mention_pattern(name: str) -> re.Pattern[str]:
     seed is not supported" mentions `seed`, but "seed the generator" does not. `maxTokens` mentions `max_tokens`.
     """
     camel = re.sub(r"_(\w)", lambda match: match[1].upper(), re.escape(name))
+
     # An underscore shows that a word is a name, and "temperature" has no other meaning in these messages.
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")

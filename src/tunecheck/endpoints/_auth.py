@@ -124,6 +124,7 @@ class EntraAuth(Auth):
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
 
         self._redactor.add(token)
+
         # Kept for all calls until it expires.
         self._token, self._expires_at = token, expires_at
         return token

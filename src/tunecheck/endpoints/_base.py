@@ -169,6 +169,7 @@ class Completion:
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
         columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
         columns["usage"] = self.usage.as_json()
+
         # The columns of SOME_COLUMNS without a value would make each row longer.
         for name in ("latency_ms", "finish_reason", "request_id", "simulated", *SOME_COLUMNS):
             value: JSON = getattr(self, name)
@@ -430,6 +431,7 @@ def read_prices(path: Path) -> Prices:
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file must be a mapping with `models:`")
     file = read_as(document.value, PriceFile, document.where)
+
     # A model without a currency has the currency of the file.
     models = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
     prices = {name: {"currency": file.currency, **price} for name, price in models.items()}

@@ -161,6 +161,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         deployment, version = self._text("deployment", definition), self._text("api_version", definition)
 
         parts = urlsplit(url)
+
         # The address of a deployment, as the portal shows it.
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
@@ -174,6 +175,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             raise definition.at().error("deployment is missing: write the deployment's name")
 
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
+
         # The API without versions takes the deployment as the model. Only it has the Responses API.
         if version is None or self.config.api == "responses" or _path(url).endswith(_RESPONSES):
             self._model = deployment
@@ -304,6 +306,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
             problem = f"the reply has no value at {self.config.response!r}, the path given as response{keys_of(reply)}"
+
             # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
@@ -380,6 +383,7 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
         # The service rejects reasoning items without encrypted content.
         if isinstance(thought, dict) and thought.get("encrypted_content"):
             yield thought
+
     # A message that only has calls needs no item without content.
     if content not in (None, "", []) or not calls:
         yield {"role": role, "content": _content(content, "output" if role == "assistant" else "input")}
@@ -405,6 +409,7 @@ def _part(part: JSON, side: str) -> JSON:
 
     value = part.get(kind)
     converted = {key: content for key, content in part.items() if key != "file"}
+
     # Chat completions put the address into an object, the Responses API into the part itself.
     if kind == "image_url" and isinstance(value, dict):
         converted["image_url"] = value.get("url")

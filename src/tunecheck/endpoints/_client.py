@@ -238,6 +238,7 @@ class Client:
                 return outcome
 
             failures += 1
+
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
             if outcome.error.status == 401 and not renewed and self.auth.discard_refused(identity):
                 renewed = True
@@ -275,6 +276,7 @@ class Client:
         end = await state.wait_for_limits(call.tokens)
         state.attempts += 1
         cuts = state.gate.cuts
+
         # A cut of the limit counts once for all calls that were sent before it.
         try:
             outcome = await self._send(state, call, identity)
@@ -306,10 +308,12 @@ class Client:
             reply = await state.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
             error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
+
             # A request that was never sent shows that nothing answers at this address.
             error.cause = error.cause if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
             never_reached = not failed.sent and not state.answered
+
             # A service that has answered before is only unreachable for a while.
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
         return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
@@ -365,6 +369,7 @@ class Client:
         if reply.is_stream:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first
+
         # Counting brackets is fast, and protects the memory before the body is parsed.
         if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
             problem = f"the reply has {objects:,} objects and lists; at most {_MOST_OBJECTS:,} are read"
@@ -382,6 +387,7 @@ class Client:
                 raise UnreadableReplyError("answered with a web page: check the url") from None
             if call.empty_answers:
                 return None, None
+
             # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
             problem = "a body that is not JSON"
@@ -396,6 +402,7 @@ class _LoopState:
     def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
         """Start with all counters at 0 and no connection."""
         self.transport = transport
+
         # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
         self.gate = AdaptiveGate(limits.concurrency, start=_START_CONCURRENCY)
 

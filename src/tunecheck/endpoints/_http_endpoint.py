@@ -152,6 +152,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for item in (secrets.key, *secrets.headers.values()):
             if item is not None:
                 self._redactor.add(item)
+
         # Without a key and headers, plain http to a public host reveals nothing.
         keyless = secrets.key is None and config.auth.value is None and config.auth.type in (None, "none")
         sends = not keyless or bool(config.headers or secrets.headers)
@@ -295,12 +296,14 @@ class HttpEndpoint(Endpoint, Generic[C]):
             facts = self.facts
             sent = facts.parameters_of(parameters, may_raise_limit=request.may_raise_limit)
             body = self._body(request, sent)
+
             # A service may refuse an idempotency key with a new body. A resumed run sends equal keys.
             own_key = key if sent == parameters else f"{key}-{content_hash(body)[:8]}"
             try:
                 latest, reply = await self._post(body, own_key, request.sent_at, sent)
             except EndpointError as error:
                 learned = facts.learned(error, sent)
+
                 # The API refuses the raised token limit, so the answer that was cut off is the best one.
                 if learned is None and completion is not None:
                     return completion
@@ -308,6 +311,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                     raise
             else:
                 completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
+
                 # The usage of a repeated request includes the answer that was cut off.
                 cut_off = request.may_raise_limit and cut_off_thinking(completion)
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
@@ -315,6 +319,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 if learned is None:
                     self._notice(reply)
                     return completion
+
             # Facts that another call has stored meanwhile stay; if they do not suffice, this call learns again.
             if self.facts is facts:
                 self.facts = learned
@@ -529,6 +534,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
 
     if not isinstance(value, (str, int, float)):
         raise place.error("must be a text or a number")
+
     # YAML's true is sent as `true`, not as Python's `True`.
     written = str(value).lower() if isinstance(value, bool) else str(value)
     return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)

@@ -251,6 +251,7 @@ class AdaptiveGate:
 
         self._successes = self._refusals = 0
         self._peak = self.under_way
+
         # A raised limit is tried with new calls first: a call that was refused before could run out of attempts.
         self._admit(self._waiting, self._returning)
 

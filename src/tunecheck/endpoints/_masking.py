@@ -252,6 +252,7 @@ def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
         while position >= 0:
             start, end = position, position + len(block)
             shift = begin - position  # from a position in the text to the same position in the form
+
             # Extend the block to the left, then to the right, as long as text and secret agree.
             while start and start + shift > 0 and text[start - 1] == form[start + shift - 1]:
                 start -= 1

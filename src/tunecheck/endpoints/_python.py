@@ -156,6 +156,7 @@ class PythonEndpoint(base.Endpoint):
 
         # The first attempt awaits the value that the function has returned; a value cannot be awaited twice.
         unused = [value]
+
         # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
         return await state.loop.call(self._reference, lambda: unused.pop() if unused else call(), self._timeout_s)
 
@@ -169,6 +170,7 @@ class PythonEndpoint(base.Endpoint):
         try:
             if isinstance(value, base.Completion):
                 return base.mask_answer(value, self._redactor)
+
             # A Completion of the function has its own latency; any other result gets the measured one.
             return replace(base.mask_answer(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
         except FilteredError as error:
@@ -204,6 +206,7 @@ def _function_place(reference: str, definition: base.Definition) -> FunctionPlac
         return FunctionPlace(module, None, name, list(sys.path))
 
     file = (definition.folder / module).expanduser().resolve()
+
     # The hash of the path keeps the modules of two files with the same name apart.
     tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     return FunctionPlace(f"tunecheck_endpoint_{file.stem}_{tag}", file, name, list(sys.path))
@@ -362,6 +365,7 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
     """
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(process.ask(body), limit_s)
+
     # The ping shows whether the process still runs Python code: pickle(None) is answered at once.
     try:
         await asyncio.wait_for(process.ask(pickle.dumps(None)), _PATIENCE_S)

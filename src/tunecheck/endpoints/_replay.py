@@ -128,6 +128,7 @@ class ReplayEndpoint(Endpoint):
             raise ContentFilterError(f"{where}: {error}") from None
         except UnreadableReplyError as error:
             raise ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
+
         # The fields of the record win over those of its message.
         recorded = Completion.of_columns(record)
 
@@ -164,6 +165,7 @@ class ReplayEndpoint(Endpoint):
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
 
         value = record.get(self._response)
+
         # A list of turns, each a list of steps, is a recorded conversation.
         if self._response == "result" or (isinstance(value, list) and any(isinstance(turn, list) for turn in value)):
             return {**record, "result": value}
@@ -263,6 +265,7 @@ class RecordedFile:
         with contextlib.suppress(OSError), self.path.open("rb") as file:
             file.seek(place.offset)
             record = value_of(file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
+
         # The offset may now be in the middle of another line.
         if not isinstance(record, dict) or key not in _keys(record):
             raise ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
@@ -298,6 +301,7 @@ class RecordedFile:
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)
             by_id = key.startswith(b"id ")
+
             # Records may have the same messages if both have an id.
             if first is not place and (by_id or not (first.has_id and place.has_id)):
                 what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
@@ -335,6 +339,7 @@ def _normalized(message: object) -> object:
 
     normalized = {name: value for name, value in message.items() if value is not None}
     content = normalized.get("content")
+
     # Some clients send a text as a list with one part.
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]

@@ -134,6 +134,7 @@ class SimulatedEndpoint(Endpoint):
         usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
 
         latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * (answered // 4 + 1)), 1)
+
         # By default 180 ms, and 12 ms for each token of the answer; times vary by half in both directions.
         if self._latency_ms:
             await asyncio.sleep(latency_ms / 1000)
@@ -201,6 +202,7 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
     for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
         total = math.fsum(checked.get(name, 0) for name in group)
+
         # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
             raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: the sum must be at most 1")
@@ -305,6 +307,7 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
         return None
 
     index, path, value = rng.choice(places)
+
     # Follow the path through the schema: names lead into `properties`, list indexes into `items`.
     schema = situation.functions.get(draft.calls[index].name, {})
     for step in path:
@@ -528,6 +531,7 @@ def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: 
             properties = object_or_empty(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
             return {name: _random_value(object_or_empty(properties[name]), message, rng, depth + 1) for name in names}
+
     # Strings, unknown types and too deep schemas get a name or a word from the message.
     return str(rng.choice(_NAME.findall(message) or _WORD.findall(message) or ["example"]))
 
@@ -561,6 +565,7 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
         return None
+
     # Decimal, because 0.07 * 100 is 7.000000000000001 in binary.
     exact = Decimal(repr(value))
 
@@ -624,6 +629,7 @@ def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None
             # ValueError: the format does not fit, or there is no such day or hour.
             with contextlib.suppress(ValueError):
                 moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a clock time without zone
+
                 # Years of four digits, and room to shift the date within the years that datetime knows.
                 if 1000 <= moment.year <= 9990:
                     return moment, written, family

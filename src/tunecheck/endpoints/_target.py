@@ -111,6 +111,7 @@ class EndpointTarget(EndpointTargetBase):
         """
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
+
         # The API encoded calls wrongly: they are readable, but not as a client expects them.
         columns = completion.columns()
         if decode_calls(columns["tool_calls"]):
@@ -161,6 +162,7 @@ class EndpointTarget(EndpointTargetBase):
         if parameters is not None and not isinstance(parameters, dict):
             place = _path_text(self._paths["parameters"][0])
             raise ValueError(f'column {place} must hold an object of parameters, such as {{"temperature": 0}}')
+
         # The parameter has no meaning without tools.
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):

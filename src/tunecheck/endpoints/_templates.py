@@ -43,6 +43,7 @@ class RequestTemplate:
         def checked(text: str, path: ValuePath) -> JSON:
             """Return a text of the body with environment variables inserted; check and note its other references."""
             text_place = Place(place.document, path)
+
             # Texts without references may still be secrets, which `resolve` refuses under a key for secrets.
             if "${" not in text:
                 return resolve(text, text_place, redactor)
@@ -78,6 +79,7 @@ class RequestTemplate:
                 return [filled(item) for item in value]
             if not isinstance(value, str):
                 return value
+
             # A whole reference keeps the value's type, such as a list; within a text, it becomes text.
             whole = _REFERENCE.fullmatch(value)
             if whole and whole[1] is not None:

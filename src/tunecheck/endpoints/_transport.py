@@ -486,6 +486,7 @@ def error_failure(
         text = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = "redirects are not followed: write the final url"
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(text) is not None)
+
     # For an unknown model, the client adds the models that the service offers.
     message = _error_message(reply, status, redactor.line(text), "" if no_model else advice)
     error = kind(f"{who} answered {message}", status=status, request_id=id_)
@@ -569,6 +570,7 @@ def _error_text(body: JSON, reply: Reply) -> str:
         # OpenRouter adds the message of the provider behind it.
         details = [data.get("raw") for data in _error_values(body, "metadata") if isinstance(data, dict)]
         return ": ".join([message, *(detail for detail in details if isinstance(detail, str))])
+
     # Much more than is shown, because a secret that is cut off would not be masked.
     text = reply.body[: 1 << 16].decode("utf-8", "replace")
     if is_page(reply):

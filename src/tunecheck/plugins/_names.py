@@ -110,6 +110,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     select = entry_points().select
     plugins: list[InstalledPlugin] = []
     absent: list[AbsentPlugin] = []
+
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
     for point in {(point.name, point.value): point for point in select(group=GROUP)}.values():
         try:
@@ -450,6 +451,7 @@ def load_offer(path: Path) -> object:
     for name in names:
         if hasattr(module, name):
             return getattr(module, name)
+
     # Imported names do not count: only the file's own classes and functions.
     defined = [
         value

@@ -57,6 +57,7 @@ class PromptFolder:
             raise ValueError(f"{name!r} cannot be found: a prompt given as text has no folder; use a prompt file")
         if self._files_left == 0:
             raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
+
         # One byte more than allowed shows that the file is too large, without reading it whole.
         content = _read_start(self._path, name, min(most, self._bytes_left) + 1)
         if len(content) > most:
@@ -381,6 +382,7 @@ def read_judge(front: Front) -> dict[str, JSON]:
     """
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
+
     # A metric's name becomes the prefix of columns such as `politeness_score`.
     # Only here: a metric that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():

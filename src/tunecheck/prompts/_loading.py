@@ -32,6 +32,7 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
     path = Path(source)
     if text is None:
         return _load(str(source), _read(path), path)
+
     # A text has the line ends of its source; files are decoded with line feeds.
     return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), path if path.is_file() else None)
 

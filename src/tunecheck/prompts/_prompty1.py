@@ -140,11 +140,13 @@ def _sample_names(front: Front) -> Collection[str]:
     section = front.value("sample")
     if not isinstance(section, str):
         return _resolve(front, "sample").keys()
+
     # A file's name, with or without the prefix that prompt flow writes.
     name = section.removeprefix("file:")
 
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
+
     # The file is optional, as in Azure and prompt flow, because the values are only examples.
     if front.folder.lacks(name):
         return ()
@@ -328,6 +330,7 @@ class _RoleLines:
         if named is not None:
             content = self._content(named["content"], skeleton)
             return {"role": role, "name": skeleton.filled(named["name"]), "content": content}
+
         # The role `function` needs a name; for other roles it is optional.
         if role == "function":
             raise ValueError("a `function:` message needs the lines `name:`, the name, `content:`, the content")
@@ -357,6 +360,7 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
         ValueError: the list contains something else than mappings.
     """
     match = _CALLS.match(chunk)
+
     # The list may contain values, so it is read from the filled text.
     written = skeleton.filled(match["calls"]).strip() if match is not None else ""
     if not written.startswith("["):

@@ -112,6 +112,7 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
 
     if not isinstance(described, list):
         raise front.error(path, f"must be a list or a mapping, not {shown_value(described)}")
+
     # Without a name (None), `_read` takes it from the description. Alternatives get the empty name.
     name = None if named else ""
     return tuple(_read(front, value, name, (*path, index), strict) for index, value in enumerate(described))
@@ -214,6 +215,7 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
         function["description"] = description
 
     bindings = front.value(*path, "bindings")
+
     # Bindings are a list of `{name: …}`, or a mapping whose keys are the names.
     if isinstance(bindings, list):
         bound = [item.get("name") for item in bindings if isinstance(item, dict)]
@@ -277,6 +279,7 @@ def is_prompty2(front: Front) -> bool:
     model_keys = model.keys() if isinstance(model, dict) else ()
 
     older_key = next((key for key in _PROMPTY1_MODEL_KEYS if key in model_keys), None)
+
     # `connection` does not prove the newer dialect: prompt flow's samples have it in the older one.
     newer_keys = _MODEL_KEYS if older_key else (*_MODEL_KEYS, "connection")
     newer_key = next((key for key in newer_keys if key in model_keys), None)
@@ -293,6 +296,7 @@ def is_prompty2(front: Front) -> bool:
 
     if is_newer or newer_key is not None:
         return True
+
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
     return model is None and not any(key in front.data for key in _PROMPTY1_KEYS)
 
@@ -313,11 +317,13 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
 
     properties = read_properties(front, "inputs")
     template = _compile(file, properties)
+
     # Inputs are the declared properties, and variables that only the template names.
     secrets = Redactor()
     declared = {item.name: _input(front, item, secrets) for item in properties}
     names = [name for name in sorted(template.names) if name not in declared]
     inputs = declared | {name: prompt.PromptInput(name, required=not template.may_lack(name)) for name in names}
+
     # The tools and options of the model, with references to the environment replaced.
     tools, left_out = read_tools(front)
     written = _parameters(front) | ({"tools": tools} if tools else {})
@@ -362,6 +368,7 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     if threads and not any(item.name in template.names for item in inserted):
         end = "" if body.endswith("\n") else "\n"
         template = Template("\n".join([f"{body}{end}user:", *threads]), where, _RoleHeaders(strict), language)
+
     # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
         if item.name in template.used:
@@ -519,6 +526,7 @@ class _RoleHeaders:
             return None
 
         header: dict[str, JSON] = {"role": match.group(1).lower()}
+
         # An attribute may contain a value, but must not change who speaks or replace the text.
         for name, text in ({} if self.strict else attributes).items():
             if name not in ("role", "content"):
@@ -565,6 +573,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
         return
 
     pieces = list(skeleton.divided("\n".join(lines)))
+
     # Text alone: empty lines at its ends go, indentation stays.
     if len(pieces) == 1:
         messages.append({**head, "content": str(pieces[0]).strip("\n")})

@@ -169,6 +169,7 @@ class Skeleton:
         """Return the rendered template with a numbered mark in the place of each value."""
         parts = list(parts_of(rendered))
         own = "".join(text for trusted, text in parts if trusted)
+
         # The first private use character of Unicode that the template does not contain. Checking the very first one is
         # faster than collecting all characters of the text for each call of a judge.
         used = set(own) if _FIRST_MARK in own else ()
@@ -192,6 +193,7 @@ class Skeleton:
     def divided(self, piece: str) -> Iterator[str | Inserted]:
         """Yield the parts of a piece of the skeleton with its values: texts, and values such as images between them."""
         texts: list[str] = []
+
         # Splitting at the mark's character puts texts at even places and numbers of values at odd ones.
         for index, part in enumerate(piece.split(self.mark)):
             value = self.values[int(part)] if index % 2 else part
@@ -275,6 +277,7 @@ class Template:
         filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
         tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
         self._optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+
         # A variable is only written or tested if all its mentions are those in `{{ name }}` and `{% if name %}`.
         written = [child for output in tree.find_all(nodes.Output) for child in output.nodes]
         tested = [branch.test for branch in tree.find_all(nodes.If)]
@@ -443,6 +446,7 @@ def _write(context: Context, value: object) -> str:
 
     if isinstance(value, Undefined):
         return str(value)  # raises an error that names the undefined value
+
     # Nunjucks writes true, null, floats and lists in JavaScript's way.
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):

@@ -263,6 +263,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
 
         if arguments.get(name):
             schema["description"] = arguments[name]
+
         # Only simple defaults have a JSON form that a model understands.
         default = defaults[name].default
         if isinstance(default, (str, int, float, bool)):
@@ -331,6 +332,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
         if not line.startswith(" "):
             break
         argument = _ARGUMENT.fullmatch(line.strip())
+
         # Deeper lines continue the parameter above, even if they look like `name: text`.
         if argument and len(line) - len(line.lstrip()) <= 4:
             current, arguments[argument[1]] = argument[1], argument[2]
@@ -442,6 +444,7 @@ class Backend:
             given: Mapping[str, JSON] = call.arguments
             if any(holds_calls(value) for value in given.values()):
                 given = {name: self._make_argument(value) for name, value in given.items()}
+
             # "0", "1", … are positional arguments.
             count = 0 if "0" in operation.parameters else positional_count(call.arguments)
             places = [str(place) for place in range(count)]

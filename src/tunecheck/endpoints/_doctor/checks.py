@@ -54,6 +54,7 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
     if tokens is None:
         return Diagnosis("warn", "the service reports no prompt tokens, so this check cannot decide")
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
+
     # The template shows the tools if they cost prompt tokens, whatever the model answers.
     if _tools_lengthen_prompt(answers):
         return Diagnosis("pass", evidence)
@@ -77,6 +78,7 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
 
     families = [str(answers.definition.get("format", AUTO))]
     families += [str(answer.text_reading.format) for answer in answers.left_in_text]
+
     # The family of the definition, else one that an answer shows.
     known = next((family for family in families if family != AUTO), None)
     family = known or _COMMON_FAMILY
@@ -159,10 +161,12 @@ def _names_are_kept(answers: Answers) -> Diagnosis:
         for call in answer.calls:
             if call.name in offered:
                 continue
+
             # A prefix such as `functions.` stays in front of the name if the parser does not know it.
             called = plain_name(call.name)
             meant = next((name for name in offered if called.endswith(plain_name(name))), None)
             evidence = f"{meant or ' and '.join(offered[:3])} was offered, but {clean(call.name, 60)} was called"
+
             # APIs that allow no dots replace them by underscores: the call is right, but not by its name.
             if meant is not None and call.name == tool_name(meant):
                 advice = "this API allows no dots in names; with names=auto, the call counts for the dotted function"
@@ -268,6 +272,7 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
     if word.lower() in answer.text.lower():
         return Diagnosis("pass", answer.shown())
     evidence = f"{word} is not in the answer: {answer.shown()}"
+
     # Prompt tokens show whether the system prompt reached the model at all.
     with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
     if with_it != without and without is not None:
@@ -297,6 +302,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     reasoning = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
     if reasoning:
         return Diagnosis("pass", f"the service returns reasoning apart from the text: {clean(reasoning, 100)}")
+
     # Hidden reasoning costs output tokens without text.
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
@@ -312,9 +318,11 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     """Check that no answer is cut off at a token limit, reported (finish reason) or not (counting ends early)."""
     cut = [answer for answer in answers.answered if answer.ended_by_length]
+
     # An answer that repeats itself says less about the limit, so it is used last.
     if cut:
         return _cut_off(answers, min(cut, key=lambda answer: repeats_itself(answer.text)))
+
     # The model was asked to count, so the last number shows whether the end is missing.
     text = answers["count"].text
     if RIGHT["count"].text not in text:
@@ -333,13 +341,16 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     if limit is not None:
         evidence += f" (the definition allows {limit})"
+
     # More tokens would only make the repetition longer.
     if repeats_itself(cut.text):
         return Diagnosis("fail", f"an answer repeats itself and is {evidence}", cause_named("loop").advice)
+
     # Double the limit, to 4,096 at least, under the name that the API takes.
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     most = max(4096, 2 * (limit or 0))
+
     # Leave half of the context for prompts.
     if answers.serving.context:
         most = min(most, answers.serving.context // 2)
@@ -369,6 +380,7 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
 
     if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
         return Diagnosis("warn", f"a complete call ends with finish_reason {clean(call.finish_reason)}")
+
     # A greeting may be answered with a call, which another check reports.
     if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
         return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}")
@@ -441,6 +453,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
 
     if not whole.calls:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
+
     # Arguments that the stream lost are empty, although the call is there.
     pairs = zip(whole.calls, streamed.calls, strict=False)
     is_lost = any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
@@ -463,6 +476,7 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     """Check that the definition's request limit is no higher than the service's header allows."""
     headers = {name.lower(): value for name, value in answers.headers.items()}
+
     # OpenAI's header, which other services use, too; without it, the limit is unknown.
     allowed = headers.get("x-ratelimit-limit-requests")
     if allowed is None:
@@ -491,6 +505,7 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
 
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
+
     # The service accepted the limit, but did not keep to it.
     if limit is not None and longest > limit:
         advice = "the service may have another name for the limit: max_tokens, max_completion_tokens, max_new_tokens"

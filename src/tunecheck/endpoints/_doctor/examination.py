@@ -151,6 +151,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     """
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
+
     # An endpoint that enforces its own limit needs no second one here.
     slots = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
@@ -167,9 +168,11 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     if given["untooled"].error is None:
         serving = await evidence.find_serving(http) if http else serving
         with_tools = sends_tools and given["call"].error is None
+
         # Without an answer to `call`, questions with tools would only fail in the same way.
         further = {name: question for name, question in evidence.QUESTIONS.items() if name not in given}
         allowed = [name for name, question in further.items() if with_tools or not question.tools]
+
         # Only chat completions can be streamed.
         given |= await answers_to([name for name in allowed if is_chat or not further[name].parameters.get("stream")])
 
