@@ -5,7 +5,7 @@ A fault such as
     Fault(code="wrong_argument.number_as_text", call="book_hotel", path="nights", expected=2, actual="2")
 
 is stored as JSON in `<metric>_properties` (`to_json`) and described in `<metric>_reason` (`sentence`). Its code
-stands for the cause of the failure (`cause_of_fault`); codes.toml lists the causes in the order in which they are
+leads to the cause of the failure (`cause_of_fault`); codes.toml lists the causes in the order in which they are
 checked. Faults hold values from users' code and models, so each length here has a limit.
 """
 
@@ -154,9 +154,10 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
     except (TypeError, ValueError, RecursionError):  # nested too deeply, half a surrogate pair, too many digits
         return msgspec.UNSET
 
-    # Each list and object begins with a bracket; brackets in texts count, too, which only makes the check stricter.
     if isinstance(value, str):
         return value
+
+    # Each list and object begins with a bracket; brackets in texts count, too, which only makes the check stricter.
     nested = written.count(b"[") + written.count(b"{")
 
     # A copy, because changes of a verdict must not change the calls.
@@ -539,7 +540,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     """Return the expressions of phrases.toml by name, read and compiled once.
 
     An entry has alternatives (`any`) and the pattern around them (`around`, with `{any}` in their place). `{word}` in
-    an alternative stands for the spellings of this word in the table `words`.
+    an alternative is replaced by the spellings of this word in the table `words`.
     """
     table = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
     words, compiled = table.pop("words"), {}

@@ -95,8 +95,8 @@ def _data(value: object) -> str:
     Raises:
         TypeError: it contains an object.
     """
-    # The reference counts, not the value of the variable.
     text = json.dumps(value, sort_keys=True)
+    # The reference counts, not the value of the variable.
     for hidden, written in HIDDEN.items():
         text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
     return text
@@ -137,9 +137,9 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
 
-    # Other modules are covered as a whole by the hash of their source.
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
 
+    # Other modules are covered as a whole by the hash of their source.
     names = _names(function.__code__) & function.__globals__.keys() if function.__module__ == "__main__" else ()
 
     used: dict[str, JSON] = {}

@@ -180,8 +180,8 @@ class UserCalls:
     def __init_subclass__(cls, **options: object) -> None:
         """Wrap the `awaited` methods and `close` of a user's subclass to run in a user loop."""
         super().__init_subclass__(**options)
+        # Tunecheck's own classes do not block the loop.
         if is_shipped(cls.__module__):
-            # Tunecheck's own classes do not block the loop.
             return
         for name in cls.awaited:
             if inspect.iscoroutinefunction(method := vars(cls).get(name)):

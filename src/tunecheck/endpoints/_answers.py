@@ -31,7 +31,7 @@ _MOST_TOKENS = 1 << 53
 
 _LONGEST_REASON = 64
 """Maximum number of characters of a finish reason."""
-# The keys by which an error and an answer are told apart in a reply without a useful status.
+# A reply with one of the first keys in its `error` is an error; a reply with one of the second keys is an answer.
 _ERROR_KEYS = frozenset({"message", "code", "type", "status"})
 _ANSWER_KEYS = frozenset({"choices", "content", "tool_calls", "function_call"})
 

@@ -42,7 +42,7 @@ _OF_RESPONSES = {"text": FORMAT, "reasoning": "reasoning_effort", "max_output_to
 _LEAST_LIMIT, _MOST_LIMIT = 4_096, 32_768
 """Lowest and highest token limit for a judge that used its whole limit to think."""
 
-# Errors whose cause is known and is no parameter.
+# Errors that no parameter causes.
 _OTHER_CAUSES = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
 # Codes of OpenAI and servers like it.
 _REFUSAL_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})

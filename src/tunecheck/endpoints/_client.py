@@ -312,9 +312,10 @@ class Client:
             # A request that was never sent shows that nothing answers at this address.
             error.cause = error.cause if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
-            never_reached = not failed.sent and not state.answered
 
             # A service that has answered before is only unreachable for a while.
+            never_reached = not failed.sent and not state.answered
+
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
         return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
 
@@ -332,10 +333,10 @@ class Client:
             value, first = self._reply_value(reply, call)
             first_ms = None if first is None else reply.arrived_ms(first)
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
-        # An answer without the expected content may still hold the service's error message.
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
 
+            # An answer without the expected content may still hold the service's error message.
             if retry and isinstance(value, dict) and (value.get("error") or says_error(value)):
                 return error_failure(reply, value, self.who, self.redactor)
 

@@ -100,7 +100,7 @@ def check_named(source: str | Path, trust: Trust) -> None:
     definition = read_definition(path)
     function = definition.data.get("function")
     if definition.kind == "python" and isinstance(function, str):
-        # A definition may run any Python function, so data may never name it.
+        # A definition may run any Python function, so data may never name one.
         act = f"run {function} as an endpoint"
         trust.check(path, act, never=True)
         file = definition.file(function.rpartition(":")[0])

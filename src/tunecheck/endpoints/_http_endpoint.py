@@ -116,6 +116,13 @@ class HttpEndpoint(Endpoint, Generic[C]):
     `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent in
     addition to the definition's headers. A key in `secrets` replaces the definition's `auth`, and the settings then
     refer to the variable `key_variable`. Tests replace `clock` and `rng`.
+
+    A kind may set these attributes:
+
+    `key_header`, `scope`: the header of a key, and the scope of a Microsoft Entra token.
+    `text_answers`: a reply of type text/plain is an answer.
+    `default_request`: the template of the body, unless the definition has one; None if the kind builds the body.
+    `_model`: the model that requests name, in `_address`.
     """
 
     config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
@@ -139,7 +146,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
     ) -> None:
         """Check the definition, resolve its secrets, and prepare the client. Nothing is sent."""
         assert self.config_type is not None
-
         self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
@@ -310,9 +316,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 if learned is None:
                     raise
             else:
+                # The usage of a repeated request includes the answer that was cut off.
                 completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
 
-                # The usage of a repeated request includes the answer that was cut off.
                 cut_off = request.may_raise_limit and cut_off_thinking(completion)
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
 

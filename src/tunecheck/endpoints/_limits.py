@@ -72,8 +72,8 @@ class TokenBucket:
     @classmethod
     def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
         """Return an empty bucket that gives at most `per_minute` units, including its burst, in any 60 seconds."""
-        # Full, the bucket gives its capacity at once and the rest within the minute: together at most `per_minute`.
         bucket = cls(per_minute, clock=clock, burst_s=burst_s)
+        # Full, the bucket gives its capacity at once and the rest within the minute: together at most `per_minute`.
         bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
         bucket._per_second = max(per_minute - bucket._capacity, per_minute / 2) / 60
         bucket._level = 0.0
@@ -201,8 +201,8 @@ class AdaptiveGate:
         for queue in queues:
             while queue and self.under_way < self._current_limit:
                 admission = queue.popleft()
+                # An admission that is done belongs to a call that was cancelled while it waited.
                 if not admission.done():
-                    # An admission that is done belongs to a call that was cancelled while it waited.
                     self._start_call()
                     admission.set_result(None)
 

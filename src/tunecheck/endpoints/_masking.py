@@ -289,7 +289,7 @@ def _mask(text: str, forms: Collection[str]) -> str:
 def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each secret, or part of one, in a text, also behind escapes or invisible characters.
 
-    The text is searched as it is, then with its escapes removed, and so on: a secret in JSON in a URL has two layers.
+    Each further search removes one more layer of escapes: a secret in JSON in a URL has two layers.
     `layers` is the number of layers of escapes that may still be removed.
     """
     lower = _same_length_lower(text)

@@ -422,7 +422,7 @@ class _Caller:
                 value = self._loop.submit(_await_value(value)).result()
             reply: object = value if isinstance(value, base.Completion) else plain(value)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            # Only our own errors can be unpickled with certainty.
+            # A user's exception might not survive pickling, so only its type and text are sent.
             own = isinstance(error, errors.TunecheckError)
             reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
 

@@ -133,9 +133,9 @@ class SimulatedEndpoint(Endpoint):
         answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
         usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
 
+        # By default 180 ms, and 12 ms for each token of the answer; times vary by half in both directions.
         latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * (answered // 4 + 1)), 1)
 
-        # By default 180 ms, and 12 ms for each token of the answer; times vary by half in both directions.
         if self._latency_ms:
             await asyncio.sleep(latency_ms / 1000)
 

@@ -112,8 +112,9 @@ class EndpointTarget(EndpointTargetBase):
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
 
-        # The API encoded calls wrongly: they are readable, but not as a client expects them.
         columns = completion.columns()
+
+        # The API encoded calls wrongly: they are readable, but not as a client expects them.
         if decode_calls(columns["tool_calls"]):
             columns[base.UNPARSED] = base.COMPLETE
 

@@ -310,7 +310,7 @@ def _all(kind: str) -> list[Any]:
         PluginError: the code of an extension does not load.
     """
     loaded = []
-    # A plug-in whose extra is missing must not stop a command that does not need it.
+    # A plug-in without its extra must not stop a command that does not need it.
     for candidate in discover(kind):
         with suppress(MissingExtraError):
             loaded.append(_load(candidate))
@@ -438,7 +438,7 @@ def load_offer(path: Path) -> object:
     """Load a workspace file and return its extension, the first of these:
 
     1. the object with the name of the file, else of its folder in the singular (`evaluator` in `evaluators/`)
-    2. the only class or function of the file whose `kind` is the file's name
+    2. the only class or function of the file with a `kind` equal to the file's name
     3. the only public class or function of the file that can be an extension (`_possible_extensions`)
 
     Raises:

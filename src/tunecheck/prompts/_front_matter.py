@@ -1,7 +1,7 @@
 """Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key.
 
 A prompt may refer to files, at most 20, with `${file:NAME}` as a whole value. They must be in the prompt's folder, or
-be JSON, YAML or image files of the workspace. `${env:NAME}` as a whole value stands for a variable of the environment.
+be JSON, YAML or image files of the workspace. A variable of the environment replaces `${env:NAME}` as a whole value.
 In the model's settings, a secret must be such a reference, and only the model's configuration may have one.
 """
 
@@ -383,8 +383,8 @@ def read_judge(front: Front) -> dict[str, JSON]:
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
 
-    # A metric's name becomes the prefix of columns such as `politeness_score`.
-    # Only here: a metric that is named in Python may have any name.
+    # The name becomes the prefix of columns such as `politeness_score`. Only this section is checked, because a metric
+    # that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():
         raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
 

@@ -103,10 +103,10 @@ class ImageFiles:
 
         `own` is True if the template contains the link. Only such links may name files.
         """
-        # A value must not name files: it comes from data or a model.
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):
             return link
+        # A value must not name files: it comes from data or a model.
         return self.urls.get(link) if own else None
 
     def digest(self) -> list[str]:
@@ -286,8 +286,9 @@ def digest(
     known: list[JSON] = []
 
     for item in inputs.values():
-        # A masked default differs from the default itself.
         default = secrets.answer(item.default)
+
+        # A masked default differs from the default itself.
         known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])
     return content_hash([dialect, body, known, list(images.digest())])
 

@@ -15,7 +15,7 @@ thread, image, audio or file are inserted as messages or as a part of a message.
     user:
     {{ answer }}
 
-`is_prompty2` says how the two dialects are told apart, and `_definition` which endpoint a model configuration means.
+`is_prompty2` has the rules that distinguish the two dialects, and `_definition` those for model configurations.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
 
     bindings = front.value(*path, "bindings")
 
-    # Bindings are a list of `{name: …}`, or a mapping whose keys are the names.
+    # Bindings are a list of `{name: …}`, or a mapping by name.
     if isinstance(bindings, list):
         bound = [item.get("name") for item in bindings if isinstance(item, dict)]
     else:

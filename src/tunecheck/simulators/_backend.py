@@ -264,7 +264,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
         if arguments.get(name):
             schema["description"] = arguments[name]
 
-        # Only simple defaults have a JSON form that a model understands.
+        # Other defaults, such as None and objects, are not shown to the model.
         default = defaults[name].default
         if isinstance(default, (str, int, float, bool)):
             schema["default"] = default

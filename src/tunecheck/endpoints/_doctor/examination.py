@@ -1,8 +1,8 @@
 """The doctor: sends all questions to an endpoint, within its limits, and runs all checks on the answers.
 
-1. The questions `untooled` and `call` (with a tool) are asked first.
-2. If `untooled` failed, the only finding is that error. If `call` failed, no further questions with tools are asked.
-3. All other questions are asked at once, and the program that serves the model is found.
+1. The questions `untooled` and `call` (with a tool) come first.
+2. If `untooled` failed, the only finding is that error. If `call` failed, further questions with tools are left out.
+3. All other questions are sent at once, and the doctor finds the program that serves the model.
 4. The checks examine the answers. Their suggested changes are merged (`_changes`).
 """
 
